@@ -1,0 +1,27 @@
+//! The generated protobuf messages of the Lance formats. What each field means stands in `protos/`.
+
+/// The namespace of the published definitions.
+pub mod lance {
+    /// The schema, and the metadata of files of version 0.1.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod file {
+        include!(concat!(env!("OUT_DIR"), "/lance.file.rs"));
+
+        /// The container of 2.x files.
+        pub mod v2 {
+            include!(concat!(env!("OUT_DIR"), "/lance.file.v2.rs"));
+        }
+    }
+
+    /// How a page of a version 2.0 file lays out one array.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod encodings {
+        include!(concat!(env!("OUT_DIR"), "/lance.encodings.rs"));
+    }
+
+    /// Manifests, fragments, transactions and row ids.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod table {
+        include!(concat!(env!("OUT_DIR"), "/lance.table.rs"));
+    }
+}
