@@ -1,0 +1,1 @@
+//! Encoding kernels: slices in, slices out, no Arrow and no IO.

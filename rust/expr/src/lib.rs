@@ -1,0 +1,1 @@
+//! Predicates and column expressions: SQL or Substrait in, evaluated on a record batch.

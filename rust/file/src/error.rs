@@ -1,0 +1,45 @@
+//! What can go wrong with a data file, sorted by who must act.
+
+use esker_store::StoreError;
+
+/// The result of an operation on a data file.
+pub type Result<T> = std::result::Result<T, FileError>;
+
+/// What can go wrong with a data file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The caller asked for something that makes no sense.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// The file or the request needs something that this release cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The bytes are not what the format promises.
+    #[error("corrupt file {path}: {message}")]
+    Corrupt {
+        /// The file, relative to its store.
+        path: String,
+        /// Where and what.
+        message: String,
+    },
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FileError {
+    /// A corrupt-file error.
+    pub fn corrupt(path: &str, message: impl Into<String>) -> Self {
+        FileError::Corrupt { path: path.to_string(), message: message.into() }
+    }
+
+    /// An invalid-argument error.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        FileError::InvalidArgument(message.into())
+    }
+
+    /// An unsupported-feature error.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        FileError::Unsupported(message.into())
+    }
+}

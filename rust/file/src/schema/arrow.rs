@@ -1,0 +1,124 @@
+//! Between our schema tree and Arrow's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema};
+
+use super::field::{Field, Schema};
+use super::logical_type::{data_type_from_logical, logical_from_data_type};
+use crate::error::{FileError, Result};
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const PRIMARY_KEY: &str = "lance-schema:unenforced-primary-key";
+
+impl Field {
+    /// The Arrow type of this field, children included.
+    pub fn data_type(&self) -> Result<DataType> {
+        match self.logical_type.as_str() {
+            "struct" => {
+                let children = self.children.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
+                Ok(DataType::Struct(Fields::from(children)))
+            }
+            "list" | "list.struct" => Ok(DataType::List(Arc::new(self.item()?.to_arrow()?))),
+            "large_list" | "large_list.struct" => Ok(DataType::LargeList(Arc::new(self.item()?.to_arrow()?))),
+            name => data_type_from_logical(name)
+                .map_err(|e| FileError::unsupported(format!("column '{}': {e}", self.name))),
+        }
+    }
+
+    /// The item field of a list.
+    pub fn item(&self) -> Result<&Field> {
+        match self.children.as_slice() {
+            [item] => Ok(item),
+            other => Err(FileError::invalid(format!(
+                "column '{}': expected one item field below a list, found {}; the schema is damaged",
+                self.name,
+                other.len()
+            ))),
+        }
+    }
+
+    /// This field as Arrow knows it.
+    pub fn to_arrow(&self) -> Result<ArrowField> {
+        let mut metadata: HashMap<String, String> =
+            self.metadata.iter().map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned())).collect();
+        if self.logical_type == "json" {
+            metadata.insert(EXTENSION_NAME.into(), "lance.json".into());
+        }
+        Ok(ArrowField::new(&self.name, self.data_type()?, self.nullable).with_metadata(metadata))
+    }
+
+    /// A field, without an id, from Arrow's. View types are taken as the plain types that they are cast to.
+    pub fn from_arrow(field: &ArrowField) -> Result<Field> {
+        let data_type = plain_type(field.data_type());
+        let unsupported = || {
+            FileError::unsupported(format!(
+                "column '{}': type {} cannot be stored in a Lance table; cast it first",
+                field.name(),
+                field.data_type()
+            ))
+        };
+        let children = match &data_type {
+            DataType::Struct(fields) => fields.iter().map(|f| Field::from_arrow(f)).collect::<Result<Vec<_>>>()?,
+            DataType::List(item) | DataType::LargeList(item) => vec![Field::from_arrow(item)?],
+            _ => vec![],
+        };
+        let extension = field.metadata().get(EXTENSION_NAME).map(String::as_str);
+        let logical_type = match extension {
+            Some("lance.json") => "json".to_string(),
+            _ => logical_from_data_type(&data_type).ok_or_else(unsupported)?,
+        };
+        let metadata: BTreeMap<String, Vec<u8>> =
+            field.metadata().iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+        let unenforced_primary_key = field
+            .metadata()
+            .get(PRIMARY_KEY)
+            .is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "true" | "1" | "yes"));
+        Ok(Field {
+            id: -1,
+            name: field.name().clone(),
+            logical_type,
+            nullable: field.is_nullable(),
+            metadata,
+            children,
+            unenforced_primary_key,
+            dictionary: None,
+        })
+    }
+}
+
+/// The type that a view type is cast to before it is written.
+fn plain_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::ListView(item) => DataType::List(item.clone()),
+        DataType::LargeListView(item) => DataType::LargeList(item.clone()),
+        other => other.clone(),
+    }
+}
+
+impl Schema {
+    /// The schema as Arrow knows it.
+    pub fn to_arrow(&self) -> Result<ArrowSchema> {
+        let fields = self.fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
+        let metadata =
+            self.metadata.iter().map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned())).collect();
+        Ok(ArrowSchema::new_with_metadata(fields, metadata))
+    }
+
+    /// A schema from Arrow's, its fields numbered from 0, parents before their children.
+    pub fn from_arrow(schema: &ArrowSchema) -> Result<Schema> {
+        let fields = schema.fields().iter().map(|f| Field::from_arrow(f)).collect::<Result<Vec<_>>>()?;
+        for (index, field) in fields.iter().enumerate() {
+            if fields.iter().take(index).any(|earlier| earlier.name == field.name) {
+                return Err(FileError::invalid(format!("two columns are named '{}'; rename one", field.name)));
+            }
+        }
+        let metadata = schema.metadata().iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+        let mut schema = Schema { fields, metadata };
+        schema.assign_ids(0);
+        Ok(schema)
+    }
+}

@@ -1,0 +1,9 @@
+//! The schema of a file or table: a tree of fields, each with an id that outlives renames.
+
+mod arrow;
+mod field;
+mod logical_type;
+mod proto;
+
+pub use field::{Field, Schema};
+pub use logical_type::{data_type_from_logical, logical_from_data_type};

@@ -1,0 +1,1 @@
+//! The Python extension module: the only crate that names pyo3.

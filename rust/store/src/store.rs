@@ -1,0 +1,95 @@
+//! The seam between tables and the place that holds their bytes.
+//!
+//! A [`Store`] is a flat space of objects under one root: a folder, a bucket prefix, memory, or (later) a branch of a repository.
+//! Paths are relative to that root, `/`-separated, without a leading slash. A path names bytes at one moment only: whoever caches
+//! must cache by an object's identity, never by its path.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::Result;
+
+/// A shared handle to a store.
+pub type StoreRef = Arc<dyn Store>;
+
+/// What a store knows of an object without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Path relative to the store's root.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change, in microseconds since the Unix epoch; `None` where the store does not say.
+    pub last_modified_us: Option<i64>,
+}
+
+/// What became of a put that must not replace anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// The object did not exist and now holds our bytes.
+    Created,
+    /// An object of that name was there before; it is untouched.
+    Exists,
+}
+
+/// The end of an object, with the object's whole size.
+#[derive(Debug, Clone)]
+pub struct Tail {
+    /// The last bytes, as many as were asked for or as there are.
+    pub bytes: Bytes,
+    /// The object's size in bytes.
+    pub size: u64,
+}
+
+/// Ranges, puts and put-if-absent: all that tables need of the place that holds them.
+#[async_trait]
+pub trait Store: Debug + Send + Sync + 'static {
+    /// The root as the user wrote it, without credentials: for error messages.
+    fn uri(&self) -> &str;
+
+    /// The bytes of several ranges of one object, in the order asked for. Ranges that lie near each other are read together.
+    /// A range past the end of the object is an error of kind corrupt: somebody promised bytes that are not there.
+    async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+
+    /// The last `nbytes` bytes of an object and its size, in one request where the store allows.
+    async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail>;
+
+    /// A whole object.
+    async fn get(&self, path: &str) -> Result<Bytes>;
+
+    /// Size and time of an object.
+    async fn head(&self, path: &str) -> Result<ObjectMeta>;
+
+    /// Writes an object, replacing what was there. Readers see the old bytes or the new, never a part.
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<()>;
+
+    /// Writes an object only if none of that name exists. Exactly one of many callers is told [`PutOutcome::Created`].
+    /// On success of a durable store the bytes and the name are on stable storage.
+    async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome>;
+
+    /// Opens a new object for writing piece by piece. Nothing is visible under `path` before [`ObjectWriter::finish`].
+    async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>>;
+
+    /// All objects whose path starts with `prefix` (a folder, ending in `/`, or empty for all), in byte order of their paths.
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;
+
+    /// Removes an object. Removing what is not there is not an error.
+    async fn delete(&self, path: &str) -> Result<()>;
+}
+
+/// A new object that is being written.
+#[async_trait]
+pub trait ObjectWriter: Send {
+    /// Appends bytes.
+    async fn write(&mut self, bytes: Bytes) -> Result<()>;
+
+    /// Makes the object visible, durable where the store is, and returns its size in bytes.
+    async fn finish(self: Box<Self>) -> Result<u64>;
+
+    /// Gives the object up and leaves nothing behind.
+    async fn abort(self: Box<Self>) -> Result<()>;
+}

@@ -1,0 +1,1 @@
+//! Lance tables: manifests, fragments, transactions, deletion vectors, scan and take plans.
