@@ -1,0 +1,74 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/.venv
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+
+PY := .venv/bin/python
+# One profile for wheel and Rust tests, so that dependencies compile once.
+PROFILE ?= ci
+RUST := $(shell find rust protos -type f 2>/dev/null) Cargo.toml Cargo.lock
+NATIVE := .venv/.native
+SPARK = JAVA_HOME="$$(.ci/java)"
+OUTPUT ?= demo-output
+SIZE ?= small
+ARGS ?=
+
+.PHONY: help demo test check bench docs wheel fmt clean
+
+help: ## print these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.demo $(NATIVE) ## run the tutorial: flights through Spark into a table and back (OUTPUT=folder)
+	$(SPARK) $(PY) -m esker.demo --output $(OUTPUT) $(ARGS)
+
+test: .venv/.dev $(NATIVE) ## run the Python tests (ARGS="-k name")
+	$(SPARK) $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, stubs, wheel, Rust and Python tests
+	cargo fmt --all --check
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy --strict python/
+	$(PY) -m mypy.stubtest esker._native --mypy-config-file pyproject.toml
+	cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
+	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
+	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
+	$(SPARK) ESKER_WHEEL=$$(ls dist/check/*.whl) $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
+	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
+	$(PY) -m benches --size $(SIZE) $(ARGS)
+
+docs: .venv/.dev ## build the user's guide into site/
+	$(PY) -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+wheel: .venv/.tools ## build the wheel for release into dist/
+	$(PY) -m maturin build --release --out dist
+
+fmt: .venv/.dev ## format Rust and Python
+	cargo fmt --all
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+clean: ## delete everything that is built, .venv included
+	rm -rf .venv .java target dist site demo-output bench-results python/esker/*.so
+
+.venv/.tools:
+	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \
+	  echo "esker needs Rust 1.94 or newer: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y" >&2; exit 1; }
+	@[ -x $(PY) ] || python3 -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	@touch $@
+
+# The package is installed in place, so that a change of Python code needs no build; its extension is made below.
+.venv/.demo .venv/.dev: pyproject.toml | .venv/.tools
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
+	@touch $@ $(NATIVE)
+
+$(NATIVE): $(RUST) | .venv/.tools
+	$(PY) -m maturin develop --profile $(PROFILE) --skip-install
+	@touch $@
