@@ -1,0 +1,158 @@
+"""Every error that esker raises: one root, one class for each thing that a caller would do about it.
+
+```
+EskerError
+├── InvalidArgumentError   ValueError                      fix the call
+│   ├── SchemaMismatchError    OSError                     give the data the table's schema
+│   └── OutOfRangeError        IndexError                  ask for rows that exist
+├── UnsupportedError       NotImplementedError             newer than this release, or not written yet
+├── CorruptFileError       ValueError                      restore the file
+├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
+├── AlreadyExistsError     FileExistsError                 another path, or another mode
+├── IOFailedError          OSError                         try again, or look at the store
+└── CommitConflictError    OSError                         open the newest version and do it again
+```
+
+Each class is also the builtin that a caller would expect, and the one that pylance raises in the same place, so that
+`except` clauses written for pylance go on working. Facts (path, column, version...) are attributes, never only words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "AlreadyExistsError",
+    "CommitConflictError",
+    "CorruptFileError",
+    "EskerError",
+    "IOFailedError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "SchemaMismatchError",
+    "UnsupportedError",
+]
+
+
+class EskerError(Exception):
+    """The root of all errors of esker.
+
+    Args:
+        message: What went wrong: lower case, "expected X, found Y", then what to do.
+        **facts: What the message speaks of (`path`, `uri`, `column`, `version`, `operation`...). Each becomes an
+            attribute; `facts` holds them all.
+
+    Example:
+        >>> from esker.exceptions import EskerError, NotFoundError
+        >>> try:
+        ...     raise NotFoundError("no table here, check the path", uri="/tmp/none")
+        ... except EskerError as error:
+        ...     print(error.kind, error.uri, isinstance(error, FileNotFoundError))
+        not_found /tmp/none True
+    """
+
+    kind: ClassVar[str] = "error"
+    """A stable name of the class for programs; the same word as the error kind in Rust."""
+
+    def __init__(self, message: str = "", /, **facts: Any) -> None:
+        # OSError among the bases would read two or more arguments as (errno, strerror): it gets one only.
+        super().__init__(message)
+        self.message = message
+        self.facts = {name: value for name, value in facts.items() if value is not None}
+        for name, value in self.facts.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """A fact that this error does not carry reads as None, so that callers need no `hasattr`."""
+        if name in _FACTS:
+            return None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.facts)
+
+
+# The facts that errors of esker may carry. One that is absent reads as None.
+_FACTS = frozenset(
+    {
+        "column",
+        "expected",
+        "file_version",
+        "found",
+        "offset",
+        "operation",
+        "other_operation",
+        "other_version",
+        "path",
+        "retryable",
+        "type",
+        "uri",
+        "version",
+    }
+)
+
+
+def _rebuild(cls: type[EskerError], message: str, facts: dict[str, Any]) -> EskerError:
+    return cls(message, **facts)
+
+
+class InvalidArgumentError(EskerError, ValueError):
+    """A call cannot be served as it was made: an unknown mode, a filter that does not parse, a missing column."""
+
+    kind: ClassVar[str] = "invalid_argument"
+
+
+class SchemaMismatchError(InvalidArgumentError, OSError):
+    """The data do not have the table's schema. Facts: `column`, `expected`, `found`."""
+
+    kind: ClassVar[str] = "schema_mismatch"
+
+
+class OutOfRangeError(InvalidArgumentError, IndexError):
+    """A row number beyond the end of the table. Facts: `found` (the number), `expected` (how many rows there are)."""
+
+    kind: ClassVar[str] = "out_of_range"
+
+
+class UnsupportedError(EskerError, NotImplementedError):
+    """Written by something newer than this release, or asked for something that esker does not do yet."""
+
+    kind: ClassVar[str] = "unsupported"
+
+
+class CorruptFileError(EskerError, ValueError):
+    """A file's bytes are not what they must be. Facts: `path`, and where known `offset`, `expected`, `found`."""
+
+    kind: ClassVar[str] = "corrupt"
+
+
+class NotFoundError(EskerError, ValueError, LookupError, FileNotFoundError):
+    """No table, no version, no file or no transaction there. Facts: `uri`, `path`, `version`."""
+
+    kind: ClassVar[str] = "not_found"
+
+
+class AlreadyExistsError(EskerError, FileExistsError):
+    """The table to create is there already. Facts: `uri`, `path`."""
+
+    kind: ClassVar[str] = "already_exists"
+
+
+class IOFailedError(EskerError, OSError):
+    """The store did not do what it was asked; nothing is known to be wrong with the data. Facts: `path`, `uri`."""
+
+    kind: ClassVar[str] = "io"
+
+
+class CommitConflictError(EskerError, OSError):
+    """Another writer's commit leaves no room for ours; nothing of ours became visible.
+
+    Facts: `operation` and `version` (what we wanted to commit, on which version), `other_operation` and
+    `other_version` (who was first), `retryable` (True: the same call on the newest version can succeed).
+    """
+
+    kind: ClassVar[str] = "commit_conflict"
