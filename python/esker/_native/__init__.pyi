@@ -1,0 +1,15 @@
+"""The Rust core as Python sees it: bytes, encodings, manifests, scans. No decisions: those are made in `esker`.
+
+Every class is frozen; the GIL is released around all work and IO; Arrow data cross by the PyCapsule interface. The
+submodules are in `sys.modules` under their full names, so that `from esker._native.store import Store` works.
+Errors are those of `esker.exceptions`.
+"""
+
+from . import expr as expr
+from . import scan as scan
+from . import store as store
+from . import table as table
+from . import write as write
+
+__version__: str
+"""The version of the wheel, the crates' and Python's alike."""

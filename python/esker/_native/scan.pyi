@@ -1,0 +1,84 @@
+"""Reading one version of a table: scan, take, count."""
+
+from collections.abc import Sequence
+from typing import Protocol, final
+
+from ..exceptions import EskerError
+from .expr import Predicate
+from .store import Store
+from .table import Manifest
+
+class ArrowArrayExportable(Protocol):
+    """Anything that hands out an array by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
+class BatchStream:
+    """Record batches as they are decoded. Consumed once, by `pyarrow.RecordBatchReader.from_stream(it)`.
+
+    The C stream interface carries only the text of an error; the error itself stays here in `error`.
+    """
+
+    @property
+    def error(self) -> EskerError | None:
+        """The error that ended the stream, also after it was handed out; None if there was none."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def scan(
+    store: Store,
+    manifest: Manifest,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Predicate | None = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    batch_size: int | None = None,
+    fragment_ids: Sequence[int] | None = None,
+    row_range: tuple[int, int] | None = None,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    scan_in_order: bool = True,
+) -> BatchStream:
+    """Rows of a version as batches.
+
+    Args:
+        store: Where the table lies.
+        manifest: The version.
+        columns: Top-level columns or dotted paths (`a.b`), in the order they shall come; None for all, empty for
+            none (batches then carry only their row count). A dotted path comes as a column of that name.
+        filter: Only rows for which it is true.
+        limit: At most so many rows, after `filter` and `offset`.
+        offset: Rows to leave out at the start, after `filter`.
+        batch_size: At most so many rows per batch; None leaves it to the reader.
+        fragment_ids: Only these fragments, in this order; None for all.
+        row_range: Physical rows [start, end) of the one fragment that `fragment_ids` names.
+        with_row_id: Adds `_rowid` (uint64) as the last column.
+        with_row_address: Adds `_rowaddr` (uint64) as the last column, after `_rowid`.
+        scan_in_order: False lets batches come as they are ready.
+
+    Raises:
+        InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.
+        UnsupportedError: A type or an encoding that this release cannot read.
+    """
+
+def take(
+    store: Store,
+    manifest: Manifest,
+    indices: ArrowArrayExportable,
+    *,
+    columns: Sequence[str] | None = None,
+    fragment_ids: Sequence[int] | None = None,
+) -> BatchStream:
+    """Rows by number (uint64, no nulls), in the order asked for and as often as asked for.
+
+    Row numbers count live rows from 0 over all fragments, or over those of `fragment_ids` only.
+    `columns` as in `scan`. Raises `OutOfRangeError` for a number beyond the last row.
+    """
+
+def count_rows(
+    store: Store, manifest: Manifest, *, filter: Predicate, fragment_ids: Sequence[int] | None = None
+) -> int:
+    """How many rows satisfy `filter`; only its columns are read."""

@@ -1,0 +1,93 @@
+"""A flat space of objects under one root: a folder or memory."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+@final
+class ObjectMeta:
+    """What a store knows of an object without reading it."""
+
+    @property
+    def path(self) -> str:
+        """Path relative to the store's root, `/`-separated."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    @property
+    def last_modified_us(self) -> int | None:
+        """Last change, in microseconds since the Unix epoch."""
+
+@final
+class IoStats:
+    """Requests and bytes of one store since they were last asked for."""
+
+    @property
+    def read_iops(self) -> int:
+        """Read requests that reached the store, after near ranges were joined."""
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that were read."""
+
+    @property
+    def write_iops(self) -> int:
+        """Write requests: puts, pieces of a file, deletes."""
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes that were written."""
+
+@final
+class Store:
+    """The objects under `uri`: a path, `file://` or `memory://NAME` (shared within the process).
+
+    A local folder is created by the first write. Pickles: the copy opens the same URI with the same options.
+
+    Args:
+        uri: The root.
+        storage_options: Options of the store, such as credentials.
+        durable: Whether a put returns only when its bytes and its name are on stable storage.
+
+    Raises:
+        InvalidArgumentError: The URI does not parse.
+        UnsupportedError: No store answers to the URI's scheme.
+    """
+
+    def __new__(cls, uri: str, *, storage_options: dict[str, str] | None = None, durable: bool = True) -> Store: ...
+    @property
+    def uri(self) -> str:
+        """The root as it was given, without credentials."""
+
+    def get(self, path: str) -> bytes:
+        """A whole object. Raises `NotFoundError`."""
+
+    def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of several (start, end) ranges of one object, in the order asked for."""
+
+    def head(self, path: str) -> ObjectMeta:
+        """Size and time of an object. Raises `NotFoundError`."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Writes an object, replacing what was there."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Writes an object only if none of that name exists; False says that one does, and it is untouched."""
+
+    def list(self, prefix: str = "") -> list[ObjectMeta]:
+        """All objects whose path starts with `prefix` (a folder, ending in `/`), in byte order of their paths.
+
+        A folder that does not exist holds none.
+        """
+
+    def delete(self, path: str) -> None:
+        """Removes an object. Removing what is not there is not an error."""
+
+    def io_stats(self) -> IoStats:
+        """Requests and bytes since the last call, those of scans, takes and writes over this store among them."""
+
+    def io_stats_snapshot(self) -> IoStats:
+        """The same without starting anew."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -1,0 +1,295 @@
+"""Manifests, fragments and transactions of a Lance table: opaque handles and pure rules."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, final
+
+class ArrowSchemaExportable(Protocol):
+    """Anything that hands out its schema by the Arrow PyCapsule interface."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Field:
+    """One column or part of a column, with the id that data files know it by."""
+
+    @property
+    def id(self) -> int:
+        """Unique within the table; never used again for another column."""
+
+    @property
+    def name(self) -> str:
+        """The name within its parent."""
+
+    @property
+    def logical_type(self) -> str:
+        """The format's word for the type: "int64", "struct", "fixed_size_list:float:768"."""
+
+    @property
+    def nullable(self) -> bool:
+        """Whether nulls are allowed."""
+
+    @property
+    def metadata(self) -> dict[str, bytes]:
+        """The field's metadata."""
+
+    @property
+    def children(self) -> list[Field]:
+        """The fields within, in order."""
+
+@final
+class Schema:
+    """A table's columns with their field ids. `pyarrow.schema(it)` is its Arrow schema. Pickles; compares by value."""
+
+    @staticmethod
+    def from_arrow(schema: ArrowSchemaExportable) -> Schema:
+        """The columns of an Arrow schema with fresh ids: 0, 1, ... depth first.
+
+        Raises `UnsupportedError` (with `column` and `type`) for a type that no file version can hold.
+        """
+
+    @property
+    def fields(self) -> list[Field]:
+        """The columns, in order."""
+
+    @property
+    def metadata(self) -> dict[str, bytes]:
+        """The schema's metadata."""
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id in use, -1 if there are no columns."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class DataFile:
+    """One file of a fragment: some columns of all its rows."""
+
+    def __new__(
+        cls,
+        path: str,
+        *,
+        fields: Sequence[int],
+        column_indices: Sequence[int],
+        file_major_version: int,
+        file_minor_version: int,
+        file_size_bytes: int | None = None,
+        base_id: int | None = None,
+    ) -> DataFile: ...
+    @property
+    def path(self) -> str:
+        """Path relative to the table's data folder."""
+
+    @property
+    def fields(self) -> list[int]:
+        """Field ids of the columns in this file; -2 marks one that was dropped."""
+
+    @property
+    def column_indices(self) -> list[int]:
+        """For each of `fields` the number of its column in the file, -1 for one without (a struct in 2.1)."""
+
+    @property
+    def file_major_version(self) -> int:
+        """Major version of the file format."""
+
+    @property
+    def file_minor_version(self) -> int:
+        """Minor version of the file format."""
+
+    @property
+    def file_size_bytes(self) -> int | None:
+        """Size in bytes, where the writer told."""
+
+    @property
+    def base_id(self) -> int | None:
+        """The base path that the file lies under; None is the table's own root."""
+
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Fragment:
+    """A horizontal slice of a table, kept as encoded bytes so that what this release does not know survives."""
+
+    def __new__(cls, id: int = 0, *, files: Sequence[DataFile], physical_rows: int) -> Fragment: ...
+    @staticmethod
+    def decode(data: bytes) -> Fragment:
+        """The fragment that `encode` wrote."""
+
+    def encode(self) -> bytes:
+        """The fragment's protobuf message."""
+
+    def with_id(self, id: int) -> Fragment:
+        """The same fragment with another id."""
+
+    @property
+    def id(self) -> int:
+        """Unique within the table; 0 until a transaction assigns it."""
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The data files, each with all rows of some columns."""
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the data files, deleted ones among them."""
+
+    @property
+    def num_deletions(self) -> int:
+        """Rows that are deleted."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are live: `physical_rows - num_deletions`."""
+
+    @property
+    def deletion_file(self) -> str | None:
+        """Path of the deletion file relative to the table's root, None if no row is deleted."""
+
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Manifest:
+    """One version of a table. What this release does not know is carried byte for byte."""
+
+    @staticmethod
+    def decode(data: bytes, path: str) -> Manifest:
+        """The manifest in a whole manifest file; `path` is for error messages.
+
+        Raises `CorruptFileError` if the bytes are no manifest. Does not check feature flags.
+        """
+
+    def encode(self) -> bytes:
+        """The whole manifest file."""
+
+    @property
+    def version(self) -> int:
+        """The version of the table that this is."""
+
+    @property
+    def timestamp_ns(self) -> int:
+        """When it was committed, in nanoseconds since the Unix epoch; 0 if the writer did not say."""
+
+    @property
+    def data_storage_version(self) -> str:
+        """The file version that its data files have: "0.1", "2.0", "2.1", "2.2"."""
+
+    @property
+    def reader_feature_flags(self) -> int:
+        """What a reader must know to read it."""
+
+    @property
+    def writer_feature_flags(self) -> int:
+        """What a writer must know to write after it."""
+
+    @property
+    def transaction_file(self) -> str | None:
+        """Name, within `_transactions/`, of the transaction that made it; None if the writer did not say."""
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The table's configuration."""
+
+    @property
+    def num_fragments(self) -> int:
+        """How many fragments there are."""
+
+    @property
+    def num_rows(self) -> int:
+        """Live rows."""
+
+    def fragments(self) -> list[Fragment]:
+        """All fragments, in order."""
+
+    def summary(self) -> dict[str, int]:
+        """Counts over all fragments: `total_fragments`, `total_data_files`, `total_files_size` (bytes),
+        `total_data_file_rows`, `total_deletion_files`, `total_deletion_file_rows`, `total_rows`."""
+
+    def check_readable(self) -> None:
+        """Raises `UnsupportedError`, naming the bit, if a reader feature flag is unknown."""
+
+    def check_writable(self) -> None:
+        """Raises `UnsupportedError`, naming the bit, if a writer feature flag is unknown."""
+
+    def inline_transaction(self) -> Transaction | None:
+        """The transaction that made it, if the manifest file holds it."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Transaction:
+    """A change to a table: what it read, what it does, and an id of its own."""
+
+    @staticmethod
+    def append(
+        read_version: int, fragments: Sequence[Fragment], *, properties: dict[str, str] | None = None
+    ) -> Transaction:
+        """New rows: `fragments` go behind those of the table."""
+
+    @staticmethod
+    def overwrite(
+        read_version: int,
+        fragments: Sequence[Fragment],
+        schema: Schema,
+        *,
+        config: dict[str, str] | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> Transaction:
+        """New rows and a new schema instead of all that is there; `config` entries are set."""
+
+    @staticmethod
+    def decode(data: bytes) -> Transaction:
+        """The transaction in a transaction file. Operations that this release does not know decode too."""
+
+    def encode(self) -> bytes:
+        """The bytes of its transaction file."""
+
+    @property
+    def read_version(self) -> int:
+        """The version that it was made from; 0 for a table that did not exist."""
+
+    @property
+    def uuid(self) -> str:
+        """Its own id, drawn when it was made: the write id that the commit loop looks for."""
+
+    @property
+    def operation(self) -> str:
+        """The operation's name: "Append", "Overwrite", "Delete"...; "Unknown" for one from a newer release."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What the writer noted on it."""
+
+    @property
+    def fragments(self) -> list[Fragment]:
+        """The fragments that it adds (of an append or an overwrite; otherwise none)."""
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema that it brings (of an overwrite)."""
+
+    def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
+        """What `other`, committed since our read version, means for us."""
+
+    def apply(self, base: Manifest | None, *, version: int, data_storage_version: str, timestamp_ns: int) -> Manifest:
+        """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet).
+
+        Its `transaction_file` is `{read_version}-{uuid}.txn`.
+        """
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+def manifest_name(version: int, scheme: Literal["V1", "V2"]) -> str:
+    """The file name of a version within `_versions/`."""
+
+def parse_manifest_name(name: str) -> tuple[int, Literal["V1", "V2"]] | None:
+    """The version and the scheme of a file name within `_versions/`; None if it names no version."""

@@ -1,0 +1,40 @@
+"""Writing data files."""
+
+from typing import Protocol
+
+from .store import Store
+from .table import Fragment, Schema
+
+class ArrowStreamExportable(Protocol):
+    """Anything that hands out record batches by the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def write_fragments(
+    store: Store,
+    stream: ArrowStreamExportable,
+    *,
+    schema: Schema,
+    data_storage_version: str,
+    max_rows_per_file: int,
+    max_bytes_per_file: int,
+    memory_limit: int,
+) -> list[Fragment]:
+    """Writes a stream as data files and returns a fragment for each, with id 0.
+
+    The stream's columns must be those of `schema` by name, order and type (nullability and metadata may differ); its
+    field ids go into the files. No rows make no file. On an error no file stays behind.
+
+    Args:
+        store: Where the table lies; files go to `data/`.
+        stream: The rows.
+        schema: Names, types, nullability and field ids.
+        data_storage_version: The file version: "2.0".
+        max_rows_per_file: Rows after which a new file is started.
+        max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
+        memory_limit: Bytes that may be buffered for all columns together.
+
+    Raises:
+        SchemaMismatchError: The stream is not of `schema`, or a column that is not nullable holds a null.
+        UnsupportedError: A type or a null that the file version cannot hold (`column`, `type`, `file_version`).
+    """
