@@ -1,0 +1,221 @@
+"""Moves values between a table's Arrow types and those that Spark exchanges: by name, value by value checked.
+
+Casts are those of Arrow with its safety on: a value that does not fit is an error that names the column, never another
+value. Three casts lose digits by design, because the table's type says so: double to float, float to half float, and,
+with `nanoseconds="truncate"`, times finer than Spark's microseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.spark.types import is_list, is_view
+
+__all__ = ["cast_batch"]
+
+
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool = False) -> pa.RecordBatch:
+    """The same rows in another schema; columns and struct fields are found by name, never by position.
+
+    Args:
+        batch: Rows that have at least the columns of `schema`, in any order.
+        schema: The types wanted, in the order wanted.
+        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error.
+
+    Returns:
+        A batch whose schema is `schema`, its metadata included.
+
+    Raises:
+        SchemaMismatchError: A column is missing, a value does not fit its type, or a null meets a column without nulls.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.cast import cast_batch
+        >>> vectors = pa.record_batch({"n": [1], "v": [[0.5, 1.5]]})
+        >>> wanted = pa.schema({"v": pa.list_(pa.float32(), 2), "n": pa.uint8()})
+        >>> cast_batch(vectors, wanted).to_pylist()
+        [{'v': [0.5, 1.5], 'n': 1}]
+    """
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    arrays = []
+    for field in schema:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            found = ", ".join(batch.schema.names)
+            raise SchemaMismatchError(
+                f"expected a column {field.name!r}, found {found}", column=field.name, expected=field.name, found=found
+            )
+        arrays.append(_cast_field(batch.column(index), field, field.name, truncate))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast_field(array: pa.Array, field: pa.Field, column: str, truncate: bool) -> pa.Array:
+    if not field.nullable and array.null_count > 0:
+        raise SchemaMismatchError(
+            f"column {column!r} expected values only, found {array.null_count} nulls: fill or drop them first",
+            column=column,
+            expected="no nulls",
+            found=f"{array.null_count} nulls",
+        )
+    return _cast(array, field.type, column, truncate)
+
+
+def _cast(array: pa.Array, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return _cast(array.storage, wanted, column, truncate)
+    if isinstance(wanted, pa.BaseExtensionType):
+        stored = _cast(array, wanted.storage_type, column, truncate)
+        return pa.ExtensionArray.from_storage(wanted, stored)
+    if isinstance(array, pa.DictionaryArray):
+        return _cast(array.dictionary_decode(), wanted, column, truncate)
+    if pa.types.is_run_end_encoded(array.type):
+        return _cast(pc.run_end_decode(array), wanted, column, truncate)
+    if pa.types.is_dictionary(wanted):
+        return _to_dictionary(_cast(array, wanted.value_type, column, truncate), wanted, column)
+    if isinstance(array, pa.StructArray) and pa.types.is_struct(wanted):
+        return _cast_struct(array, wanted, column, truncate)
+    if pa.types.is_map(array.type) and pa.types.is_map(wanted):
+        return _cast_map(array, wanted, column, truncate)
+    # No table has a column of list views: they are cast to lists when it is written.
+    if is_list(array.type) and is_list(wanted) and not is_view(wanted):
+        return _cast_list(array, wanted, column, truncate)
+    return _cast_leaf(array, wanted, column, truncate)
+
+
+def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+    kind = pa.types
+    timed = kind.is_timestamp(wanted) or kind.is_time(wanted) or kind.is_duration(wanted)
+    try:
+        if truncate and timed:
+            options = pc.CastOptions(wanted, allow_time_truncate=True)
+            return pc.cast(array, options=options)
+        if kind.is_integer(array.type) and kind.is_decimal(wanted):
+            # Arrow asks the decimal for room for every value of the integer type; the values that there are decide.
+            return array.cast(pa.decimal128(38, 0)).cast(wanted)
+        return array.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        hint = "set the option `nanoseconds` to `truncate` to cut them" if timed else "cast the column first"
+        raise SchemaMismatchError(
+            f"column {column!r} expected values that fit {wanted}, found {array.type}: {_first_line(error)}; {hint}",
+            column=column,
+            expected=str(wanted),
+            found=str(array.type),
+        ) from error
+
+
+def _to_dictionary(values: pa.Array, wanted: pa.DataType, column: str) -> pa.Array:
+    try:
+        encoded = values.dictionary_encode()
+        indices = encoded.indices.cast(wanted.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {column!r} expected values that a {wanted} can number, found too many: {_first_line(error)}",
+            column=column,
+            expected=str(wanted),
+            found=str(values.type),
+        ) from error
+
+
+def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+    missing = pc.is_null(array)
+    fields = [wanted.field(i) for i in range(wanted.num_fields)]
+    arrays = []
+    for field in fields:
+        index = array.type.get_field_index(field.name)
+        if index < 0:
+            raise SchemaMismatchError(
+                f"column {column!r} expected a field {field.name!r}, found {array.type}",
+                column=f"{column}.{field.name}",
+                expected=field.name,
+                found=str(array.type),
+            )
+        child = array.field(index)
+        present = child if field.nullable and array.null_count == 0 else _under(child, missing, field.nullable)
+        arrays.append(_cast_field(present, field, f"{column}.{field.name}", truncate))
+    if not fields:
+        return array.cast(wanted)
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
+
+
+def _under(child: pa.Array, missing: pa.Array, nullable: bool) -> pa.Array:
+    """A struct's child, where the struct itself is null: null where that is allowed, any value where it is not."""
+    if nullable:
+        return pc.if_else(missing, pa.scalar(None, child.type), child)
+    present = child.filter(pc.invert(missing))
+    if present.null_count > 0 or len(present) == 0:
+        return child
+    return pc.if_else(missing, present[0], child)
+
+
+def _cast_map(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array:
+    # A map is stored as a list of entries, and lists know how to flatten what is null or sliced away.
+    entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
+    items = pc.list_flatten(entries)
+    keys = _cast_field(items.field(0), wanted.key_field, f"{column}.key", truncate)
+    values = _cast_field(items.field(1), wanted.item_field, f"{column}.value", truncate)
+    offsets = _offsets(entries)
+    if array.null_count > 0:
+        offsets = pa.array(np.asarray(offsets), mask=np.append(np.asarray(pc.is_null(array)), False))
+    return pa.MapArray.from_arrays(offsets.cast(pa.int32()), keys, values, type=wanted)
+
+
+def _cast_list(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array:
+    kind = pa.types
+    item = f"{column}.item"
+    if kind.is_fixed_size_list(wanted):
+        slots = _fixed_slots(array, wanted, column)
+        mask = pc.is_null(array) if array.null_count else None
+        # Under a null list the slots are null, also where the items may not be.
+        field = wanted.value_field.with_nullable(True) if mask is not None else wanted.value_field
+        values = _cast_field(slots, field, item, truncate)
+        return pa.FixedSizeListArray.from_arrays(values, type=wanted, mask=mask)
+    large = kind.is_large_list(wanted)
+    try:
+        offsets = _offsets(array).cast(pa.int64() if large else pa.int32())
+    except pa.ArrowInvalid as error:
+        raise InvalidArgumentError(
+            f"column {column!r} has too many items in one batch for {wanted}: read it in smaller batches", column=column
+        ) from error
+    values = _cast_field(pc.list_flatten(array), wanted.value_field, item, truncate)
+    mask = pc.is_null(array) if array.null_count else None
+    made = pa.LargeListArray if large else pa.ListArray
+    return made.from_arrays(offsets, values, type=wanted, mask=mask)
+
+
+def _fixed_slots(array: Any, wanted: Any, column: str) -> pa.Array:
+    """The items of lists that must all have one length, with as many nulls under each null list."""
+    size = wanted.list_size
+    lengths = pc.list_value_length(array)
+    wrong = lengths.filter(pc.not_equal(lengths, size))
+    if len(wrong) > 0:
+        raise SchemaMismatchError(
+            f"column {column!r} expected lists of {size} items, found one of {wrong[0]}",
+            column=column,
+            expected=str(wanted),
+            found=f"a list of {wrong[0]} items",
+        )
+    items = pc.list_flatten(array)
+    if array.null_count == 0:
+        return items
+    filled = np.repeat(~np.asarray(pc.is_null(array)), size)
+    indices = pa.array(np.cumsum(filled) - 1, mask=~filled)
+    return items.take(indices)
+
+
+def _offsets(array: Any) -> pa.Array:
+    """Where each list's items begin and end among the flattened ones, which leave out what lies under nulls."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
+    return pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,202 @@
+"""The map between Arrow's types and Spark's, both ways.
+
+Spark has fewer types than Arrow: a table's column is shown in the narrowest Spark type that holds all its values.
+
+| a table's Arrow type                          | in Spark                  | exchanged as        |
+|-----------------------------------------------|---------------------------|---------------------|
+| bool, int8 ... int64, float32, float64        | the same                  | the same            |
+| uint8, uint16, uint32                         | short, int, bigint        | int16, int32, int64 |
+| uint64                                        | decimal(20, 0)            | decimal128          |
+| float16                                       | float                     | float32             |
+| decimal of up to 38 digits                    | decimal                   | decimal128          |
+| utf8, large_utf8, utf8_view                   | string                    | utf8                |
+| binary, large, view, fixed size               | binary                    | binary              |
+| date32, date64                                | date                      | date32              |
+| time32, time64                                | time(6)                   | time64[ns]          |
+| timestamp without a zone, any unit            | timestamp_ntz             | timestamp[us]       |
+| timestamp with a zone, any unit               | timestamp                 | timestamp[us, UTC]  |
+| duration                                      | interval day to second    | duration[us]        |
+| list, large_list, list_view, fixed_size_list  | array                     | list                |
+| struct, map, null                             | struct, map, void         | the same            |
+| dictionary, run-end encoded, extension        | as the values, as storage |                     |
+
+All is nullable in Spark, as for its own file formats. `esker.spark.cast` moves the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from esker.exceptions import UnsupportedError
+
+__all__ = ["exchange_schema", "exchange_type", "spark_schema", "spark_type", "table_schema"]
+
+# Spark has a type for the time of day since 4.1.
+_TIME: Any = getattr(spark, "TimeType", None)
+_MAX_DIGITS = 38
+
+_SAME: list[tuple[pa.DataType, type[spark.DataType]]] = [
+    (pa.bool_(), spark.BooleanType),
+    (pa.int8(), spark.ByteType),
+    (pa.int16(), spark.ShortType),
+    (pa.int32(), spark.IntegerType),
+    (pa.int64(), spark.LongType),
+    (pa.float32(), spark.FloatType),
+    (pa.float64(), spark.DoubleType),
+    (pa.string(), spark.StringType),
+    (pa.binary(), spark.BinaryType),
+    (pa.date32(), spark.DateType),
+    (pa.timestamp("us"), spark.TimestampNTZType),
+    (pa.timestamp("us", tz="UTC"), spark.TimestampType),
+    (pa.duration("us"), spark.DayTimeIntervalType),
+    (pa.null(), spark.NullType),
+]
+_WIDENED: list[tuple[pa.DataType, type[spark.DataType]]] = [
+    (pa.uint8(), spark.ShortType),
+    (pa.uint16(), spark.IntegerType),
+    (pa.uint32(), spark.LongType),
+    (pa.float16(), spark.FloatType),
+    (pa.large_string(), spark.StringType),
+    (pa.string_view(), spark.StringType),
+    (pa.large_binary(), spark.BinaryType),
+    (pa.binary_view(), spark.BinaryType),
+    (pa.date64(), spark.DateType),
+]
+_TO_SPARK = dict([*_SAME, *_WIDENED])
+
+
+def spark_schema(schema: pa.Schema) -> spark.StructType:
+    """The Spark schema in which a table is shown.
+
+    Args:
+        schema: The table's Arrow schema.
+
+    Returns:
+        One nullable field for each column, in the same order.
+
+    Raises:
+        UnsupportedError: A column has a type that Spark cannot hold.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.types import spark_schema
+        >>> spark_schema(pa.schema({"id": pa.uint32(), "vector": pa.list_(pa.float32(), 2)})).simpleString()
+        'struct<id:bigint,vector:array<float>>'
+    """
+    return spark.StructType([spark.StructField(field.name, spark_type(field.type, field.name)) for field in schema])
+
+
+def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
+    """The Spark type of one Arrow type; `column` is for the message of the error."""
+    made = _TO_SPARK.get(arrow)
+    if made is not None:
+        return made()
+    kind = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return spark_type(arrow.storage_type, column)
+    if kind.is_dictionary(arrow) or kind.is_run_end_encoded(arrow):
+        return spark_type(arrow.value_type, column)
+    if kind.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= _MAX_DIGITS:
+        return spark.DecimalType(arrow.precision, arrow.scale)
+    if kind.is_uint64(arrow):
+        return spark.DecimalType(20, 0)
+    if kind.is_fixed_size_binary(arrow):
+        return spark.BinaryType()
+    if kind.is_timestamp(arrow):
+        return spark.TimestampNTZType() if arrow.tz is None else spark.TimestampType()
+    if kind.is_duration(arrow):
+        return spark.DayTimeIntervalType()
+    if kind.is_time(arrow) and _TIME is not None:
+        made_time: spark.DataType = _TIME(6)
+        return made_time
+    if is_list(arrow):
+        return spark.ArrayType(spark_type(arrow.value_type, f"{column}.item"))
+    if kind.is_map(arrow):
+        key, value = spark_type(arrow.key_type, f"{column}.key"), spark_type(arrow.item_type, f"{column}.value")
+        return spark.MapType(key, value)
+    if kind.is_struct(arrow):
+        fields = [arrow.field(i) for i in range(arrow.num_fields)]
+        return spark.StructType([spark.StructField(f.name, spark_type(f.type, f"{column}.{f.name}")) for f in fields])
+    raise UnsupportedError(
+        f"column {column!r} has the type {arrow}, which Spark has no type for: "
+        "leave it out with the option `columns`, or read the table without Spark",
+        column=column,
+        type=str(arrow),
+    )
+
+
+def exchange_schema(schema: spark.StructType) -> pa.Schema:
+    """The exact Arrow schema in which Spark takes batches of a Spark schema.
+
+    Raises:
+        UnsupportedError: Spark exchanges no such type over Arrow, or a table has no place for it.
+
+    Example:
+        >>> from pyspark.sql.types import LongType, StructType
+        >>> from esker.spark.types import exchange_schema
+        >>> exchange_schema(StructType().add("id", LongType()))
+        id: int64
+    """
+    return pa.schema([_exchange_field(field, field.name) for field in schema.fields])
+
+
+def exchange_type(made: spark.DataType, column: str) -> pa.DataType:
+    """The Arrow type in which Spark gives and takes one of its types; `column` is for the message of the error."""
+    if isinstance(made, spark.DecimalType):
+        return pa.decimal128(made.precision, made.scale)
+    if isinstance(made, spark.ArrayType):
+        item = exchange_type(made.elementType, f"{column}.item")
+        return pa.list_(pa.field("item", item, nullable=made.containsNull))
+    if isinstance(made, spark.MapType):
+        key, value = exchange_type(made.keyType, f"{column}.key"), exchange_type(made.valueType, f"{column}.value")
+        return pa.map_(pa.field("key", key, nullable=False), pa.field("value", value, nullable=made.valueContainsNull))
+    if isinstance(made, spark.StructType):
+        return pa.struct([_exchange_field(field, f"{column}.{field.name}") for field in made.fields])
+    if isinstance(made, spark.UserDefinedType):
+        return exchange_type(made.sqlType(), column)
+    if _TIME is not None and isinstance(made, _TIME):
+        return pa.time64("ns")
+    for arrow, known in _SAME:
+        if isinstance(made, known):
+            return arrow
+    raise UnsupportedError(
+        f"column {column!r} has Spark's type {made.simpleString()}, which a table cannot hold: cast it first",
+        column=column,
+        type=made.simpleString(),
+    )
+
+
+def table_schema(schema: spark.StructType) -> pa.Schema:
+    """The Arrow schema of a new table for a DataFrame.
+
+    Each type as Spark exchanges it and all of it nullable: that a DataFrame has no nulls today binds no later append.
+
+    Raises:
+        UnsupportedError: A column has a Spark type that a table cannot hold.
+
+    Example:
+        >>> from pyspark.sql.types import ArrayType, FloatType, StructType
+        >>> from esker.spark.types import table_schema
+        >>> table_schema(StructType().add("vector", ArrayType(FloatType(), False), False)).field("vector").nullable
+        True
+    """
+    nullable = spark_schema(exchange_schema(schema))
+    return exchange_schema(nullable)
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Whether Spark shows this Arrow type as an array."""
+    kind = pa.types
+    return bool(kind.is_list(arrow) or kind.is_large_list(arrow) or kind.is_fixed_size_list(arrow) or is_view(arrow))
+
+
+def is_view(arrow: pa.DataType) -> bool:
+    """Whether this is one of Arrow's list views, which Spark shows as arrays too."""
+    return bool(pa.types.is_list_view(arrow) or pa.types.is_large_list_view(arrow))
+
+
+def _exchange_field(field: spark.StructField, column: str) -> pa.Field:
+    return pa.field(field.name, exchange_type(field.dataType, column), nullable=field.nullable)
