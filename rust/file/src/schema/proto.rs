@@ -1,7 +1,6 @@
 //! Between our schema tree and the flattened list of protobuf fields.
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 
 use bytes::Bytes;
 use esker_proto::lance::file as pb;
@@ -16,7 +15,7 @@ const MAX_DEPTH: usize = 100;
 
 impl Schema {
     /// A schema from the flattened list that files and manifests hold.
-    pub fn from_protos(fields: &[pb::Field], metadata: &HashMap<String, Bytes>) -> Result<Schema> {
+    pub fn from_protos(fields: &[pb::Field], metadata: &BTreeMap<String, Bytes>) -> Result<Schema> {
         let mut children: BTreeMap<i32, Vec<&pb::Field>> = BTreeMap::new();
         for field in fields {
             children.entry(field.parent_id).or_default().push(field);
@@ -46,7 +45,7 @@ impl Schema {
     }
 
     /// The key-values as protobuf holds them.
-    pub fn proto_metadata(&self) -> HashMap<String, Bytes> {
+    pub fn proto_metadata(&self) -> BTreeMap<String, Bytes> {
         self.metadata.iter().map(|(k, v)| (k.clone(), Bytes::from(v.clone()))).collect()
     }
 }
@@ -143,9 +142,9 @@ mod tests {
     fn test_fields_that_are_their_own_parents_are_refused() {
         let mut loops = pb::Field { id: 1, parent_id: 2, ..Default::default() };
         let mut other = pb::Field { id: 2, parent_id: 1, ..Default::default() };
-        assert!(Schema::from_protos(&[loops.clone(), other.clone()], &HashMap::new()).is_err());
+        assert!(Schema::from_protos(&[loops.clone(), other.clone()], &BTreeMap::new()).is_err());
         loops.parent_id = -1;
         other.id = 1;
-        assert!(Schema::from_protos(&[loops, other], &HashMap::new()).is_err());
+        assert!(Schema::from_protos(&[loops, other], &BTreeMap::new()).is_err());
     }
 }
