@@ -1,1 +1,35 @@
-//! Predicates and column expressions: SQL or Substrait in, evaluated on a record batch.
+//! Predicates and column expressions: SQL or Substrait in, evaluated on record batches.
+//!
+//! ```text
+//! SQL text ------> sql ----------\
+//!                                 >-- expression tree --> plan: typed, simplified, bound to the columns it reads --> arrays
+//! Substrait bytes -> substrait --/
+//! ```
+//!
+//! The only crate that names DataFusion, and of DataFusion only what parses, types and evaluates an expression.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
+
+mod coerce;
+mod columns;
+mod context;
+mod dialect;
+mod display;
+mod error;
+mod expression;
+mod plan;
+mod predicate;
+mod sql;
+
+pub use error::{ExprError, Result};
+pub use expression::Expression;
+pub use predicate::Predicate;

@@ -1,0 +1,59 @@
+//! A column computed from others.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use datafusion_common::Column;
+use datafusion_expr::Expr;
+
+use crate::error::{ExprError, Result};
+use crate::plan::Plan;
+use crate::sql;
+
+/// A value for each row, bound to a schema. Cloning is cheap, and clones evaluate in parallel.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    plan: Arc<Plan>,
+    text: Arc<str>,
+}
+
+impl Expression {
+    /// Parses an expression over the columns of `schema`, in the SQL of [`crate::Predicate::parse_sql`].
+    ///
+    /// A text that is a column's name, whatever letters it is made of, is that column.
+    pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
+        if schema.field_with_name(text).is_ok() {
+            let column = Expr::Column(Column::new_unqualified(text));
+            return Ok(Self { plan: Arc::new(Plan::bind(column, schema)?), text: text.into() });
+        }
+        let parsed = sql::parse("expression", text, schema)?;
+        let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
+            ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in expression \"{text}\"")),
+            other => other,
+        })?;
+        Ok(Self { plan: Arc::new(plan), text: parsed.text.into() })
+    }
+
+    /// The type of its values.
+    pub fn data_type(&self) -> &DataType {
+        self.plan.data_type()
+    }
+
+    /// Names of the top-level columns that it reads, in the schema's order.
+    pub fn columns(&self) -> &[String] {
+        self.plan.columns()
+    }
+
+    /// One value per row of `batch`, which must hold [`Self::columns`], found by name.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        self.plan.evaluate(batch)
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,122 @@
+//! An expression bound to a schema: typed, simplified, and evaluated on batches that hold only the columns it reads.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion_common::{DFSchema, DataFusionError};
+use datafusion_expr::execution_props::ExecutionProps;
+use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion_expr::simplify::SimplifyContext;
+use datafusion_expr::{Expr, ExprSchemable};
+use datafusion_optimizer::simplify_expressions::ExprSimplifier;
+use datafusion_physical_expr::{create_physical_expr, PhysicalExpr};
+
+use crate::coerce::fit_literals;
+use crate::error::{ExprError, Result};
+
+/// A bound expression.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The expression after coercion and simplification.
+    expr: Expr,
+    /// Names of the top-level columns it reads, in the schema's order.
+    columns: Vec<String>,
+    /// Those columns' fields.
+    schema: SchemaRef,
+    data_type: DataType,
+    physical: Arc<dyn PhysicalExpr>,
+}
+
+impl Plan {
+    /// Types `expr` over the columns of `schema` and makes it ready to run.
+    pub(crate) fn bind(expr: Expr, schema: &Schema) -> Result<Self> {
+        let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
+        let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
+        let expr = fit_literals(expr, &all)?;
+        let context = SimplifyContext::builder().with_schema(Arc::clone(&all)).with_current_time().build();
+        let simplifier = ExprSimplifier::new(context);
+        let typed = simplifier.coerce(expr, &all).map_err(fail)?;
+        let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
+        let expr = simplifier.simplify(typed).map_err(fail)?;
+        // What simplification replaced may compare other types than before.
+        let expr = simplifier.coerce(expr, &all).map_err(fail)?;
+
+        let read = expr.column_refs();
+        let fields = schema.fields().iter().filter(|field| read.iter().any(|column| column.name() == field.name()));
+        let schema = Arc::new(nullable(fields.map(AsRef::as_ref)));
+        let bound = DFSchema::try_from(Arc::clone(&schema)).map_err(fail)?;
+        let physical =
+            create_physical_expr(&expr, &bound, &ExecutionProps::new(), &PhysicalPlanningContext::default())
+                .map_err(fail)?;
+        Ok(Self {
+            columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
+            data_type,
+            physical,
+            expr,
+            schema,
+        })
+    }
+
+    pub(crate) fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// One value per row of `batch`, which must hold [`Self::columns`], in any order, and may hold more.
+    pub(crate) fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let fail = |error: DataFusionError| ExprError::from_datafusion("cannot evaluate", &error);
+        let input = self.input(batch)?;
+        let array = self.physical.evaluate(&input).and_then(|value| value.into_array(batch.num_rows())).map_err(fail)?;
+        if array.data_type() == &self.data_type {
+            return Ok(array);
+        }
+        arrow_cast::cast(&array, &self.data_type).map_err(|error| fail(error.into()))
+    }
+
+    /// The columns of `batch` where the physical expression looks for them, in the types that it was made for.
+    fn input(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for field in self.schema.fields() {
+            let array = batch.column_by_name(field.name()).ok_or_else(|| {
+                let names: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+                ExprError::invalid(format!(
+                    "expected column {} in the batch, found only {}",
+                    field.name(),
+                    names.join(", ")
+                ))
+            })?;
+            arrays.push(if array.data_type() == field.data_type() {
+                Arc::clone(array)
+            } else {
+                arrow_cast::cast(array, field.data_type()).map_err(|error| {
+                    ExprError::invalid(format!(
+                        "expected column {} of type {}, found {}: {error}",
+                        field.name(),
+                        field.data_type(),
+                        array.data_type()
+                    ))
+                })?
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .map_err(|error| ExprError::invalid(format!("cannot evaluate: {error}")))
+    }
+}
+
+/// The fields, all nullable: what a schema promises about nulls is not what every writer kept.
+fn nullable<'a>(fields: impl Iterator<Item = &'a Field>) -> Schema {
+    Schema::new(fields.map(|field| field.clone().with_nullable(true)).collect::<Vec<_>>())
+}

@@ -1,0 +1,91 @@
+//! Which rows to keep.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use datafusion_expr::{Expr, Operator};
+
+use crate::error::{ExprError, Result};
+use crate::plan::Plan;
+use crate::sql;
+
+/// A condition on one row, bound to a schema. A row is kept where it is true; false and null drop it.
+///
+/// Cloning is cheap, and clones evaluate in parallel.
+#[derive(Debug, Clone)]
+pub struct Predicate {
+    plan: Arc<Plan>,
+    text: Arc<str>,
+}
+
+impl Predicate {
+    /// Parses a condition over the columns of `schema`.
+    ///
+    /// Names keep their case; `` `backticks` `` quote a name, `'single'` and `"double"` quotes make strings, `a.b` is field `b` of struct `a`.
+    /// An error says where the text does not parse, which column there is not, or that the result is no boolean.
+    pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
+        let parsed = sql::parse("filter", text, schema)?;
+        Self::bind(parsed.expr, parsed.text, schema).map_err(|error| match error {
+            ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in filter \"{text}\"")),
+            other => other,
+        })
+    }
+
+    fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {
+        let plan = Plan::bind(as_condition(expr), schema)?;
+        if plan.data_type() != &DataType::Boolean {
+            return Err(ExprError::invalid(format!(
+                "expected a filter that is true or false for each row, found {text} of type {}",
+                plan.data_type()
+            )));
+        }
+        Ok(Self { plan: Arc::new(plan), text: text.into() })
+    }
+
+    /// Names of the top-level columns that it reads, in the schema's order.
+    pub fn columns(&self) -> &[String] {
+        self.plan.columns()
+    }
+
+    /// One boolean per row of `batch`, null where SQL says unknown.
+    ///
+    /// The batch must hold [`Self::columns`], found by name; what else it holds does not matter.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let array = self.plan.evaluate(batch)?;
+        let booleans = array.as_boolean_opt().cloned();
+        booleans.ok_or_else(|| ExprError::invalid(format!("expected booleans from {self}, found {}", array.data_type())))
+    }
+
+    /// The rows that both keep.
+    pub fn and(&self, other: &Self) -> Result<Self> {
+        let expr = self.plan.expr().clone().and(other.plan.expr().clone());
+        let fields = [self.plan.schema().as_ref().clone(), other.plan.schema().as_ref().clone()];
+        let schema = Schema::try_merge(fields)
+            .map_err(|error| ExprError::invalid(format!("expected two filters over one schema: {error}")))?;
+        let text = format!("({self}) {} ({other})", Operator::And);
+        Self::bind(expr, text, &schema)
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// `regexp_match` gives the matched groups; as a condition it asks whether there was a match.
+fn as_condition(expr: Expr) -> Expr {
+    match expr {
+        Expr::ScalarFunction(call) if call.name() == "regexp_match" => Expr::ScalarFunction(call).is_not_null(),
+        Expr::BinaryExpr(mut binary) if matches!(binary.op, Operator::And | Operator::Or) => {
+            binary.left = Box::new(as_condition(*binary.left));
+            binary.right = Box::new(as_condition(*binary.right));
+            Expr::BinaryExpr(binary)
+        }
+        Expr::Not(inner) => Expr::Not(Box::new(as_condition(*inner))),
+        other => other,
+    }
+}
