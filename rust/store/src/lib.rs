@@ -1,1 +1,29 @@
 //! The lowest room of esker: ranges, puts and put-if-absent over local files, memory and object stores.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
+
+mod coalesce;
+pub mod error;
+pub mod local;
+pub mod memory;
+pub mod object;
+pub mod path;
+pub mod runtime;
+pub mod stats;
+pub mod store;
+pub mod uri;
+
+pub use error::{Result, StoreError};
+pub use runtime::{block_on, runtime};
+pub use stats::{IoStats, StatsCounters};
+pub use store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+pub use uri::open;

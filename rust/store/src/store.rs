@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::stats::StatsCounters;
 
 /// A shared handle to a store.
 pub type StoreRef = Arc<dyn Store>;
@@ -51,8 +52,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The root as the user wrote it, without credentials: for error messages.
     fn uri(&self) -> &str;
 
+    /// The counts of what this handle did: [`StatsCounters::take`] gives those since the last call.
+    fn stats(&self) -> &StatsCounters;
+
     /// The bytes of several ranges of one object, in the order asked for. Ranges that lie near each other are read together.
     /// A range past the end of the object is an error of kind corrupt: somebody promised bytes that are not there.
+    /// An empty range is empty bytes and costs no read, so neither the object nor its length is looked at for it.
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
     /// The last `nbytes` bytes of an object and its size, in one request where the store allows.

@@ -1,0 +1,142 @@
+//! A store over a folder of this machine: plain files, read without copies where possible.
+//!
+//! IO happens in place, not on another thread: what is read again comes from the page cache in less time than a hand-over takes. A caller
+//! that wants reads side by side spawns its tasks on the runtime, whose workers may block.
+
+mod durable;
+mod read;
+mod temporary;
+mod walk;
+mod writer;
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::{Result, StoreError};
+use crate::path::{check_folder, check_object};
+use crate::stats::StatsCounters;
+use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+
+use durable::Folders;
+use temporary::Temporary;
+
+/// A store over a folder. The folder is made by the first write.
+#[derive(Debug)]
+pub struct LocalStore {
+    uri: String,
+    root: PathBuf,
+    folders: Arc<Folders>,
+    stats: Arc<StatsCounters>,
+}
+
+impl LocalStore {
+    /// A store over the folder `root`, which the user knows as `uri`. A relative path is fixed to today's working folder. With `durable`, a
+    /// write is on stable storage when it returns.
+    pub fn new(uri: impl Into<String>, root: impl Into<PathBuf>, durable: bool) -> Result<Self> {
+        let uri = uri.into();
+        let root = root.into();
+        if root.as_os_str().is_empty() || root.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(StoreError::invalid_argument(
+                uri,
+                "expected the path of a folder, without NUL bytes",
+            ));
+        }
+        let root =
+            std::path::absolute(&root).map_err(|error| StoreError::from_io(&uri, "find the working folder", error))?;
+        Ok(Self {
+            uri,
+            folders: Arc::new(Folders::new(&root, durable)),
+            root,
+            stats: Arc::default(),
+        })
+    }
+
+    /// The folder, as an absolute path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn full(&self, path: &str) -> Result<PathBuf> {
+        check_object(path)?;
+        Ok(self.root.join(path))
+    }
+}
+
+/// A path as error messages show it.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[async_trait]
+impl Store for LocalStore {
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn stats(&self) -> &StatsCounters {
+        &self.stats
+    }
+
+    async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        read::read_ranges(&self.full(path)?, ranges, &self.stats)
+    }
+
+    async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail> {
+        read::read_tail(&self.full(path)?, nbytes, &self.stats)
+    }
+
+    async fn get(&self, path: &str) -> Result<Bytes> {
+        Ok(read::read_tail(&self.full(path)?, u64::MAX, &self.stats)?.bytes)
+    }
+
+    async fn head(&self, path: &str) -> Result<ObjectMeta> {
+        let full = self.full(path)?;
+        self.stats.add_read(0);
+        let found = fs::metadata(&full).map_err(|error| read::sort_read_error(&full, "look up", error))?;
+        if !found.is_file() {
+            return Err(read::not_a_file(&full));
+        }
+        Ok(walk::describe(path.to_owned(), &found))
+    }
+
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
+        let full = self.full(path)?;
+        self.stats.add_write(bytes.len() as u64);
+        Temporary::with_bytes(&self.folders, &full, &bytes)?.replace(&full)
+    }
+
+    async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome> {
+        let full = self.full(path)?;
+        self.stats.add_write(bytes.len() as u64);
+        if fs::symlink_metadata(&full).is_ok() {
+            return Ok(PutOutcome::Exists);
+        }
+        Temporary::with_bytes(&self.folders, &full, &bytes)?.create(&full)
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
+        let full = self.full(path)?;
+        Ok(Box::new(writer::LocalWriter::new(
+            &self.folders,
+            full,
+            Arc::clone(&self.stats),
+        )?))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        check_folder(prefix)?;
+        self.stats.add_list();
+        walk::walk(&self.root, prefix)
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        let full = self.full(path)?;
+        self.stats.add_write(0);
+        self.folders.remove(&full)
+    }
+}

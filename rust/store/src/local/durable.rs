@@ -1,0 +1,136 @@
+//! Folders, and what it takes for a name in one to survive a power cut.
+//!
+//! A file's bytes are safe once the file is synced; its name is safe once the folder that holds the name is; the folder's own name needs
+//! the folder above, and so on up. A folder that somebody else just made may not be safe yet, so each handle syncs the way down to a
+//! folder once, the first time it writes there, and again whenever it had to make the folder itself.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::shown;
+use crate::error::{Result, StoreError};
+
+/// The folders of one store handle.
+#[derive(Debug)]
+pub(super) struct Folders {
+    root: PathBuf,
+    durable: bool,
+    /// Folders whose own names are known to be on stable storage.
+    safe: Mutex<HashSet<PathBuf>>,
+}
+
+impl Folders {
+    pub(super) fn new(root: &Path, durable: bool) -> Self {
+        Self {
+            root: root.to_owned(),
+            durable,
+            safe: Mutex::default(),
+        }
+    }
+
+    /// Makes the folder and those above it where they are missing.
+    pub(super) fn make(&self, folder: &Path) -> Result<()> {
+        if !self.durable {
+            return fs::create_dir_all(folder).map_err(|error| sort_folder_error(folder, error));
+        }
+        let mut missing = Vec::new();
+        for above in folder.ancestors() {
+            match fs::create_dir(above) {
+                Ok(()) => {
+                    missing.push(above);
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists || above.is_dir() => break,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(above),
+                Err(error) => return Err(sort_folder_error(above, error)),
+            }
+        }
+        // From the top down; the topmost was made above, the others may meanwhile be made by somebody else.
+        for made in missing.iter().rev() {
+            match fs::create_dir(made) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(sort_folder_error(made, error))
+                }
+                _ => self.sync_above(made)?,
+            }
+        }
+        self.sync_way_to(folder)
+    }
+
+    fn sync_way_to(&self, folder: &Path) -> Result<()> {
+        for way in folder.ancestors().take_while(|way| way.starts_with(&self.root)) {
+            let known = self.safe.lock().unwrap_or_else(PoisonError::into_inner).contains(way);
+            if !known {
+                self.sync_above(way)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the name of this folder safe, which lies in the folder above.
+    fn sync_above(&self, folder: &Path) -> Result<()> {
+        if let Some(above) = folder.parent() {
+            match sync(above) {
+                Ok(()) => {}
+                // Above the root there may be folders that we may not read, and whose names are not ours to keep.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !above.starts_with(&self.root) => {}
+                Err(error) => return Err(StoreError::from_io(shown(above), "sync the folder", error)),
+            }
+        }
+        self.safe
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(folder.to_owned());
+        Ok(())
+    }
+
+    /// Makes the names in the folder of this file safe.
+    pub(super) fn sync_names(&self, file: &Path) -> Result<()> {
+        match file.parent() {
+            Some(folder) if self.durable => {
+                sync(folder).map_err(|error| StoreError::from_io(shown(folder), "sync the folder", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the bytes of this file safe.
+    pub(super) fn sync_bytes(&self, file: &File, path: &Path) -> Result<()> {
+        if !self.durable {
+            return Ok(());
+        }
+        file.sync_all()
+            .map_err(|error| StoreError::from_io(shown(path), "sync", error))
+    }
+
+    /// Removes a file; one that is not there is as good as removed.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        match fs::remove_file(path) {
+            Ok(()) => self.sync_names(path),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
+            // No object, though something is there: a folder.
+            Err(_) if path.is_dir() => Ok(()),
+            Err(error) => Err(StoreError::from_io(shown(path), "delete", error)),
+        }
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some network file systems know no sync of a folder.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        other => other,
+    }
+}
+
+fn sort_folder_error(folder: &Path, error: io::Error) -> StoreError {
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        let message =
+            "cannot make the folder: expected a folder, found a file of that name; remove it or write elsewhere";
+        return StoreError::io(shown(folder), message);
+    }
+    StoreError::from_io(shown(folder), "make the folder", error)
+}

@@ -1,0 +1,117 @@
+//! Reading files: a few bytes or many, straight into memory that was not zeroed before.
+//!
+//! No file stays open between calls. A path names bytes at one moment only, so a kept handle would have to be compared with the path at
+//! each use, and that comparison costs nearly what opening the file does.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+
+use super::shown;
+use crate::coalesce::{coalesce, Coalesced};
+use crate::error::{Result, StoreError};
+use crate::object::short_read;
+use crate::stats::StatsCounters;
+use crate::store::Tail;
+
+/// Reading this many bytes for nothing costs less than a second read.
+const GAP: u64 = 4096;
+/// A slice keeps the whole read in memory, so joined reads stay below this.
+const LIMIT: u64 = 1 << 20;
+/// Bytes that are aligned in the file are aligned in memory: no value needs more.
+const ALIGNMENT: u64 = 64;
+
+pub(super) fn read_ranges(path: &Path, ranges: &[Range<u64>], stats: &StatsCounters) -> Result<Vec<Bytes>> {
+    let Coalesced { runs, pieces } = coalesce(&shown(path), ranges, GAP, LIMIT)?;
+    let mut buffers = Vec::with_capacity(runs.len());
+    if !runs.is_empty() {
+        let file = open(path)?;
+        for run in &runs {
+            buffers.push(read_run(&file, path, run)?);
+            stats.add_read(run.end - run.start);
+        }
+    }
+    Ok(pieces.iter().map(|piece| piece.cut(&buffers)).collect())
+}
+
+pub(super) fn read_tail(path: &Path, nbytes: u64, stats: &StatsCounters) -> Result<Tail> {
+    let file = open(path)?;
+    let size = file_size(&file, path)?;
+    let run = size.saturating_sub(nbytes)..size;
+    let bytes = read_run(&file, path, &run)?;
+    stats.add_read(bytes.len() as u64);
+    Ok(Tail { bytes, size })
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| sort_read_error(path, "open", error))
+}
+
+fn file_size(file: &File, path: &Path) -> Result<u64> {
+    let found = file
+        .metadata()
+        .map_err(|error| sort_read_error(path, "look up", error))?;
+    if found.is_file() {
+        Ok(found.len())
+    } else {
+        Err(not_a_file(path))
+    }
+}
+
+fn read_run(file: &File, path: &Path, run: &Range<u64>) -> Result<Bytes> {
+    let len = run.end - run.start;
+    let too_long = || StoreError::corrupt(shown(path), format!("a read of {len} bytes does not fit into memory"));
+    let wanted = usize::try_from(len).map_err(|_| too_long())?;
+    // A promise of absurdly many bytes is checked against the file before memory is asked for.
+    if len > LIMIT {
+        let size = file_size(file, path)?;
+        if run.end > size {
+            return Err(short_read(&shown(path), run, size));
+        }
+    }
+    let mut buffer: Vec<u8> = Vec::new();
+    buffer
+        .try_reserve_exact(wanted.saturating_add(63))
+        .map_err(|_| too_long())?;
+    let address = buffer.as_ptr().addr() as u64;
+    let skipped = usize::try_from(run.start.wrapping_sub(address) % ALIGNMENT).unwrap_or(0);
+    buffer.resize(skipped, 0);
+    let end = skipped.saturating_add(wanted);
+    while buffer.len() < end {
+        let at = run.start + (buffer.len() - skipped) as u64;
+        match rustix::io::pread(file, spare_capacity(&mut buffer), at) {
+            Ok(0) => return Err(short_read(&shown(path), run, file_size(file, path)?)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(sort_read_error(path, "read", error.into())),
+        }
+    }
+    buffer.truncate(end);
+    Ok(Bytes::from(buffer).slice(skipped..))
+}
+
+/// The error for a folder, or anything else, that stands where an object is wanted: a store has no such object.
+pub(super) fn not_a_file(path: &Path) -> StoreError {
+    StoreError::NotFound {
+        path: shown(path),
+        message: "expected a file, found a folder or something else".into(),
+    }
+}
+
+/// A failure to read. A file among the folders of the path, or a folder in the file's place, means that there is no such object.
+pub(super) fn sort_read_error(path: &Path, doing: &str, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => not_a_file(path),
+        io::ErrorKind::NotADirectory => {
+            let message = "expected an object in a folder, found a file in the folder's place".into();
+            StoreError::NotFound {
+                path: shown(path),
+                message,
+            }
+        }
+        _ => StoreError::from_io(shown(path), doing, error),
+    }
+}

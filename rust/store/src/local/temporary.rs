@@ -1,0 +1,132 @@
+//! A file that nobody sees yet: it has all its bytes, on stable storage if asked for, before it gets its name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{renameat_with, RenameFlags, CWD};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::durable::Folders;
+use super::shown;
+use crate::error::{Result, StoreError};
+use crate::path::TEMP_PREFIX;
+use crate::store::PutOutcome;
+
+/// A file under a temporary name next to its target. Dropped without a name, it goes away.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    folders: Arc<Folders>,
+    file: File,
+    path: PathBuf,
+    named: bool,
+}
+
+impl Temporary {
+    /// A new empty file in the folder of `target`, which is made if it is missing.
+    pub(super) fn new(folders: &Arc<Folders>, target: &Path) -> Result<Self> {
+        if target.is_dir() {
+            let message = "cannot write: expected a file or nothing, found a folder of that name";
+            return Err(StoreError::io(shown(target), message));
+        }
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        folders.make(folder)?;
+        let path = folder.join(format!("{TEMP_PREFIX}{}", Uuid::new_v4().simple()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = file.map_err(|error| StoreError::from_io(shown(target), "write", error))?;
+        Ok(Self {
+            folders: Arc::clone(folders),
+            file,
+            path,
+            named: false,
+        })
+    }
+
+    /// A file with these bytes.
+    pub(super) fn with_bytes(folders: &Arc<Folders>, target: &Path, bytes: &[u8]) -> Result<Self> {
+        let temporary = Self::new(folders, target)?;
+        let written = (&temporary.file).write_all(bytes);
+        written.map_err(|error| StoreError::from_io(shown(target), "write", error))?;
+        Ok(temporary)
+    }
+
+    /// The open file.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name, whatever had it before.
+    pub(super) fn replace(mut self, target: &Path) -> Result<()> {
+        self.folders.sync_bytes(&self.file, target)?;
+        fs::rename(&self.path, target).map_err(|error| StoreError::from_io(shown(target), "write", error))?;
+        self.named = true;
+        self.folders.sync_names(target)
+    }
+
+    /// Gives the file its name if nothing has it.
+    pub(super) fn create(mut self, target: &Path) -> Result<PutOutcome> {
+        self.folders.sync_bytes(&self.file, target)?;
+        match fs::hard_link(&self.path, target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Over a network the link can be made and its reply be lost; the system then asks again and hears of our own link.
+                if !self.is_same_file(target) {
+                    return Ok(PutOutcome::Exists);
+                }
+            }
+            Err(error) if has_no_links(&error) => return self.rename_without_replacing(target),
+            Err(error) => return Err(StoreError::from_io(shown(target), "create", error)),
+        }
+        // The second name goes before the folder is synced: one sync is enough for both. If it stays, it does no harm.
+        self.named = true;
+        let _ = fs::remove_file(&self.path);
+        self.folders.sync_names(target)?;
+        Ok(PutOutcome::Created)
+    }
+
+    fn is_same_file(&self, target: &Path) -> bool {
+        match (self.file.metadata(), fs::symlink_metadata(target)) {
+            (Ok(ours), Ok(theirs)) => ours.dev() == theirs.dev() && ours.ino() == theirs.ino(),
+            _ => false,
+        }
+    }
+
+    /// For file systems without hard links. A plain `create_new` followed by writing would show a half-written file to readers and leave it
+    /// behind after a crash, so where the system cannot do this either, the write is refused.
+    fn rename_without_replacing(mut self, target: &Path) -> Result<PutOutcome> {
+        match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                self.named = true;
+                self.folders.sync_names(target)?;
+                Ok(PutOutcome::Created)
+            }
+            Err(Errno::EXIST) => Ok(PutOutcome::Exists),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let message =
+                    "cannot create: this file system has neither hard links nor renames that do not replace, so that \
+                               two writers could not be told apart; keep the table on another one";
+                Err(StoreError::unsupported(shown(target), message))
+            }
+            Err(error) => Err(StoreError::from_io(shown(target), "create", error.into())),
+        }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.named {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn has_no_links(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        code,
+        Some(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK | Errno::XDEV)
+    )
+}

@@ -1,0 +1,81 @@
+//! Listing a folder and the folders in it.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::shown;
+use crate::error::{Result, StoreError};
+use crate::path::is_temporary;
+use crate::store::ObjectMeta;
+
+/// The objects below a folder of the root, in byte order of their paths. A folder that is not there holds nothing.
+pub(super) fn walk(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
+    let mut found = Vec::new();
+    let mut folders = vec![prefix.to_owned()];
+    while let Some(folder) = folders.pop() {
+        read_folder(&root.join(&folder), &folder, &mut folders, &mut found)?;
+    }
+    found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+fn read_folder(full: &Path, folder: &str, folders: &mut Vec<String>, found: &mut Vec<ObjectMeta>) -> Result<()> {
+    let fail = |error| StoreError::from_io(shown(full), "list", error);
+    let entries = match fs::read_dir(full) {
+        Ok(entries) => entries,
+        Err(error) if is_gone(&error) => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) if is_gone(&error) => return Ok(()),
+            Err(error) => return Err(fail(error)),
+        };
+        // A name that is not text names no object: no path of ours could reach it.
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        if is_temporary(&name) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(fail)?;
+        let meta = if kind.is_symlink() {
+            fs::metadata(entry.path())
+        } else {
+            entry.metadata()
+        };
+        match meta {
+            Ok(meta) if meta.is_dir() => folders.push(format!("{folder}{name}/")),
+            Ok(meta) if meta.is_file() => found.push(describe(format!("{folder}{name}"), &meta)),
+            Ok(_) => {}
+            // Deleted since, or a link that leads nowhere.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(StoreError::from_io(shown(&entry.path()), "look up", error)),
+        }
+    }
+    Ok(())
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// What the file system says of a file.
+pub(super) fn describe(path: String, meta: &Metadata) -> ObjectMeta {
+    let last_modified_us = meta.modified().ok().and_then(micros_since_epoch);
+    ObjectMeta {
+        path,
+        size: meta.len(),
+        last_modified_us,
+    }
+}
+
+fn micros_since_epoch(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_micros()).ok(),
+        Err(before) => i64::try_from(before.duration().as_micros()).ok().map(|micros| -micros),
+    }
+}

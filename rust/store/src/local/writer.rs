@@ -1,0 +1,81 @@
+//! Writing a file piece by piece.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::durable::Folders;
+use super::shown;
+use super::temporary::Temporary;
+use crate::error::{Result, StoreError};
+use crate::stats::StatsCounters;
+use crate::store::ObjectWriter;
+
+/// Small pieces are gathered up to this many bytes; a piece of at least that length goes straight to the file.
+const BUFFER: usize = 256 << 10;
+
+/// A file under a temporary name that gets its own when it is finished, and goes away when it is not.
+pub(super) struct LocalWriter {
+    temporary: Temporary,
+    target: PathBuf,
+    buffer: Vec<u8>,
+    size: u64,
+    stats: Arc<StatsCounters>,
+}
+
+impl LocalWriter {
+    pub(super) fn new(folders: &Arc<Folders>, target: PathBuf, stats: Arc<StatsCounters>) -> Result<Self> {
+        let temporary = Temporary::new(folders, &target)?;
+        Ok(Self {
+            temporary,
+            target,
+            buffer: Vec::new(),
+            size: 0,
+            stats,
+        })
+    }
+
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let written = self.temporary.file().write_all(bytes);
+        written.map_err(|error| StoreError::from_io(shown(&self.target), "write", error))?;
+        self.stats.add_write(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let written = self.append(&self.buffer);
+        self.buffer.clear();
+        written
+    }
+}
+
+#[async_trait]
+impl ObjectWriter for LocalWriter {
+    async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.size += bytes.len() as u64;
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER {
+            return self.append(&bytes);
+        }
+        self.buffer.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<u64> {
+        self.flush()?;
+        self.temporary.replace(&self.target)?;
+        Ok(self.size)
+    }
+
+    async fn abort(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

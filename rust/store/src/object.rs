@@ -1,0 +1,299 @@
+//! A store over anything that the `object_store` crate reaches.
+
+mod outcome;
+mod writer;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+use crate::coalesce::{coalesce, Coalesced};
+use crate::error::{Result, StoreError};
+use crate::path::{check_folder, check_object};
+use crate::stats::StatsCounters;
+use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+
+/// How an object store is spoken to. The defaults are for one behind a network.
+#[derive(Debug, Clone)]
+pub struct ObjectOptions {
+    /// Ranges with at most this many bytes between them are read in one request.
+    pub coalesce_gap: u64,
+    /// A read is not made longer than this by joining ranges, in bytes.
+    pub coalesce_limit: u64,
+    /// How many requests of one call are under way at once.
+    pub concurrency: usize,
+    /// Objects longer than this are written in pieces of this many bytes.
+    pub part_size: usize,
+    /// Whether a reply can be lost or a request be sent twice, so that "exists already" may speak of our own write.
+    pub replies_may_be_lost: bool,
+}
+
+impl Default for ObjectOptions {
+    fn default() -> Self {
+        Self {
+            coalesce_gap: 1 << 20,
+            coalesce_limit: 16 << 20,
+            concurrency: 16,
+            part_size: 16 << 20,
+            replies_may_be_lost: true,
+        }
+    }
+}
+
+/// A store over an `object_store` implementation, below a prefix of it.
+#[derive(Debug)]
+pub struct ObjectAdapter {
+    uri: String,
+    prefix: String,
+    inner: Arc<dyn ObjectStore>,
+    options: ObjectOptions,
+    stats: Arc<StatsCounters>,
+}
+
+impl ObjectAdapter {
+    /// A store over all objects of `inner` below the folder `prefix` (without a trailing `/`; empty for all). `uri` is for error
+    /// messages and holds no credentials.
+    pub fn new(
+        uri: impl Into<String>,
+        inner: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: ObjectOptions,
+    ) -> Result<Self> {
+        let mut prefix = prefix.to_owned();
+        if !prefix.is_empty() {
+            check_object(&prefix)?;
+            prefix.push('/');
+        }
+        Ok(Self {
+            uri: uri.into(),
+            prefix,
+            inner,
+            options,
+            stats: Arc::default(),
+        })
+    }
+
+    fn location(&self, path: &str) -> Result<Path> {
+        check_object(path)?;
+        Path::parse(format!("{}{path}", self.prefix)).map_err(|error| self.invalid(path, &error))
+    }
+
+    fn invalid(&self, path: &str, error: &object_store::path::Error) -> StoreError {
+        StoreError::invalid_argument(self.full(path), error.to_string())
+    }
+
+    /// The path as error messages show it.
+    fn full(&self, path: &str) -> String {
+        format!("{}/{path}", self.uri.trim_end_matches('/'))
+    }
+
+    fn fail(&self, path: &str, doing: &str, error: object_store::Error) -> StoreError {
+        outcome::sort_error(self.full(path), doing, error)
+    }
+
+    async fn read_run(&self, path: &str, location: &Path, run: Range<u64>) -> Result<Bytes> {
+        let options = GetOptions::new().with_range(Some(run.clone()));
+        let result = self
+            .inner
+            .get_opts(location, options)
+            .await
+            .map_err(|error| self.fail(path, "read", error));
+        let reply = match result {
+            // A store answers a range that starts past the end with an error of no particular kind.
+            Err(error @ StoreError::Io { .. }) => {
+                return Err(self.past_the_end(path, location, &run).await.unwrap_or(error))
+            }
+            other => other?,
+        };
+        let size = reply.meta.size;
+        let bytes = reply.bytes().await.map_err(|error| self.fail(path, "read", error))?;
+        self.stats.add_read(bytes.len() as u64);
+        if bytes.len() as u64 == run.end - run.start {
+            Ok(bytes)
+        } else {
+            Err(short_read(&self.full(path), &run, size))
+        }
+    }
+
+    async fn past_the_end(&self, path: &str, location: &Path, run: &Range<u64>) -> Option<StoreError> {
+        let size = self.inner.head(location).await.ok()?.size;
+        (run.end > size).then(|| short_read(&self.full(path), run, size))
+    }
+
+    async fn create(&self, location: &Path, bytes: Bytes) -> object_store::Result<()> {
+        let options = PutOptions {
+            mode: PutMode::Create,
+            ..Default::default()
+        };
+        self.inner.put_opts(location, bytes.into(), options).await.map(|_| ())
+    }
+}
+
+/// The error for bytes that were promised and are not there.
+pub(crate) fn short_read(path: &str, run: &Range<u64>, size: u64) -> StoreError {
+    let message = format!(
+        "expected bytes {}..{}, found an object of {size} bytes; it was cut short or something else was written over it",
+        run.start, run.end
+    );
+    StoreError::corrupt(path, message)
+}
+
+#[async_trait]
+impl Store for ObjectAdapter {
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn stats(&self) -> &StatsCounters {
+        &self.stats
+    }
+
+    async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let location = self.location(path)?;
+        let Coalesced { runs, pieces } = coalesce(
+            &self.full(path),
+            ranges,
+            self.options.coalesce_gap,
+            self.options.coalesce_limit,
+        )?;
+        let reads = futures::stream::iter(runs.into_iter().map(|run| self.read_run(path, &location, run)));
+        let buffers: Vec<Bytes> = reads.buffered(self.options.concurrency.max(1)).try_collect().await?;
+        Ok(pieces.iter().map(|piece| piece.cut(&buffers)).collect())
+    }
+
+    async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail> {
+        let location = self.location(path)?;
+        let options = GetOptions::new().with_range(Some(GetRange::Suffix(nbytes)));
+        match self.inner.get_opts(&location, options).await {
+            Ok(reply) => {
+                let size = reply.meta.size;
+                let bytes = reply
+                    .bytes()
+                    .await
+                    .map_err(|error| self.fail(path, "read the end", error))?;
+                self.stats.add_read(bytes.len() as u64);
+                Ok(Tail { bytes, size })
+            }
+            // Not every store knows how to count from the end, and some refuse it for an empty object.
+            Err(object_store::Error::NotSupported { .. } | object_store::Error::Generic { .. }) => {
+                let size = self.head(path).await?.size;
+                let mut bytes = self.get_ranges(path, &[size.saturating_sub(nbytes)..size]).await?;
+                Ok(Tail {
+                    bytes: bytes.pop().unwrap_or_default(),
+                    size,
+                })
+            }
+            Err(error) => Err(self.fail(path, "read the end", error)),
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<Bytes> {
+        let location = self.location(path)?;
+        let reply = self
+            .inner
+            .get(&location)
+            .await
+            .map_err(|error| self.fail(path, "read", error))?;
+        let bytes = reply.bytes().await.map_err(|error| self.fail(path, "read", error))?;
+        self.stats.add_read(bytes.len() as u64);
+        Ok(bytes)
+    }
+
+    async fn head(&self, path: &str) -> Result<ObjectMeta> {
+        let location = self.location(path)?;
+        let meta = self
+            .inner
+            .head(&location)
+            .await
+            .map_err(|error| self.fail(path, "look up", error))?;
+        self.stats.add_read(0);
+        let last_modified_us = Some(meta.last_modified.timestamp_micros());
+        Ok(ObjectMeta {
+            path: path.to_owned(),
+            size: meta.size,
+            last_modified_us,
+        })
+    }
+
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
+        let location = self.location(path)?;
+        self.stats.add_write(bytes.len() as u64);
+        self.inner
+            .put(&location, bytes.into())
+            .await
+            .map_err(|error| self.fail(path, "write", error))?;
+        Ok(())
+    }
+
+    async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome> {
+        let location = self.location(path)?;
+        self.stats.add_write(bytes.len() as u64);
+        let error = match self.create(&location, bytes.clone()).await {
+            Ok(()) => return Ok(PutOutcome::Created),
+            Err(error) => error,
+        };
+        let exists = matches!(
+            error,
+            object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }
+        );
+        if !self.options.replies_may_be_lost && exists {
+            return Ok(PutOutcome::Exists);
+        }
+        if !exists && !outcome::is_ambiguous(&error) {
+            return Err(self.fail(path, "create", error));
+        }
+        match self.get(path).await {
+            Ok(found) if found == bytes => Ok(PutOutcome::Created),
+            Ok(_) => Ok(PutOutcome::Exists),
+            Err(_) if exists => Ok(PutOutcome::Exists),
+            Err(_) => Err(self.fail(path, "create", error)),
+        }
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
+        let location = self.location(path)?;
+        Ok(Box::new(writer::PartWriter::new(
+            Arc::clone(&self.inner),
+            location,
+            self.full(path),
+            self.options.clone(),
+            Arc::clone(&self.stats),
+        )))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        check_folder(prefix)?;
+        let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
+        self.stats.add_list();
+        let found = self.inner.list(Some(&folder)).try_collect::<Vec<_>>().await;
+        let mut found: Vec<ObjectMeta> = found
+            .map_err(|error| self.fail(prefix, "list", error))?
+            .into_iter()
+            .filter_map(|meta| {
+                let path = meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned();
+                let last_modified_us = Some(meta.last_modified.timestamp_micros());
+                Some(ObjectMeta {
+                    path,
+                    size: meta.size,
+                    last_modified_us,
+                })
+            })
+            .collect();
+        found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+        Ok(found)
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        let location = self.location(path)?;
+        self.stats.add_write(0);
+        match self.inner.delete(&location).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.fail(path, "delete", error)),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Counts of what a store handle did: requests and bytes, since the last time somebody asked.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Requests and bytes of one store handle. A request is what would cost a round trip on an object store: ranges that were read together
+/// are one request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoStats {
+    /// Reads of any length, and questions for an object's size.
+    pub read_requests: u64,
+    /// Bytes that were read, gaps between coalesced ranges included.
+    pub bytes_read: u64,
+    /// Puts, pieces and ends of written objects, and deletes.
+    pub write_requests: u64,
+    /// Bytes that were written.
+    pub bytes_written: u64,
+    /// Listings.
+    pub list_requests: u64,
+}
+
+/// The counters behind [`IoStats`], shared by all users of a store handle.
+#[derive(Debug, Default)]
+pub struct StatsCounters {
+    read_requests: AtomicU64,
+    bytes_read: AtomicU64,
+    write_requests: AtomicU64,
+    bytes_written: AtomicU64,
+    list_requests: AtomicU64,
+}
+
+impl StatsCounters {
+    /// Counts one read.
+    pub fn add_read(&self, bytes: u64) {
+        self.add_reads(1, bytes);
+    }
+
+    /// Counts several reads at once.
+    pub fn add_reads(&self, requests: u64, bytes: u64) {
+        self.read_requests.fetch_add(requests, Relaxed);
+        self.bytes_read.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts one write.
+    pub fn add_write(&self, bytes: u64) {
+        self.write_requests.fetch_add(1, Relaxed);
+        self.bytes_written.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts one listing.
+    pub fn add_list(&self) {
+        self.list_requests.fetch_add(1, Relaxed);
+    }
+
+    /// The counts since the last call, which start again at zero.
+    pub fn take(&self) -> IoStats {
+        IoStats {
+            read_requests: self.read_requests.swap(0, Relaxed),
+            bytes_read: self.bytes_read.swap(0, Relaxed),
+            write_requests: self.write_requests.swap(0, Relaxed),
+            bytes_written: self.bytes_written.swap(0, Relaxed),
+            list_requests: self.list_requests.swap(0, Relaxed),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From a URI to a store: which schemes there are, and what a plain path means.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Result, StoreError};
+use crate::local::LocalStore;
+use crate::memory;
+use crate::store::StoreRef;
+
+/// Opens the store at a URI: a plain path (`~` is the home folder), `file:///path`, `file:/path`, or `memory://NAME`, which the whole
+/// process shares by its name.
+///
+/// `options` are for stores behind a network; local files and memory have none and take no notice. With `durable`, what a write reports
+/// as done is on stable storage.
+pub fn open(uri: &str, options: &HashMap<String, String>, durable: bool) -> Result<StoreRef> {
+    let _ = options;
+    match scheme(uri) {
+        None => open_local(uri, plain_path(uri)?, durable),
+        Some("file") => open_local(uri, file_path(uri)?, durable),
+        Some("memory") => open_memory(uri),
+        Some(other) => {
+            let message = format!("the scheme {other:?} is not supported; expected a path, file:// or memory://NAME");
+            Err(StoreError::unsupported(format!("{other}://..."), message))
+        }
+    }
+}
+
+/// The scheme of a URI, or `None` for a plain path. A colon alone does not make a scheme (`a:b` is
+/// a file name), except in `file:/path`, which Hadoop writes.
+fn scheme(uri: &str) -> Option<&str> {
+    if uri.starts_with("file:/") {
+        return Some("file");
+    }
+    let (scheme, _) = uri.split_once("://")?;
+    let starts_well = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    let goes_on_well = scheme
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
+    (starts_well && goes_on_well).then_some(scheme)
+}
+
+fn open_local(uri: &str, root: PathBuf, durable: bool) -> Result<StoreRef> {
+    Ok(Arc::new(LocalStore::new(uri, root, durable)?))
+}
+
+fn open_memory(uri: &str) -> Result<StoreRef> {
+    let rest = uri.strip_prefix("memory://").unwrap_or_default().trim_end_matches('/');
+    let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if name.is_empty() {
+        let message = "expected a name, as in memory://NAME: all who use that name share its objects";
+        return Err(StoreError::invalid_argument(uri, message));
+    }
+    Ok(Arc::new(memory::named(uri, name, prefix)?))
+}
+
+fn plain_path(uri: &str) -> Result<PathBuf> {
+    if uri.is_empty() {
+        return Err(StoreError::invalid_argument(
+            uri,
+            "expected a path or a URI, found an empty string",
+        ));
+    }
+    let rest = match uri.strip_prefix('~') {
+        Some("") => "",
+        Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
+        _ => return Ok(PathBuf::from(uri)),
+    };
+    match std::env::var_os("HOME") {
+        Some(home) => Ok(Path::new(&home).join(rest)),
+        None => Err(StoreError::invalid_argument(
+            uri,
+            "'~' is the home folder, but HOME is not set; write the whole path",
+        )),
+    }
+}
+
+fn file_path(uri: &str) -> Result<PathBuf> {
+    let refuse = |message: &str| Err(StoreError::invalid_argument(uri, message));
+    let rest = uri.strip_prefix("file:").unwrap_or_default();
+    let path = match rest.strip_prefix("//") {
+        None => rest,
+        Some(rest) => match rest.strip_prefix("localhost").unwrap_or(rest) {
+            path if path.starts_with('/') => path,
+            _ => return refuse("expected file:///path, found a host; only this machine's files are local"),
+        },
+    };
+    if path.contains(['?', '#']) {
+        return refuse("expected a path, found a query or a fragment; write '?' as %3F and '#' as %23");
+    }
+    match percent_decode(path) {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => refuse("expected two hexadecimal digits of UTF-8 after each '%'; write '%' as %25"),
+    }
+}
+
+fn percent_decode(path: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = char::from(bytes.next()?).to_digit(16)?;
+            let low = char::from(bytes.next()?).to_digit(16)?;
+            decoded.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
