@@ -1,0 +1,139 @@
+"""Which DataFrames fit which tables: columns by name, types by Spark's view of the table's types.
+
+A DataFrame's type fits a column's if it is of the same kind: whole numbers of any width, float and double, decimals.
+Whether each value fits is found out while it is cast. Nothing is turned from one kind into another: no text into
+numbers, no timestamps into timestamps without a zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.spark.types import spark_type, table_schema
+
+__all__ = ["check_append", "replacing_schema"]
+
+_WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_REAL = (spark.FloatType, spark.DoubleType)
+
+
+def check_append(frame: spark.StructType, table: pa.Schema, uri: str) -> None:
+    """Checks that a DataFrame can be appended to a table.
+
+    Args:
+        frame: The DataFrame's schema.
+        table: The table's schema.
+        uri: The table, for the message of an error.
+
+    Raises:
+        SchemaMismatchError: A column is missing, is unknown to the table or has a type that does not fit.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pyspark.sql.types import ArrayType, FloatType, StructType
+        >>> from esker.spark.matching import check_append
+        >>> frame = StructType().add("v", ArrayType(FloatType()))
+        >>> check_append(frame, pa.schema({"v": pa.list_(pa.float32(), 768)}), "t.lance")
+    """
+    _check_names(frame.names, table.names, f"the table at {uri}", None)
+    for field in frame.fields:
+        _check_type(field.dataType, spark_type(table.field(field.name).type, field.name), field.name)
+
+
+def replacing_schema(
+    frame: spark.StructType, table: pa.Schema | None, vectors: Mapping[str, int] | None = None
+) -> pa.Schema:
+    """The schema of a table that a DataFrame makes or replaces.
+
+    A column whose Spark type has not changed keeps the Arrow type and the metadata that it has in the table: a vector
+    stays a fixed_size_list. Others get the type in which Spark exchanges them.
+
+    Args:
+        frame: The DataFrame's schema.
+        table: The schema of the table to replace, None if there is none or it is to be forgotten.
+        vectors: Lengths of array columns that become fixed_size_list; they go before what the table says.
+
+    Raises:
+        InvalidArgumentError: Two columns of one name, or `vectors` names a column that is no array.
+        UnsupportedError: A type that a table cannot hold.
+    """
+    sizes = dict(vectors or {})
+    repeated = {name for name in frame.names if frame.names.count(name) > 1}
+    if repeated:
+        raise InvalidArgumentError(f"expected columns of different names, found {', '.join(sorted(repeated))} twice")
+    fields = []
+    for field, fresh in zip(frame.fields, table_schema(frame), strict=True):
+        size = sizes.pop(field.name, None)
+        if size is not None:
+            if not pa.types.is_list(fresh.type):
+                raise InvalidArgumentError(
+                    f"option vectors: expected an array column, found {field.name!r} of {fresh.type}", column=field.name
+                )
+            fields.append(pa.field(field.name, pa.list_(fresh.type.value_type, size)))
+            continue
+        index = -1 if table is None else table.get_field_index(field.name)
+        kept = None if table is None or index < 0 else table.field(index)
+        same = kept is not None and _plain(spark_type(kept.type, field.name)) == _plain(
+            spark_type(fresh.type, field.name)
+        )
+        fields.append(kept.with_nullable(True) if kept is not None and same else fresh)
+    if sizes:
+        raise InvalidArgumentError(
+            f"option vectors: expected columns of the DataFrame, found {', '.join(sizes)}", column=next(iter(sizes))
+        )
+    return pa.schema(fields, metadata=None if table is None else table.metadata)
+
+
+def _plain(made: spark.DataType) -> str:
+    # Nullability is no part of this.
+    return made.simpleString()
+
+
+def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, column: str | None) -> None:
+    missing = [name for name in expected if name not in found]
+    extra = [name for name in found if name not in expected]
+    if not missing and not extra and len(found) == len(expected):
+        return
+    parts = [f"{', '.join(missing)} missing"] if missing else []
+    parts += [f"{', '.join(extra)} unknown to it"] if extra else []
+    parts = parts or ["a name twice"]
+    raise SchemaMismatchError(
+        f"{owner} expected the columns {', '.join(expected)}, found {' and '.join(parts)}: "
+        "select the table's columns, or overwrite the table",
+        column=column or (missing or extra or [None])[0],
+        expected=", ".join(expected),
+        found=", ".join(found),
+    )
+
+
+def _check_type(found: spark.DataType, expected: spark.DataType, column: str) -> None:
+    if isinstance(found, spark.UserDefinedType):
+        found = found.sqlType()
+    if isinstance(found, spark.StructType) and isinstance(expected, spark.StructType):
+        _check_names(found.names, expected.names, f"column {column!r}", column)
+        for field in found.fields:
+            _check_type(field.dataType, expected[field.name].dataType, f"{column}.{field.name}")
+    elif isinstance(found, spark.ArrayType) and isinstance(expected, spark.ArrayType):
+        _check_type(found.elementType, expected.elementType, f"{column}.item")
+    elif isinstance(found, spark.MapType) and isinstance(expected, spark.MapType):
+        _check_type(found.keyType, expected.keyType, f"{column}.key")
+        _check_type(found.valueType, expected.valueType, f"{column}.value")
+    elif not _fits(found, expected):
+        raise SchemaMismatchError(
+            f"column {column!r} expected {expected.simpleString()}, found {found.simpleString()}: cast it first",
+            column=column,
+            expected=expected.simpleString(),
+            found=found.simpleString(),
+        )
+
+
+def _fits(found: spark.DataType, expected: spark.DataType) -> bool:
+    if isinstance(found, spark.NullType) or type(found) is type(expected):
+        return True
+    if isinstance(found, _WHOLE):
+        return isinstance(expected, (*_WHOLE, *_REAL, spark.DecimalType))
+    return isinstance(found, _REAL) and isinstance(expected, _REAL)

@@ -1,0 +1,212 @@
+"""What a user says with `.option(name, value)`: read once, checked, and plain values from then on.
+
+Spark hands over names in lower case and values as text. Underscores don't count, so `rowsPerPartition` and
+`rows_per_partition` are the same name. A name that nobody knows is an error: a misspelt
+`filter` must not read the table whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from esker.commit.stores import absolute
+from esker.exceptions import InvalidArgumentError
+
+__all__ = ["READ_OPTIONS", "WRITE_OPTIONS", "ReadOptions", "WriteOptions", "table_address"]
+
+READ_OPTIONS = ("columns", "filter", "version", "nanoseconds", "rows_per_partition", "bytes_per_partition", "output")
+WRITE_OPTIONS = (
+    "save_mode",
+    "max_rows_per_file",
+    "max_bytes_per_file",
+    "data_storage_version",
+    "vectors",
+    "overwrite_schema",
+)
+_BOTH = ("path", "storage_options")
+# Spark puts the name of a catalog's table and of a stream's query among the options.
+_OF_SPARK = ("paths", "queryname", "checkpointlocation")
+_ALIASES = {"versionasof": "version", "select": "columns", "where": "filter"}
+_KNOWN = {name.replace("_", ""): name for name in (*READ_OPTIONS, *WRITE_OPTIONS, *_BOTH)}
+_VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
+
+
+@dataclass(frozen=True)
+class TableAddress:
+    """Where a table lies, the same in every process of a job."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What to read of a table.
+
+    Args:
+        columns: Columns in the order wanted, None for all.
+        filter: The text of an SQL WHERE clause over the table's columns, of which a row must be true.
+        version: The version, None for the newest.
+        truncate: Whether times finer than microseconds are cut; otherwise they are an error.
+        rows_per_partition: Rows of one Spark partition at most.
+        bytes_per_partition: Bytes in data files of one Spark partition, as far as the table knows them.
+        output: "rows", or "slices" for a description of each partition in place of its rows.
+    """
+
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    version: int | None = None
+    truncate: bool = False
+    rows_per_partition: int = 1024 * 1024
+    bytes_per_partition: int = 128 * 1024 * 1024
+    output: str = "rows"
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Reads the options of `spark.read`.
+
+        Raises:
+            InvalidArgumentError: An unknown name, or a value that does not parse.
+        """
+        given = _normalise(options)
+        return cls(
+            columns=_columns(given.get("columns")),
+            filter=given.get("filter"),
+            version=_integer(given, "version", 1),
+            truncate=_choice(given, "nanoseconds", ("error", "truncate")) == "truncate",
+            rows_per_partition=_integer(given, "rows_per_partition", 1) or cls.rows_per_partition,
+            bytes_per_partition=_integer(given, "bytes_per_partition", 1) or cls.bytes_per_partition,
+            output=_choice(given, "output", ("rows", "slices")),
+        )
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How to write a table.
+
+    Args:
+        save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
+        max_rows_per_file: Rows of one data file at most.
+        max_bytes_per_file: Bytes of one data file, about.
+        data_storage_version: The file version of a new table; a table that is there keeps its own.
+        vectors: Length of each array column that becomes a fixed_size_list.
+        overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
+    """
+
+    save_mode: str = "append"
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    data_storage_version: str | None = None
+    vectors: Mapping[str, int] | None = None
+    overwrite_schema: bool = False
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
+        """Reads the options of `df.write`.
+
+        Raises:
+            InvalidArgumentError: An unknown name, or a value that does not parse.
+        """
+        given = _normalise(options)
+        return cls(
+            save_mode=_choice(given, "save_mode", ("append", "error", "ignore")),
+            max_rows_per_file=_integer(given, "max_rows_per_file", 1) or cls.max_rows_per_file,
+            max_bytes_per_file=_integer(given, "max_bytes_per_file", 1) or cls.max_bytes_per_file,
+            data_storage_version=given.get("data_storage_version"),
+            vectors=_vectors(given.get("vectors")),
+            overwrite_schema=_choice(given, "overwrite_schema", ("false", "true")) == "true",
+        )
+
+
+def table_address(options: Mapping[str, str]) -> TableAddress:
+    """The table that the options name.
+
+    Raises:
+        InvalidArgumentError: No path, or several.
+
+    Example:
+        >>> from esker.spark.options import table_address
+        >>> table_address({"path": "file:/data/t.lance"}).uri
+        'file:///data/t.lance'
+    """
+    given = _normalise(options)
+    path = given.get("path")
+    if not path:
+        several = ", found several" if options.get("paths") else ""
+        raise InvalidArgumentError(f'expected one path{several}: give it to load("...") or save("...")')
+    if path.startswith("file:/") and not path.startswith("file://"):
+        # Hadoop's way to write it.
+        path = "file://" + path.removeprefix("file:")
+    storage = given.get("storage_options")
+    try:
+        parsed = json.loads(storage) if storage else {}
+    except json.JSONDecodeError as error:
+        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found {storage!r}") from error
+    if not isinstance(parsed, dict):
+        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found {storage!r}")
+    return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
+
+
+def _normalise(options: Mapping[str, str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        plain = name.lower().replace("_", "")
+        plain = _ALIASES.get(plain, plain)
+        if plain in _OF_SPARK:
+            continue
+        known = _KNOWN.get(plain)
+        if known is None:
+            raise InvalidArgumentError(f"unknown option {name!r}, expected one of {', '.join(sorted(_KNOWN.values()))}")
+        given[known] = value
+    return given
+
+
+def _columns(value: str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if value.lstrip().startswith("["):
+        try:
+            names = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise InvalidArgumentError(f"option columns: expected a JSON list of names, found {value!r}") from error
+    else:
+        names = [name.strip() for name in value.split(",")]
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise InvalidArgumentError(f"option columns: expected names, each once, found {value!r}")
+    return tuple(names)
+
+
+def _integer(given: Mapping[str, str], name: str, least: int) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise InvalidArgumentError(f"option {name}: expected a whole number from {least}, found {value!r}")
+    return number
+
+
+def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    value = given.get(name, choices[0]).lower()
+    if value not in choices:
+        raise InvalidArgumentError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
+    return value
+
+
+def _vectors(value: str | None) -> dict[str, int] | None:
+    if value is None:
+        return None
+    sizes: dict[str, int] = {}
+    for part in value.split(","):
+        match = _VECTOR.match(part)
+        if match is None or int(match["size"]) < 1:
+            raise InvalidArgumentError(f"option vectors: expected column=length, found {part!r}")
+        sizes[match["column"]] = int(match["size"])
+    return sizes

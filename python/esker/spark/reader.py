@@ -1,0 +1,165 @@
+"""A table's version as Spark reads it: partitions planned on the driver, slices read by tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from esker.exceptions import InvalidArgumentError
+from esker.spark.cast import cast_batch
+from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.table import FragmentSize, Snapshot
+from esker.spark.types import exchange_schema, spark_schema
+
+__all__ = ["SLICE_SCHEMA", "EskerReader", "SlicePartition", "SliceScan", "read_schema"]
+
+# Batches of 8k to 64k rows went through Spark fastest; wide rows are bounded by their bytes.
+_BATCH_ROWS = 32 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
+
+SLICE_SCHEMA = StructType(
+    [
+        StructField("fragment_id", LongType()),
+        StructField("start", LongType()),
+        StructField("end", LongType()),
+        StructField("batch_rows", IntegerType()),
+    ]
+)
+"""What a partition is, as a row of Spark."""
+
+
+@dataclass(frozen=True)
+class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
+    """A fragment or a part of one.
+
+    Args:
+        fragment_id: The fragment.
+        start: Its first physical row to read.
+        end: The row after the last one.
+        batch_rows: Rows of one batch at most.
+    """
+
+    fragment_id: int
+    start: int
+    end: int
+    batch_rows: int
+
+
+@dataclass(frozen=True)
+class SliceScan:
+    """Reads slices of one version of a table as batches of an exact Spark schema; pickles.
+
+    Args:
+        address: The table.
+        version: The version.
+        schema: What Spark wants: columns by name, types as `exchange_schema` has them.
+        options: The filter, and what to do with nanoseconds.
+    """
+
+    address: TableAddress
+    version: int
+    schema: StructType
+    options: ReadOptions
+
+    def batches(self, slices: Iterator[SlicePartition]) -> Iterator[pa.RecordBatch]:
+        """The rows of several slices, one after the other."""
+        snapshot: Snapshot | None = None
+        wanted = exchange_schema(self.schema)
+        for part in slices:
+            snapshot = snapshot or Snapshot(self.address, self.version)
+            found = snapshot.scan(
+                columns=self.schema.names,
+                filter=self.options.filter,
+                fragment_id=part.fragment_id,
+                rows=(part.start, part.end),
+                batch_rows=part.batch_rows,
+            )
+            for batch in found:
+                if batch.num_rows > 0:
+                    yield cast_batch(batch, wanted, truncate=self.options.truncate)
+
+
+class EskerReader(DataSourceReader):
+    """Reads one version of a table.
+
+    It does not take filters from Spark (`pushFilters`): Spark keeps what it pushed with the loaded DataFrame, and
+    another query on the same DataFrame then misses rows. The option `filter` does the same, said out loud.
+
+    Args:
+        address: The table.
+        version: The version, pinned when the DataFrame was loaded. None if the user gave a schema, so that nobody asked
+            for one: then it is pinned here.
+        schema: What Spark wants to get.
+        options: The rest.
+    """
+
+    def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
+        self._snapshot: Snapshot | None = Snapshot(address, version)
+        if options.output == "rows":
+            read_schema(self._snapshot, options, schema)
+        self._options = options
+        self._scan = SliceScan(address, self._snapshot.version, schema, options)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A task opens the version itself: an open one would carry the whole manifest to every task.
+        return {**self.__dict__, "_snapshot": None}
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition for each fragment, or for each slice of a large one."""
+        snapshot = self._snapshot or Snapshot(self._scan.address, self._scan.version)
+        return [part for fragment in snapshot.fragments() for part in _slices(fragment, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition; with the option `output=slices` a row that describes it."""
+        if not isinstance(partition, SlicePartition):
+            # A table without rows has no partition, so that Spark makes one of its own.
+            return
+        if self._options.output == "slices":
+            row = [partition.fragment_id, partition.start, partition.end, partition.batch_rows]
+            arrays = [
+                pa.array([value], field.type) for value, field in zip(row, exchange_schema(SLICE_SCHEMA), strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=exchange_schema(SLICE_SCHEMA))
+            return
+        yield from self._scan.batches(iter([partition]))
+
+
+def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | None = None) -> StructType:
+    """The Spark schema of what a read gives, after a check that the table can give it.
+
+    Args:
+        snapshot: The version to read.
+        options: Their `columns` and `filter` are checked.
+        wanted: A schema that the user asks for; None takes the table's types.
+
+    Raises:
+        InvalidArgumentError: A column does not exist, or the filter does not parse.
+        UnsupportedError: A column has a type that Spark has none for.
+    """
+    snapshot.predicate(options.filter)
+    names = options.columns or tuple(snapshot.schema.names)
+    asked = names if wanted is None else tuple(wanted.names)
+    for name in (*names, *asked):
+        if name not in snapshot.schema.names:
+            raise InvalidArgumentError(
+                f"expected columns of the table ({', '.join(snapshot.schema.names)}), found {name!r}", column=name
+            )
+    if wanted is not None:
+        exchange_schema(wanted)
+        return wanted
+    return spark_schema(pa.schema([snapshot.schema.field(name) for name in names]))
+
+
+def _slices(fragment: FragmentSize, options: ReadOptions) -> Iterator[SlicePartition]:
+    rows, size = fragment.physical_rows, fragment.size_bytes or 0
+    if rows == 0:
+        return
+    count = max(-(-rows // options.rows_per_partition), min(rows, -(-size // options.bytes_per_partition)))
+    batch_rows = max(64, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(size, 1)))
+    for index in range(count):
+        start, end = rows * index // count, rows * (index + 1) // count
+        yield SlicePartition(fragment_id=fragment.id, start=start, end=end, batch_rows=batch_rows)

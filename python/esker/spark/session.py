@@ -1,0 +1,153 @@
+"""What the format call cannot give: registration by hand, all save modes, and a faster read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from esker.exceptions import InvalidArgumentError
+from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_address
+from esker.spark.reader import SlicePartition, SliceScan, read_schema
+from esker.spark.source import EskerSource
+from esker.spark.table import Snapshot
+from esker.spark.writer import plan_write
+
+__all__ = ["read", "register", "write"]
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format `esker` known to a session.
+
+    Spark finds it by itself where the package `pyspark_esker` is on the driver's path; this is for where it is not, and
+    for where another package of that kind is broken, which hides all of them.
+
+    Args:
+        spark: A session, classic or Connect.
+
+    Example:
+        `esker.spark.register(spark)`
+    """
+    spark.dataSource.register(EskerSource)
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,
+    version: int | None = None,
+    nanoseconds: str = "error",
+    rows_per_partition: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A table as a DataFrame, by `mapInArrow`: faster than the format, with the errors of esker itself.
+
+    Args:
+        spark: A session, classic or Connect.
+        uri: The table.
+        columns: Columns to read, in this order; None for all.
+        filter: The text of an SQL WHERE clause; only rows of which it is true are read.
+        version: The version, None for the newest; it is pinned now.
+        nanoseconds: "truncate" cuts times finer than Spark's microseconds, "error" refuses them.
+        rows_per_partition: Rows of one Spark partition at most.
+        storage_options: Options of the store.
+
+    Returns:
+        A DataFrame that is never broadcast into a join by itself: Spark takes its size for unknown. Say
+        `pyspark.sql.functions.broadcast` for a small table.
+
+    Raises:
+        NotFoundError: No table there, or no such version.
+        InvalidArgumentError: A column does not exist, or the filter does not parse.
+        UnsupportedError: A column has a type that Spark has none for.
+
+    Example:
+        `esker.spark.read(spark, "flights.lance", columns=["carrier"], filter="month = 1")`
+    """
+    given = {
+        "columns": None if columns is None else json.dumps(list(columns)),
+        "filter": filter,
+        "version": version,
+        "nanoseconds": nanoseconds,
+        "rows_per_partition": rows_per_partition,
+        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+    }
+    options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
+    address, parsed = table_address(options), ReadOptions.parse(options)
+    snapshot = Snapshot(address, parsed.version)
+    schema = read_schema(snapshot, parsed)
+    task = SliceScan(address, snapshot.version, schema, parsed)
+    register(spark)
+    # The slices come out of a Python data source and not out of `range`: a DataFrame made of a range has the
+    # range's size in Spark's eyes, a few bytes, and would be broadcast into any join.
+    slices = {**options, "path": address.uri, "version": str(snapshot.version), "output": "slices"}
+    described = spark.read.format(EskerSource.name()).options(**slices).load()
+
+    def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = (SlicePartition(**row) for batch in batches for row in batch.to_pylist())
+        return task.batches(parts)
+
+    return described.mapInArrow(scan, schema)
+
+
+def write(
+    frame: DataFrame,
+    uri: str | os.PathLike[str],
+    *,
+    mode: str = "error",
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | None = None,
+    data_storage_version: str | None = None,
+    vectors: Mapping[str, int] | None = None,
+    overwrite_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a DataFrame as a table, in any save mode.
+
+    Args:
+        frame: The rows.
+        uri: The table.
+        mode: "append", "overwrite", "error" (also "errorifexists", "create") or "ignore".
+        max_rows_per_file: Rows of one data file at most.
+        max_bytes_per_file: Bytes of one data file, about.
+        data_storage_version: The file version of a new table.
+        vectors: Length of each array column that becomes a fixed_size_list.
+        overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
+        storage_options: Options of the store.
+
+    Raises:
+        AlreadyExistsError: Mode "error", and a table is there.
+        SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
+        InvalidArgumentError: An unknown mode.
+
+    Example:
+        `esker.spark.write(df, "flights.lance", mode="ignore")`
+    """
+    modes = {"errorifexists": "error", "create": "error"}
+    chosen = modes.get(mode.lower(), mode.lower())
+    if chosen not in ("append", "overwrite", "error", "ignore"):
+        raise InvalidArgumentError(f"expected a mode of append, overwrite, error, ignore, found {mode!r}")
+    given = {
+        "save_mode": None if chosen == "overwrite" else chosen,
+        "max_rows_per_file": max_rows_per_file,
+        "max_bytes_per_file": max_bytes_per_file,
+        "data_storage_version": data_storage_version,
+        "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
+        "overwrite_schema": str(overwrite_schema).lower(),
+        "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+    }
+    options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
+    address: TableAddress = table_address(options)
+    # Planned here once for the errors and for "ignore", which would compute the DataFrame for nothing; Spark's own plan
+    # decides.
+    if plan_write(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)) is None:
+        return
+    register(frame.sparkSession)
+    spark_mode = "overwrite" if chosen == "overwrite" else "append"
+    writer = frame.write.format(EskerSource.name()).mode(spark_mode)
+    writer.options(**{name: value for name, value in options.items() if name != "path"}).save(address.uri)

@@ -1,0 +1,53 @@
+"""The format `esker`: what Spark asks first, for reading and for writing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from esker.spark.options import ReadOptions, WriteOptions, table_address
+from esker.spark.reader import SLICE_SCHEMA, EskerReader, read_schema
+from esker.spark.table import Snapshot
+from esker.spark.writer import EskerWriter
+
+__all__ = ["EskerSource"]
+
+
+class EskerSource(DataSource):
+    """The Python data source that Spark knows as `esker`.
+
+    Spark makes one for each `load()` or `save()` and pickles it right after it has asked for the schema: the version
+    that `schema()` finds is the version that every query on that DataFrame reads.
+
+    Example:
+        `spark.dataSource.register(EskerSource)`, which `esker.spark.register(spark)` does.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name to give to `format()`."""
+        return "esker"
+
+    def schema(self) -> StructType:
+        """The schema of what will be read; pins the version."""
+        options = ReadOptions.parse(self.options)
+        snapshot = Snapshot(table_address(self.options), options.version)
+        self._version = snapshot.version
+        schema = read_schema(snapshot, options)
+        return SLICE_SCHEMA if options.output == "slices" else schema
+
+    def reader(self, schema: StructType) -> EskerReader:
+        """Reads the table, as the given schema."""
+        options = ReadOptions.parse(self.options)
+        version = options.version if self._version is None else self._version
+        return EskerReader(table_address(self.options), version, schema, options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> EskerWriter:
+        """Writes a DataFrame of the given schema to the table."""
+        return EskerWriter(table_address(self.options), schema, overwrite, WriteOptions.parse(self.options))

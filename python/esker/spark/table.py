@@ -1,0 +1,235 @@
+"""What Spark's jobs ask of a table: one version pinned, read in slices; fragments written apart and committed at once.
+
+The processes of a job share nothing: what goes from the driver to a task and back is plain data that pickles, a
+fragment as its encoded bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from esker._native.expr import Predicate
+from esker._native.scan import scan
+from esker._native.store import Store
+from esker._native.table import Fragment, Manifest, Schema, Transaction
+from esker._native.write import write_fragments
+from esker.commit import LanceCommit, LanceLog, commit, resolve
+from esker.exceptions import EskerError
+from esker.spark.options import TableAddress, WriteOptions
+
+__all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
+
+TOKEN = "esker.write-token"
+"""The property of a transaction that names the Spark job whose commit it is."""
+
+_MEMORY_LIMIT = 64 * 1024 * 1024
+_DATA = "data/"
+
+
+@dataclass(frozen=True)
+class FragmentSize:
+    """What a plan must know of a fragment: rows with the deleted ones, bytes where the writer told."""
+
+    id: int
+    physical_rows: int
+    size_bytes: int | None
+
+
+class Snapshot:
+    """One version of a table, open for reading.
+
+    Args:
+        address: The table.
+        version: The version, None for the newest.
+
+    Raises:
+        NotFoundError: No table there, or no such version.
+    """
+
+    def __init__(self, address: TableAddress, version: int | None = None) -> None:
+        self._store = _store(address)
+        self._manifest, _ = LanceLog(self._store, address.uri).open(version)
+        self.version: int = self._manifest.version
+        self.schema: pa.Schema = pa.schema(self._manifest.schema)
+
+    def fragments(self) -> list[FragmentSize]:
+        """The fragments, in order."""
+        return [FragmentSize(f.id, f.physical_rows, _size(f)) for f in self._manifest.fragments()]
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str],
+        filter: str | None,
+        fragment_id: int,
+        rows: tuple[int, int],
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The live rows among the physical rows [start, end) of one fragment."""
+        stream = scan(
+            self._store,
+            self._manifest,
+            columns=list(columns),
+            filter=self.predicate(filter),
+            batch_size=batch_rows,
+            fragment_ids=[fragment_id],
+            row_range=rows,
+        )
+        try:
+            yield from pa.RecordBatchReader.from_stream(stream)
+        except (pa.ArrowException, OSError) as error:
+            # Arrow's C stream carries the text of an error only; the error itself is kept beside it.
+            if stream.error is None or isinstance(error, EskerError):
+                raise
+            raise stream.error from None
+
+    def predicate(self, filter: str | None) -> Predicate | None:
+        """The filter as typed against the table's schema.
+
+        Raises:
+            InvalidArgumentError: It does not parse, or names no column.
+        """
+        return None if filter is None else Predicate.parse_sql(filter, self.schema)
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """A write as the driver fixed it: tasks write fragments by it, the driver commits by it.
+
+    Args:
+        address: The table.
+        token: The write's own name, by which its commit is found again.
+        read_version: The version that the write goes on top of, 0 if there was no table.
+        replace: Whether the fragments take the place of all that is there.
+        create: Whether the table must not exist when the write commits.
+        schema: The table's schema after the write, with its field ids.
+        options: Sizes of files.
+        data_storage_version: The file version of the fragments.
+    """
+
+    address: TableAddress
+    token: str
+    read_version: int
+    replace: bool
+    create: bool
+    schema: Schema
+    options: WriteOptions
+    data_storage_version: str
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema as Arrow has it."""
+        return pa.schema(self.schema)
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[bytes, ...]:
+        """Writes batches of `arrow_schema` as data files and returns their fragments, encoded. No rows make none."""
+        source = _Rethrowing(batches)
+        reader = pa.RecordBatchReader.from_batches(self.arrow_schema, source)
+        try:
+            fragments = write_fragments(
+                _store(self.address),
+                reader,
+                schema=self.schema,
+                data_storage_version=self.data_storage_version,
+                max_rows_per_file=self.options.max_rows_per_file,
+                max_bytes_per_file=self.options.max_bytes_per_file,
+                memory_limit=_MEMORY_LIMIT,
+            )
+        except Exception as error:
+            if source.error is not None:
+                raise source.error from error
+            raise
+        return tuple(fragment.encode() for fragment in fragments)
+
+    def commit(self, fragments: Iterable[bytes]) -> int:
+        """Commits all fragments of the write at once and returns the new version.
+
+        Raises:
+            AlreadyExistsError: `create`, and another writer has made the table meanwhile.
+            CommitConflictError: Another writer's commit leaves no room for this one.
+        """
+        made = [Fragment.decode(data) for data in fragments]
+        properties = {TOKEN: self.token}
+        if not self.replace:
+            return self._commit(Transaction.append(self.read_version, made, properties=properties), create=False)
+        transaction = Transaction.overwrite(self.read_version, made, self.schema, properties=properties)
+        return self._commit(transaction, create=self.create)
+
+    def join(self, fragments: Iterable[bytes]) -> int | None:
+        """Appends the fragments to a table that another writer made meanwhile, if it has the very same schema."""
+        manifest = latest_manifest(self.address)
+        if manifest is None or manifest.schema != self.schema:
+            return None
+        if manifest.data_storage_version != self.data_storage_version:
+            return None
+        made = [Fragment.decode(data) for data in fragments]
+        return self._commit(Transaction.append(manifest.version, made, properties={TOKEN: self.token}), create=False)
+
+    def landed(self) -> bool:
+        """Whether a version since `read_version` is this write's.
+
+        Raises:
+            NotFoundError: A version in between is gone, so that nobody can tell.
+        """
+        log = _log(self.address)
+        listing = log.listing()
+        for version in range(self.read_version + 1, listing.latest + 1):
+            transaction = log.transaction(log.manifest(version, listing.scheme))
+            if transaction is not None and transaction.properties.get(TOKEN) == self.token:
+                return True
+        return False
+
+    def discard(self, fragments: Iterable[bytes]) -> None:
+        """Deletes the data files of fragments that no version holds."""
+        store = _store(self.address)
+        for data in fragments:
+            for file in Fragment.decode(data).files:
+                store.delete(_DATA + file.path)
+
+    def _commit(self, transaction: Transaction, *, create: bool) -> int:
+        version = self.data_storage_version if self.replace else None
+        return commit(LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create))
+
+
+def latest_manifest(address: TableAddress) -> Manifest | None:
+    """The newest version, None if there is no table yet; flags of features are checked for reading."""
+    log = _log(address)
+    if not log.listing().versions:
+        return None
+    return log.open()[0]
+
+
+class _Rethrowing:
+    """Batches that remember what broke them: through Arrow's C stream an error arrives as text only."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self.error: Exception | None = None
+
+    def __iter__(self) -> _Rethrowing:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _store(address: TableAddress) -> Store:
+    return resolve(address.uri, storage_options=address.storage_options)
+
+
+def _log(address: TableAddress) -> LanceLog:
+    return LanceLog(_store(address), address.uri)
+
+
+def _size(fragment: Fragment) -> int | None:
+    sizes = [file.file_size_bytes for file in fragment.files]
+    return None if None in sizes else sum(size for size in sizes if size is not None)

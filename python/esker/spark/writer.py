@@ -1,0 +1,136 @@
+"""A DataFrame on its way into a table: tasks write fragments, the driver makes one commit.
+
+```
+driver   plan_write: the table's version, its schema, a token
+tasks      batches -> cast to the table's types, by name -> data files -> encoded fragments, as the task's message
+driver   commit: all fragments of the tasks that won, in one transaction that carries the token
+driver   abort, also after a commit that failed: looks for the token first, deletes only what no version holds
+```
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from esker._native.table import Schema
+from esker.exceptions import AlreadyExistsError, EskerError
+from esker.spark.cast import cast_batch
+from esker.spark.matching import check_append, replacing_schema
+from esker.spark.options import TableAddress, WriteOptions
+from esker.spark.table import WritePlan, latest_manifest
+
+__all__ = ["EskerWriter", "FragmentsMessage", "plan_write"]
+
+_DEFAULT_STORAGE_VERSION = "2.0"
+
+
+@dataclass(frozen=True)
+class FragmentsMessage(WriterCommitMessage):
+    """What a task tells the driver: the fragments that it wrote, encoded."""
+
+    fragments: tuple[bytes, ...]
+
+
+class EskerWriter(DataSourceArrowWriter):
+    """Writes a DataFrame to a table.
+
+    Args:
+        address: The table.
+        schema: The DataFrame's schema.
+        overwrite: Whether the DataFrame takes the place of the table's rows.
+        options: Sizes of files and types of a new table.
+    """
+
+    def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
+        # Spark pickles this object for the tasks and for the commit alike: the plan, its token in it, is one for all.
+        self._plan = plan_write(address, schema, overwrite, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsMessage:
+        """Writes the rows of one task as data files."""
+        if self._plan is None:
+            return FragmentsMessage(())
+        wanted = self._plan.arrow_schema
+        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
+        """Makes the fragments of all tasks the table's next version."""
+        if self._plan is None:
+            return
+        fragments = _fragments(messages)
+        try:
+            self._plan.commit(fragments)
+        except AlreadyExistsError:
+            # Two appends may make the table at once; the later one goes on top of the earlier if the schemas are equal.
+            if self._plan.options.save_mode == "ignore":
+                self._plan.discard(fragments)
+            elif self._plan.options.save_mode == "error" or self._plan.join(fragments) is None:
+                raise
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
+        """Deletes the data files of the tasks that finished, unless the write has landed or nobody can tell."""
+        if self._plan is None:
+            return
+        try:
+            landed = self._plan.landed()
+        except (EskerError, OSError):
+            # A file too many costs room; a file too few costs rows.
+            return
+        if not landed:
+            self._plan.discard(_fragments(messages))
+
+
+def plan_write(address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> WritePlan | None:
+    """Fixes a write on the driver, and refuses there what could only fail later.
+
+    Returns:
+        The plan, None if there is nothing to do (save mode "ignore", and a table is there).
+
+    Raises:
+        AlreadyExistsError: Save mode "error", and a table is there.
+        SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
+        UnsupportedError: A column has a type that a table cannot hold, or the table is from a newer writer.
+    """
+    manifest = latest_manifest(address)
+    if manifest is not None and not overwrite:
+        if options.save_mode == "ignore":
+            return None
+        if options.save_mode == "error":
+            raise AlreadyExistsError(
+                f'a table at {address.uri} exists already; use mode="append" or mode="overwrite"', uri=address.uri
+            )
+    plan = WritePlan(
+        address=address,
+        token=str(uuid.uuid4()),
+        read_version=0,
+        replace=True,
+        create=not overwrite,
+        schema=Schema.from_arrow(replacing_schema(schema, None, options.vectors)),
+        options=options,
+        data_storage_version=options.data_storage_version or _DEFAULT_STORAGE_VERSION,
+    )
+    if manifest is None:
+        return plan
+    manifest.check_writable()
+    plan = replace(
+        plan,
+        read_version=manifest.version,
+        create=False,
+        data_storage_version=(overwrite and options.data_storage_version) or manifest.data_storage_version,
+    )
+    table = pa.schema(manifest.schema)
+    if not overwrite:
+        check_append(schema, table, address.uri)
+        return replace(plan, replace=False, schema=manifest.schema)
+    kept = None if options.overwrite_schema else table
+    return replace(plan, schema=Schema.from_arrow(replacing_schema(schema, kept, options.vectors)))
+
+
+def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+    # A task that failed leaves None in place of a message.
+    return [data for message in messages if isinstance(message, FragmentsMessage) for data in message.fragments]
