@@ -1,8 +1,13 @@
 """Predicates: SQL or Substrait in, typed against a schema."""
 
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from .table import ArrowSchemaExportable
+
+class ArrowBatchExportable(Protocol):
+    """Anything that hands out a record batch, or an array, by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Predicate:
@@ -22,6 +27,29 @@ class Predicate:
     @property
     def columns(self) -> list[str]:
         """The top-level columns that it reads."""
+
+    def __str__(self) -> str:
+        """It as SQL."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Expression:
+    """An expression over the columns of one schema: what one output column is computed from."""
+
+    @staticmethod
+    def parse_sql(sql: str, schema: ArrowSchemaExportable) -> Expression:
+        """The expression that `sql` means over `schema`. Raises `InvalidArgumentError`."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The top-level columns that it reads."""
+
+    def __arrow_c_schema__(self) -> object:
+        """A field without a name, of the type of its values: `pyarrow.field(it).type`."""
+
+    def evaluate(self, batch: ArrowBatchExportable) -> ArrowBatchExportable:
+        """Its values for a batch that holds at least `columns`: an array as long as the batch."""
 
     def __str__(self) -> str:
         """It as SQL."""

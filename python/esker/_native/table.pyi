@@ -231,9 +231,13 @@ class Transaction:
 
     @staticmethod
     def append(
-        read_version: int, fragments: Sequence[Fragment], *, properties: dict[str, str] | None = None
+        read_version: int,
+        fragments: Sequence[Fragment],
+        *,
+        properties: dict[str, str] | None = None,
+        uuid: str | None = None,
     ) -> Transaction:
-        """New rows: `fragments` go behind those of the table."""
+        """New rows: `fragments` go behind those of the table. `uuid` is drawn if it is not given."""
 
     @staticmethod
     def overwrite(
@@ -243,6 +247,7 @@ class Transaction:
         *,
         config: dict[str, str] | None = None,
         properties: dict[str, str] | None = None,
+        uuid: str | None = None,
     ) -> Transaction:
         """New rows and a new schema instead of all that is there; `config` entries are set."""
 
@@ -259,7 +264,7 @@ class Transaction:
 
     @property
     def uuid(self) -> str:
-        """Its own id, drawn when it was made: the write id that the commit loop looks for."""
+        """Its own id: the write id that the commit loop looks for."""
 
     @property
     def operation(self) -> str:

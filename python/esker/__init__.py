@@ -1,0 +1,28 @@
+"""Versioned Lance tables, with the names and arguments of pylance.
+
+>>> import esker, pyarrow as pa
+>>> dataset = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-first")
+>>> dataset.to_table(filter="id >= 2").num_rows
+2
+"""
+
+from . import exceptions
+from ._native import __version__
+from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
+from .fragment import FragmentMetadata, LanceFragment
+from .schema import json_to_schema, schema_to_json
+
+__all__ = [
+    "FragmentMetadata",
+    "LanceDataset",
+    "LanceFragment",
+    "LanceOperation",
+    "LanceScanner",
+    "Transaction",
+    "__version__",
+    "dataset",
+    "exceptions",
+    "json_to_schema",
+    "schema_to_json",
+    "write_dataset",
+]

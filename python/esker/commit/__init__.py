@@ -1,0 +1,21 @@
+"""Commits: the one loop, what a kind of table tells it, and the stores that URIs mean."""
+
+from ..exceptions import CommitConflictError
+from .lance import LanceCommit, LanceLog
+from .loop import Backoff, CommitLimits, commit
+from .protocol import CommitLock, CommitProtocol, Verdict
+from .stores import register, resolve
+
+__all__ = [
+    "Backoff",
+    "CommitConflictError",
+    "CommitLimits",
+    "CommitLock",
+    "CommitProtocol",
+    "LanceCommit",
+    "LanceLog",
+    "Verdict",
+    "commit",
+    "register",
+    "resolve",
+]

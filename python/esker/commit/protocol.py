@@ -1,0 +1,80 @@
+"""What the commit loop asks of the thing that it commits to.
+
+One primitive commits everything: put-if-absent of one object that must not exist yet. A Lance manifest is such an
+object, so are an entry of a Delta log and the ref of a branch. `loop.commit` is written once; each kind of table brings
+one implementation of `CommitProtocol` that says what to write and what the changes of others mean for ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+CommitLock: TypeAlias = Callable[[int], AbstractContextManager[None]]
+"""Given the version to commit, a context manager that holds off the other writers of a store without put-if-absent."""
+
+
+class Verdict(Enum):
+    """What a change that another writer committed means for ours."""
+
+    KEEP = "keep"
+    """Nothing: ours goes on top as it is."""
+    REBASE = "rebase"
+    """Ours goes on top once `CommitProtocol.rebase` has adapted it."""
+    RERUN = "rerun"
+    """Ours was computed from what is no longer there: it must be computed again."""
+    REFUSE = "refuse"
+    """Ours makes no sense any more, however often it is computed."""
+
+
+class Change(Protocol):
+    """A version that somebody committed."""
+
+    @property
+    def version(self) -> int:
+        """The version that it made."""
+
+    @property
+    def write_id(self) -> str | None:
+        """The id that its writer drew for it, if it can be found."""
+
+
+class CommitProtocol(Protocol):
+    """One change on its way into one table."""
+
+    @property
+    def write_id(self) -> str:
+        """Our own id, in every object that we put: it tells our commit from another's after a lost reply."""
+
+    @property
+    def read_version(self) -> int:
+        """The version that the change was computed from; 0 for a table that did not exist."""
+
+    def latest(self) -> int:
+        """The newest version, 0 if there is none."""
+
+    def changes_since(self, version: int, latest: int) -> Iterable[Change]:
+        """The changes that made the versions after `version` up to `latest`, oldest first."""
+
+    def judge(self, change: Change) -> Verdict:
+        """What `change` means for ours."""
+
+    def rebase(self, change: Change) -> None:
+        """Adapts ours to `change`, which was judged `Verdict.REBASE`."""
+
+    def next_bytes(self, version: int) -> bytes:
+        """The object that makes `version` out of the one before it, with our change."""
+
+    def put(self, version: int, data: bytes) -> bool:
+        """Puts the object of `version` if there is none; False says that there is one."""
+
+    def write_id_at(self, version: int) -> str | None:
+        """The write id in the object of `version`, None if there is no object or no id in it."""
+
+    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+        """The error that says that `change` leaves no room for ours."""
+
+    def exhausted(self, attempts: int, seconds: float) -> Exception:
+        """The error that says that others were faster every time."""

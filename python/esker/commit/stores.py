@@ -1,0 +1,88 @@
+"""Which store answers to a URI: a registry of schemes.
+
+Tables ask here and never import the rooms above them: a repository registers its own scheme when it is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from .._native.store import Store
+from ..exceptions import InvalidArgumentError, UnsupportedError
+
+StoreFactory: TypeAlias = Callable[[str, Mapping[str, str], bool], Store]
+"""(uri, storage options, durable) -> store."""
+
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+
+
+def _native_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> Store:
+    return Store(uri, storage_options=dict(storage_options), durable=durable)
+
+
+_factories: dict[str, StoreFactory] = {"file": _native_store, "memory": _native_store}
+
+
+def register(scheme: str, factory: StoreFactory) -> None:
+    """Lets `factory` answer to URIs of `scheme`, in place of what answered before.
+
+    Args:
+        scheme: What stands before `://`, in lower case.
+        factory: Called with the URI, the storage options and whether puts are durable.
+
+    Example:
+        `register("repo", open_branch)`
+    """
+    if not _SCHEME.match(f"{scheme}://") or scheme != scheme.lower():
+        raise InvalidArgumentError(f"expected a URI scheme in lower case, found {scheme!r}")
+    _factories[scheme] = factory
+
+
+def absolute(uri: str | os.PathLike[str]) -> str:
+    """The URI with which another process, in another working folder, finds the same place.
+
+    Example:
+        >>> from esker.commit.stores import absolute
+        >>> absolute("memory://t"), absolute("/data/./t")
+        ('memory://t', '/data/t')
+    """
+    text = os.fspath(uri)
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"expected a path or a URI as str, found {type(text).__name__}")
+    if not text:
+        raise InvalidArgumentError("expected a path or a URI, found an empty string")
+    if _SCHEME.match(text):
+        return text
+    return os.path.abspath(os.path.expanduser(text))
+
+
+def resolve(
+    uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None, durable: bool = True
+) -> Store:
+    """The store at `uri`.
+
+    Args:
+        uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`).
+        storage_options: Options of the store, such as credentials.
+        durable: Whether a put returns only when its bytes are on stable storage.
+
+    Raises:
+        UnsupportedError: No store answers to the scheme.
+
+    Example:
+        >>> from esker.commit.stores import resolve
+        >>> resolve("memory://doc").list()
+        []
+    """
+    text = absolute(uri)
+    match = _SCHEME.match(text)
+    scheme = match.group(1).lower() if match else "file"
+    factory = _factories.get(scheme)
+    if factory is None:
+        raise UnsupportedError(
+            f"no store answers to {scheme}://, expected one of {', '.join(sorted(_factories))}", uri=text
+        )
+    return factory(text, storage_options or {}, durable)

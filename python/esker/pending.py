@@ -1,0 +1,56 @@
+"""What pylance has and esker not yet: each name answers with a clear error instead of a missing attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .exceptions import UnsupportedError
+
+
+def _pending(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedError(f"LanceDataset.{name} is not supported yet", operation=name)
+
+    refuse.__name__ = name
+    refuse.__qualname__ = f"LanceDataset.{name}"
+    refuse.__doc__ = "Raises `UnsupportedError`: not supported yet."
+    return refuse
+
+
+class PendingApi:
+    """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
+
+    add_bases = _pending("add_bases")
+    add_columns = _pending("add_columns")
+    alter_columns = _pending("alter_columns")
+    cleanup_old_versions = _pending("cleanup_old_versions")
+    commit_batch = _pending("commit_batch")
+    create_branch = _pending("create_branch")
+    create_index = _pending("create_index")
+    create_index_uncommitted = _pending("create_index_uncommitted")
+    create_scalar_index = _pending("create_scalar_index")
+    deep_clone = _pending("deep_clone")
+    delete = _pending("delete")
+    delete_config_keys = _pending("delete_config_keys")
+    delta = _pending("delta")
+    describe_indices = _pending("describe_indices")
+    drop_columns = _pending("drop_columns")
+    drop_index = _pending("drop_index")
+    join = _pending("join")
+    join_asof = _pending("join_asof")
+    merge = _pending("merge")
+    merge_insert = _pending("merge_insert")
+    migrate_manifest_paths_v2 = _pending("migrate_manifest_paths_v2")
+    optimize_indices = _pending("optimize_indices")
+    prewarm_index = _pending("prewarm_index")
+    replace_schema = _pending("replace_schema")
+    restore = _pending("restore")
+    shallow_clone = _pending("shallow_clone")
+    sql = _pending("sql")
+    take_blobs = _pending("take_blobs")
+    truncate_table = _pending("truncate_table")
+    update = _pending("update")
+    update_config = _pending("update_config")
+    update_metadata = _pending("update_metadata")
+    update_schema_metadata = _pending("update_schema_metadata")

@@ -1,0 +1,125 @@
+"""Which columns a scan or a take returns, in which order, and what some of them are computed from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from .exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ._native.expr import Expression
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+
+_PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`|\"[^\"]+\")$")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The columns to read, and how the result is made from them.
+
+    `columns` is what the Rust core reads (None: all). `output` says what comes out, in order: pairs of the new name and
+    the name that it was read under; None leaves batches as they are. `expressions` are computed from the columns read.
+    """
+
+    columns: list[str] | None
+    row_id: bool = False
+    row_address: bool = False
+    output: tuple[tuple[str, str], ...] | None = None
+    expressions: dict[str, Expression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> Projection:
+        """The projection that `columns` asks of a table.
+
+        Raises:
+            InvalidArgumentError: A name twice, a column that does not exist, an expression that does not parse.
+        """
+        if columns is None:
+            return cls(None)
+        wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
+        if len(wanted) != len(columns):
+            twice = next(name for name in columns if list(columns).count(name) > 1)
+            raise InvalidArgumentError(f"duplicate column name {twice!r}, name each column once", column=twice)
+        expressions: dict[str, Expression] = {}
+        read: dict[str, None] = {}
+        for name, source in wanted.items():
+            if not isinstance(source, str):
+                raise TypeError(f"expected the names of columns as str, found {type(source).__name__}")
+            path = source.strip('`"') if isinstance(columns, dict) else source
+            if isinstance(columns, dict) and not _PLAIN_NAME.match(source):
+                expressions[name] = _parse(source, schema)
+                read.update(dict.fromkeys(expressions[name].columns))
+                continue
+            wanted[name] = path
+            if path not in (ROW_ID, ROW_ADDRESS):
+                _require_column(path, schema)
+                read[path] = None
+        row_id, row_address = ROW_ID in wanted.values(), ROW_ADDRESS in wanted.values()
+        names = list(read)
+        if not expressions and list(wanted.items()) == [(name, name) for name in names]:
+            return cls(names)
+        return cls(names, row_id, row_address, tuple(wanted.items()), expressions)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether batches come as they are read."""
+        return self.output is None
+
+    def apply(self, batch: pa.RecordBatch, extra: list[str]) -> pa.RecordBatch:
+        """The output columns of a batch that was read, with the columns `extra` behind them."""
+        present = batch.schema
+        if self.output is None:
+            if self.columns is None:
+                return batch
+            keep = [*self.columns, *extra]
+            return batch if present.names == keep else batch.select(keep)
+        output = dict(self.output)
+        output.update((name, name) for name in extra if name not in output)
+        arrays, fields = [], []
+        for name, source in output.items():
+            if name in self.expressions:
+                values = pa.array(self.expressions[name].evaluate(batch))
+                arrays.append(values)
+                fields.append(pa.field(name, values.type))
+            else:
+                index = present.get_field_index(source)
+                arrays.append(batch.column(index))
+                fields.append(present.field(index).with_name(name))
+        schema = pa.schema(fields, metadata=present.metadata)
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def describe(self) -> list[str]:
+        """The output columns as text: "name = expression"."""
+        return [
+            f"{name} = {self.expressions[name]}" if name in self.expressions else name for name, _ in self.output or ()
+        ]
+
+
+def _parse(sql: str, schema: pa.Schema) -> Expression:
+    from ._native.expr import Expression
+
+    return Expression.parse_sql(sql, schema)
+
+
+def _require_column(path: str, schema: pa.Schema) -> None:
+    """Checks that a dotted path leads to a column or to a field within one."""
+    if schema.get_field_index(path) >= 0:
+        return
+    head, *rest = path.split(".")
+    index = schema.get_field_index(head)
+    type_ = schema.field(index).type if index >= 0 else None
+    for name in rest:
+        child = type_.get_field_index(name) if type_ is not None and pa.types.is_struct(type_) else -1
+        type_ = type_.field(child).type if child >= 0 and type_ is not None else None
+    if type_ is None:
+        raise InvalidArgumentError(
+            f"column {path!r} does not exist, expected one of {schema.names}", column=path, expected=schema.names
+        )

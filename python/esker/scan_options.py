@@ -1,0 +1,223 @@
+"""What a scan returns, collected option by option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .exceptions import InvalidArgumentError, UnsupportedError
+from .fragment import LanceFragment
+from .predicate import Filter
+
+if TYPE_CHECKING:
+    from .dataset import LanceDataset
+    from .scanner import LanceScanner
+
+Columns: TypeAlias = list[str] | dict[str, str]
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """One key of an order.
+
+    Args:
+        column_name: The column.
+        ascending: Smallest first.
+        nulls_first: Nulls before values rather than after them.
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class ScanStatistics:
+    """What a scan cost: requests and bytes that reached the store, and rows that came out."""
+
+    iops: int
+    requests: int
+    bytes_read: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """Everything that says what a scan returns."""
+
+    columns: Columns | None = None
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int | None = None
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+    strict_batch_size: bool = False
+    scan_in_order: bool = True
+    fragment_ids: tuple[int, ...] | None = None
+    row_range: tuple[int, int] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    order_by: tuple[ColumnOrdering, ...] = ()
+    scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
+
+
+# Options of pylance that only steer how fast a scan is, or searches that are refused anyway: of no effect here.
+_HINTS = frozenset(
+    {
+        "prefilter",
+        "io_buffer_size",
+        "batch_readahead",
+        "fragment_readahead",
+        "late_materialization",
+        "use_stats",
+        "use_scalar_index",
+        "fast_search",
+        "disable_scoring_autoprojection",
+    }
+)
+# Options that would change the result: refused unless they ask for what is done anyway.
+_REFUSED = frozenset(
+    {
+        "nearest",
+        "full_text_query",
+        "index_segments",
+        "blob_handling",
+        "include_deleted_rows",
+        "row_addr_allowlist",
+        "row_addr_blocklist",
+        "substrait_aggregate",
+    }
+)
+
+
+class ScannerBuilder:
+    """Collects the options of a scan one by one. `LanceDataset.scanner` takes them all at once.
+
+    Example:
+        `ScannerBuilder(dataset).columns(["id"]).limit(10).to_scanner().to_table()`
+    """
+
+    def __init__(self, ds: LanceDataset) -> None:
+        self.ds = ds
+        self._options = ScanOptions()
+
+    def apply_defaults(self, default_opts: dict[str, Any]) -> ScannerBuilder:
+        """Sets many options by name."""
+        for name, value in default_opts.items():
+            self.set(name, value)
+        return self
+
+    def set(self, name: str, value: Any) -> ScannerBuilder:
+        """Sets one option by name. None leaves it as it is.
+
+        Raises:
+            InvalidArgumentError: No such option.
+            UnsupportedError: An option of pylance that this release does not have.
+        """
+        if name in _REFUSED:
+            if value is not None and value is not False:
+                raise UnsupportedError(f"scan option {name} is not supported yet, leave it out", operation=name)
+        elif name not in _HINTS:
+            setter = getattr(self, {"fragments": "with_fragments"}.get(name, name), None)
+            if setter is None or name.startswith("_"):
+                raise InvalidArgumentError(f"unknown scan option {name!r}")
+            if value is not None:
+                setter(value)
+        return self
+
+    def columns(self, cols: Columns | None = None) -> ScannerBuilder:
+        """The columns to return: names (nested ones with dots), or a dict of name to SQL expression."""
+        if cols is not None and not isinstance(cols, list | tuple | dict):
+            raise TypeError(f"columns must be a list or dict[name, expression], found {type(cols).__name__}")
+        return self._with(columns=list(cols) if isinstance(cols, tuple) else cols)
+
+    def filter(self, filter: Filter | None) -> ScannerBuilder:
+        """Only rows for which this SQL text or pyarrow expression is true."""
+        return self._with(filter=filter)
+
+    def limit(self, n: int | None = None) -> ScannerBuilder:
+        """At most so many rows."""
+        return self._with(limit=_not_negative("limit", n))
+
+    def offset(self, n: int | None = None) -> ScannerBuilder:
+        """How many rows to leave out at the start."""
+        return self._with(offset=_not_negative("offset", n))
+
+    def batch_size(self, batch_size: int) -> ScannerBuilder:
+        """At most so many rows per batch."""
+        return self._with(batch_size=_positive("batch_size", batch_size))
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
+        """About so many bytes per batch at most."""
+        return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
+
+    def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
+        """Whether all batches but the last hold exactly `batch_size` rows."""
+        return self._with(strict_batch_size=strict_batch_size)
+
+    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
+        """Whether rows come in the table's order; without it batches come as they are ready."""
+        return self._with(scan_in_order=scan_in_order)
+
+    def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> ScannerBuilder:
+        """Only these fragments, in this order."""
+        if fragments is None:
+            return self._with(fragment_ids=None)
+        ids = []
+        for item in fragments:
+            if not isinstance(item, LanceFragment):
+                raise TypeError(f"fragments must be an iterable of LanceFragment, found {type(item).__name__} in it")
+            ids.append(item.fragment_id)
+        return self._with(fragment_ids=tuple(ids))
+
+    def row_range(self, row_range: tuple[int, int] | None) -> ScannerBuilder:
+        """Only physical rows [start, end) of the one fragment that is scanned: a slice of it, for parallel readers."""
+        return self._with(row_range=row_range)
+
+    def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
+        """Whether to add the column `_rowid`."""
+        return self._with(with_row_id=with_row_id)
+
+    def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
+        """Whether to add the column `_rowaddr`: fragment id << 32 | offset within the fragment."""
+        return self._with(with_row_address=with_row_address)
+
+    def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
+        """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
+        keys = []
+        for item in orderings or ():
+            if not isinstance(item, ColumnOrdering | str):
+                raise TypeError(f"orderings must be a list of ColumnOrdering, found {type(item).__name__} in it")
+            keys.append(ColumnOrdering(item) if isinstance(item, str) else item)
+        return self._with(order_by=tuple(keys))
+
+    def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
+        """Called with what the scan cost, once it is read to its end."""
+        return self._with(scan_stats_callback=callback)
+
+    def to_scanner(self) -> LanceScanner:
+        """The scanner."""
+        from .scanner import LanceScanner
+
+        options = self._options
+        if options.strict_batch_size and options.batch_size_bytes is not None:
+            raise InvalidArgumentError("strict_batch_size cannot be combined with batch_size_bytes, leave one out")
+        return LanceScanner(self.ds, options)
+
+    def _with(self, **changes: Any) -> ScannerBuilder:
+        self._options = replace(self._options, **changes)
+        return self
+
+
+def _not_negative(name: str, value: int | None) -> int | None:
+    if value is not None and int(value) < 0:
+        raise InvalidArgumentError(f"{name} must be non-negative, found {value}")
+    return None if value is None else int(value)
+
+
+def _positive(name: str, value: int) -> int:
+    if int(value) <= 0:
+        raise InvalidArgumentError(f"{name} must be at least 1, found {value}")
+    return int(value)

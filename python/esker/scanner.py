@@ -1,0 +1,246 @@
+"""Scans: the rows of a dataset as a table, a reader or batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+
+from ._native import scan as native
+from ._native.expr import Predicate
+from .batches import cut_to_bytes, join_to_rows, read, read_all
+from .exceptions import InvalidArgumentError, UnsupportedError
+from .predicate import to_predicate
+from .projection import Projection
+from .scan_options import ColumnOrdering, ScannerBuilder, ScanOptions, ScanStatistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .dataset import LanceDataset
+
+__all__ = ["ColumnOrdering", "LanceScanner", "ScanOptions", "ScanStatistics", "ScannerBuilder"]
+
+
+class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
+    """A scan that is ready to run, as often as wanted. Made by `LanceDataset.scanner`.
+
+    Example:
+        `dataset.scanner(columns=["id"], filter="id > 10").to_reader()`
+    """
+
+    def __init__(self, dataset: LanceDataset, options: ScanOptions) -> None:
+        self._ds = dataset
+        self._options = options
+        self._projection = Projection.of(options.columns, dataset._table_schema)
+        self._predicate: Predicate | None = None
+        if options.filter is not None:
+            self._predicate = to_predicate(options.filter, dataset._table_schema)
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The schema of the dataset."""
+        return self._ds.schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The schema of the rows that the scan returns."""
+        return self._shaped_schema(self._open(self._options))
+
+    def to_table(self) -> pa.Table:
+        """The rows, in memory."""
+        stream = self._open(self._options)
+        if self._is_plain():
+            return read_all(stream)
+        return pa.Table.from_batches(self._run(stream), self._shaped_schema(stream))
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a reader: batches are decoded as they are asked for."""
+        stream = self._open(self._options)
+        return pa.RecordBatchReader.from_batches(self._shaped_schema(stream), self._run(stream))
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, decoded as they are asked for."""
+        return self._run(self._open(self._options))
+
+    def _run(self, stream: native.BatchStream) -> Iterator[pa.RecordBatch]:
+        options = self._options
+        started = time.monotonic()
+        before = self._ds._store.io_stats_snapshot()
+        rows = 0
+        batches: Iterable[pa.RecordBatch]
+        batches = self._ordered(stream).to_batches() if options.order_by else read(stream)
+        if options.strict_batch_size and options.batch_size is not None:
+            batches = join_to_rows(batches, options.batch_size)
+        elif options.batch_size_bytes is not None:
+            batches = cut_to_bytes(batches, options.batch_size_bytes)
+        for batch in batches:
+            rows += batch.num_rows
+            yield self._shape(batch)
+        if options.scan_stats_callback is not None:
+            after = self._ds._store.io_stats_snapshot()
+            iops = after.read_iops - before.read_iops
+            options.scan_stats_callback(
+                ScanStatistics(iops, iops, after.read_bytes - before.read_bytes, rows, time.monotonic() - started)
+            )
+
+    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
+        """The rows as a pandas data frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
+        kwargs.pop("blob_mode", None)
+        return self.to_table().to_pandas(**kwargs)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first `num_rows` rows."""
+        limit = num_rows if self._options.limit is None else min(num_rows, self._options.limit)
+        return LanceScanner(self._ds, replace(self._options, limit=limit)).to_table()
+
+    def count_rows(self) -> int:
+        """How many rows the scan returns. Without a filter nothing is read."""
+        options = self._options
+        if options.row_range is not None:
+            part = LanceScanner(self._ds, replace(options, columns=[], order_by=()))
+            return sum(batch.num_rows for batch in part.to_batches())
+        if self._predicate is None:
+            wanted = options.fragment_ids
+            chosen = [f for f in self._ds._fragments() if wanted is None or f.id in wanted]
+            total = sum(fragment.num_rows for fragment in chosen) if wanted is not None else self._ds._num_rows()
+        else:
+            total = native.count_rows(
+                self._ds._store, self._ds._manifest, filter=self._predicate, fragment_ids=options.fragment_ids
+            )
+        rest = max(0, total - (options.offset or 0))
+        return rest if options.limit is None else min(rest, options.limit)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """What the scan does, as indented lines from the last step to the first."""
+        return "\n".join("  " * depth + line for depth, line in enumerate(self._plan(verbose)))
+
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """Runs the scan and returns its plan with what it cost."""
+        seen: list[ScanStatistics] = []
+        if count_rows:
+            started, before = time.monotonic(), self._ds._store.io_stats_snapshot()
+            rows, after = self.count_rows(), self._ds._store.io_stats_snapshot()
+            iops, nbytes = after.read_iops - before.read_iops, after.read_bytes - before.read_bytes
+            seen.append(ScanStatistics(iops, iops, nbytes, rows, time.monotonic() - started))
+        else:
+            scanner = LanceScanner(self._ds, replace(self._options, scan_stats_callback=seen.append))
+            for _ in scanner.to_batches():
+                pass
+        cost = seen[0]
+        return (
+            f"Analyzed: rows={cost.rows}, elapsed={cost.seconds * 1000:.1f}ms, "
+            f"requests={cost.requests}, bytes_read={cost.bytes_read}\n  " + self.explain_plan().replace("\n", "\n  ")
+        )
+
+    def take(self, indices: Any, **kwargs: Any) -> pa.Table:
+        """Raises `UnsupportedError`: take from the dataset."""
+        raise UnsupportedError("a scanner cannot take rows, use LanceDataset.take")
+
+    def scan_batches(self) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
+        """The batches, each with the fragment that it came from."""
+        for fragment in self._ds.get_fragments():
+            if self._options.fragment_ids is None or fragment.fragment_id in self._options.fragment_ids:
+                part = LanceScanner(self._ds, replace(self._options, fragment_ids=(fragment.fragment_id,)))
+                for batch in part.to_batches():
+                    yield pyarrow.dataset.TaggedRecordBatch(batch, fragment)
+
+    @staticmethod
+    def from_dataset(*args: Any, **kwargs: Any) -> Any:
+        """Raises `UnsupportedError`: use `LanceDataset.scanner`."""
+        raise UnsupportedError("a scanner is made by LanceDataset.scanner")
+
+    from_fragment = from_batches = from_dataset
+
+    def _is_plain(self) -> bool:
+        """Whether the native stream is the result as it is."""
+        options = self._options
+        cut = options.strict_batch_size or options.batch_size_bytes is not None
+        return not (options.order_by or cut or options.scan_stats_callback) and self._projection.is_plain
+
+    def _open(self, options: ScanOptions) -> native.BatchStream:
+        projection = self._projection
+        columns = projection.columns
+        if options.order_by and columns is not None:
+            keys = [key.column_name for key in options.order_by]
+            columns = [*columns, *(key for key in dict.fromkeys(keys) if key not in columns)]
+        return native.scan(
+            self._ds._store,
+            self._ds._manifest,
+            columns=columns,
+            filter=self._predicate,
+            limit=None if options.order_by else options.limit,
+            offset=None if options.order_by else options.offset,
+            batch_size=options.batch_size,
+            fragment_ids=options.fragment_ids,
+            row_range=options.row_range,
+            with_row_id=options.with_row_id or projection.row_id,
+            with_row_address=options.with_row_address or projection.row_address,
+            scan_in_order=options.scan_in_order,
+        )
+
+    def _ordered(self, stream: native.BatchStream) -> pa.Table:
+        """All rows in the order asked for, cut to offset and limit."""
+        options = self._options
+        table = read_all(stream)
+        for key in options.order_by:
+            if key.column_name not in table.column_names:
+                raise InvalidArgumentError(f"column {key.column_name!r} does not exist", column=key.column_name)
+        keys = [
+            (key.column_name, "ascending" if key.ascending else "descending", _placement(key))
+            for key in options.order_by
+        ]
+        indices = pc.sort_indices(table, sort_keys=keys)
+        start = options.offset or 0
+        return table.take(indices.slice(start) if options.limit is None else indices.slice(start, options.limit))
+
+    def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:
+        read_schema = pa.schema(stream)
+        empty = [pa.nulls(0, field.type) for field in read_schema]
+        return self._shape(pa.RecordBatch.from_arrays(empty, schema=read_schema)).schema
+
+    def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        options = self._options
+        extra = [
+            name for name, wanted in (("_rowid", options.with_row_id), ("_rowaddr", options.with_row_address)) if wanted
+        ]
+        return self._projection.apply(batch, extra)
+
+    def _plan(self, verbose: bool) -> list[str]:
+        options = self._options
+        lines = []
+        if self._projection.expressions:
+            lines.append(f"Projection: {', '.join(self._projection.describe())}")
+        if options.order_by and (options.limit is not None or options.offset):
+            lines.append(f"Limit: limit={options.limit}, offset={options.offset or 0}")
+        if options.order_by:
+            lines.append(f"Sort: {', '.join(_order_text(key) for key in options.order_by)}")
+        columns = self._projection.columns
+        names = self._ds._table_schema.names if columns is None else columns
+        scan = f"LanceScan: uri={self._ds.uri}, version={self._ds.version}, projection=[{', '.join(names)}]"
+        if self._predicate is not None:
+            scan += f", filter={self._predicate}"
+        if not options.order_by and (options.limit is not None or options.offset):
+            scan += f", limit={options.limit}, offset={options.offset or 0}"
+        ids = options.fragment_ids
+        total = self._ds._manifest.num_fragments
+        scan += f", fragments={total if ids is None else len(ids)}/{total}"
+        if verbose:
+            scan += f", in_order={options.scan_in_order}, batch_size={options.batch_size}"
+            scan += (
+                f", row_id={options.with_row_id}, row_address={options.with_row_address}, rows={self._ds._num_rows()}"
+            )
+        return [*lines, scan]
+
+
+def _placement(key: ColumnOrdering) -> str:
+    return "at_start" if key.nulls_first else "at_end"
+
+
+def _order_text(key: ColumnOrdering) -> str:
+    return f"{key.column_name} {'asc' if key.ascending else 'desc'} nulls {'first' if key.nulls_first else 'last'}"

@@ -1,0 +1,246 @@
+"""Schemas as Lance tables keep them: Arrow types, and an id for every field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ._native.table import Field, Schema
+from .exceptions import InvalidArgumentError
+
+__all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
+
+
+class LanceField:
+    """One column or part of a column, with the id that data files know it by.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.schema import LanceSchema
+        >>> LanceSchema.from_pyarrow(pa.schema([("x", pa.int32())])).field("x").id()
+        0
+    """
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+
+    def name(self) -> str:
+        """The name within its parent."""
+        return self._field.name
+
+    def id(self) -> int:
+        """Unique within the table."""
+        return self._field.id
+
+    def logical_type(self) -> str:
+        """The format's word for the type, such as "int64" or "fixed_size_list:float:768"."""
+        return self._field.logical_type
+
+    def nullable(self) -> bool:
+        """Whether nulls are allowed."""
+        return self._field.nullable
+
+    def children(self) -> list[LanceField]:
+        """The fields within, in order."""
+        return [LanceField(child) for child in self._field.children]
+
+    def __repr__(self) -> str:
+        return f"LanceField(id={self.id()}, name={self.name()!r}, type={self.logical_type()!r})"
+
+
+class LanceSchema:
+    """The columns of a table with their field ids.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.schema import LanceSchema
+        >>> LanceSchema.from_pyarrow(pa.schema([("x", pa.int32())])).to_pyarrow()
+        x: int32
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    @staticmethod
+    def from_pyarrow(schema: pa.Schema) -> LanceSchema:
+        """The columns of an Arrow schema with fresh ids, depth first from 0."""
+        return LanceSchema(Schema.from_arrow(schema))
+
+    def to_pyarrow(self) -> pa.Schema:
+        """The Arrow schema, without the ids."""
+        return pa.schema(self._schema)
+
+    def fields(self) -> list[LanceField]:
+        """The columns, in order."""
+        return [LanceField(field) for field in self._schema.fields]
+
+    def field(self, name: str) -> LanceField | None:
+        """The field at a dotted path, None if there is none."""
+        return _find(self.fields(), name.split("."), casefold=False)
+
+    def field_case_insensitive(self, name: str) -> LanceField | None:
+        """The field at a dotted path, whatever its case, None if there is none."""
+        return _find(self.fields(), name.split("."), casefold=True)
+
+    def __iter__(self) -> Iterator[LanceField]:
+        return iter(self.fields())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LanceSchema) and self._schema == other._schema
+
+    def __hash__(self) -> int:
+        return hash(self._schema)
+
+    def __repr__(self) -> str:
+        return f"LanceSchema({self.fields()!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceSchema, (self._schema,)
+
+
+def _find(fields: list[LanceField], path: list[str], *, casefold: bool) -> LanceField | None:
+    head = path[0].casefold() if casefold else path[0]
+    for field in fields:
+        if (field.name().casefold() if casefold else field.name()) == head:
+            return field if len(path) == 1 else _find(field.children(), path[1:], casefold=casefold)
+    return None
+
+
+# The spelling of types in JSON: names as in the Lance format, so that they are stable across releases of pyarrow.
+_SIMPLE: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "utf8": pa.string(),
+    "large_utf8": pa.large_string(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "date32": pa.date32(),
+    "date64": pa.date64(),
+    "time32:s": pa.time32("s"),
+    "time32:ms": pa.time32("ms"),
+    "time64:us": pa.time64("us"),
+    "time64:ns": pa.time64("ns"),
+    "duration:s": pa.duration("s"),
+    "duration:ms": pa.duration("ms"),
+    "duration:us": pa.duration("us"),
+    "duration:ns": pa.duration("ns"),
+}
+
+
+def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
+    """A schema as plain JSON values.
+
+    Args:
+        schema: The schema.
+
+    Raises:
+        InvalidArgumentError: A type has no spelling.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.schema import schema_to_json
+        >>> schema_to_json(pa.schema([("x", pa.int32())]))
+        {'fields': [{'name': 'x', 'type': {'type': 'int32'}, 'nullable': True}]}
+    """
+    result: dict[str, Any] = {"fields": [_field_to_json(field) for field in schema]}
+    if schema.metadata:
+        result["metadata"] = _decoded(schema.metadata)
+    return result
+
+
+def json_to_schema(schema_json: dict[str, Any]) -> pa.Schema:
+    """The schema that `schema_to_json` described.
+
+    Args:
+        schema_json: The JSON values.
+
+    Raises:
+        InvalidArgumentError: It describes no schema.
+
+    Example:
+        >>> from esker.schema import json_to_schema
+        >>> json_to_schema({"fields": [{"name": "x", "type": {"type": "int32"}, "nullable": True}]})
+        x: int32
+    """
+    try:
+        fields = [_field_from_json(field) for field in schema_json["fields"]]
+    except (KeyError, TypeError) as error:
+        raise InvalidArgumentError(f"expected a schema as schema_to_json writes it, found no {error}") from error
+    return pa.schema(fields, metadata=schema_json.get("metadata"))
+
+
+def _decoded(metadata: dict[bytes, bytes]) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in metadata.items()}
+
+
+def _field_to_json(field: pa.Field) -> dict[str, Any]:
+    result: dict[str, Any] = {"name": field.name, "type": _type_to_json(field.type), "nullable": field.nullable}
+    if field.metadata:
+        result["metadata"] = _decoded(field.metadata)
+    return result
+
+
+def _type_to_json(type_: pa.DataType) -> dict[str, Any]:
+    for name, simple in _SIMPLE.items():
+        if type_ == simple:
+            return {"type": name}
+    if pa.types.is_timestamp(type_):
+        return {"type": f"timestamp:{type_.unit}:{type_.tz or '-'}"}
+    if pa.types.is_decimal(type_):
+        return {"type": f"decimal:{type_.bit_width}:{type_.precision}:{type_.scale}"}
+    if pa.types.is_fixed_size_binary(type_):
+        return {"type": "fixed_size_binary", "length": type_.byte_width}
+    if pa.types.is_fixed_size_list(type_):
+        return {"type": "fixed_size_list", "fields": [_field_to_json(type_.value_field)], "length": type_.list_size}
+    if pa.types.is_list(type_):
+        return {"type": "list", "fields": [_field_to_json(type_.value_field)]}
+    if pa.types.is_large_list(type_):
+        return {"type": "large_list", "fields": [_field_to_json(type_.value_field)]}
+    if pa.types.is_struct(type_):
+        return {"type": "struct", "fields": [_field_to_json(type_.field(i)) for i in range(type_.num_fields)]}
+    if pa.types.is_dictionary(type_):
+        parts = [pa.field("indices", type_.index_type), pa.field("values", type_.value_type)]
+        return {"type": "dictionary", "fields": [_field_to_json(part) for part in parts]}
+    raise InvalidArgumentError(f"type {type_} has no spelling in JSON", type=str(type_))
+
+
+def _field_from_json(field: dict[str, Any]) -> pa.Field:
+    return pa.field(field["name"], _type_from_json(field["type"]), field["nullable"], metadata=field.get("metadata"))
+
+
+def _type_from_json(spec: dict[str, Any]) -> pa.DataType:
+    name, *rest = str(spec["type"]).split(":", 2)
+    children = [_field_from_json(child) for child in spec.get("fields", ())]
+    if spec["type"] in _SIMPLE:
+        return _SIMPLE[spec["type"]]
+    if name == "timestamp":
+        return pa.timestamp(rest[0], None if rest[1] == "-" else rest[1])
+    if name == "decimal":
+        precision, scale = (int(part) for part in rest[1].split(":"))
+        return (pa.decimal256 if rest[0] == "256" else pa.decimal128)(precision, scale)
+    if name == "fixed_size_binary":
+        return pa.binary(spec["length"])
+    if name == "fixed_size_list":
+        return pa.list_(children[0], spec["length"])
+    if name == "list":
+        return pa.list_(children[0])
+    if name == "large_list":
+        return pa.large_list(children[0])
+    if name == "struct":
+        return pa.struct(children)
+    if name == "dictionary":
+        return pa.dictionary(children[0].type, children[1].type)
+    raise InvalidArgumentError(f"expected the name of a type, found {spec['type']!r}", type=spec["type"])

@@ -1,0 +1,248 @@
+"""Data files before a commit: written, complete, and seen by nobody yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ._native import table as native
+from ._native.write import write_fragments as write_native
+from .commit.lance import LanceLog, NamingScheme
+from .commit.stores import absolute, resolve
+from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from .types import BatchSource, ReaderLike, coerce_reader, conform
+
+if TYPE_CHECKING:
+    from .dataset import LanceDataset
+
+WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
+WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
+Progress: TypeAlias = Callable[[int], object]
+"""Called with the rows that were taken from the input so far."""
+
+DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+"""Below the 100 GB that object stores allow for one object."""
+DEFAULT_MEMORY_LIMIT = 128 * 1024**2
+"""Bytes that a write may buffer for all columns together."""
+DEFAULT_STORAGE_VERSION = "2.0"
+
+WRITABLE_VERSIONS = frozenset({"2.0"})
+_KNOWN_VERSIONS = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "2.3": "2.3"} | {
+    "stable": "2.2",
+    "next": "2.3",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a write goes: a table at one of its versions, or a place where none is yet."""
+
+    log: LanceLog
+    base: native.Manifest | None
+    scheme: NamingScheme
+
+    @property
+    def read_version(self) -> int:
+        """The version that the write starts from, 0 if there is none."""
+        return self.base.version if self.base else 0
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Fragments that wait for their commit, with all that a commit must know of them."""
+
+    target: Target
+    mode: WriteMode
+    fragments: list[native.Fragment]
+    schema: native.Schema
+    data_storage_version: str
+
+    def transaction(self, properties: dict[str, str] | None = None) -> native.Transaction:
+        """The transaction that makes them visible: an append to a table that exists, else an overwrite."""
+        if self.mode == "append" and self.target.base is not None:
+            return native.Transaction.append(self.target.read_version, self.fragments, properties=properties)
+        return native.Transaction.overwrite(
+            self.target.read_version, self.fragments, self.schema, properties=properties
+        )
+
+
+def open_target(
+    uri: str | os.PathLike[str] | LanceDataset, *, storage_options: dict[str, str] | None, durable: bool
+) -> Target:
+    """The table to write to. A dataset is written to from the version that it shows.
+
+    Raises:
+        UnsupportedError: The table needs a newer writer.
+    """
+    from .dataset import LanceDataset
+
+    if isinstance(uri, LanceDataset):
+        options = storage_options if storage_options is not None else uri._storage_options
+        log = LanceLog(resolve(uri.uri, storage_options=options, durable=durable), absolute(uri.uri))
+        base = uri._manifest
+        base.check_writable()
+        return Target(log, base, log.listing().scheme)
+    if not isinstance(uri, str | os.PathLike):
+        raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
+    log = LanceLog(resolve(uri, storage_options=storage_options, durable=durable), absolute(uri))
+    listing = log.listing()
+    if not listing.versions:
+        return Target(log, None, "V2")
+    base = log.manifest(listing.latest, listing.scheme)
+    base.check_readable()
+    base.check_writable()
+    return Target(log, base, listing.scheme)
+
+
+def stage(
+    target: Target,
+    data: ReaderLike,
+    *,
+    schema: pa.Schema | None,
+    mode: str,
+    data_storage_version: str | None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    progress: Progress | None = None,
+) -> Staged:
+    """Writes data files for a table and returns their fragments; nothing is visible yet.
+
+    Args:
+        target: The table.
+        data: The rows; see `esker.types`.
+        schema: Their column types, where the data do not say.
+        mode: "create", "append" or "overwrite".
+        data_storage_version: The file version; None keeps the table's.
+        max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
+        max_bytes_per_file: Bytes after which a new file is started.
+        memory_limit: Bytes that may be buffered.
+        progress: Called with the rows taken so far.
+
+    Raises:
+        AlreadyExistsError: `mode` is "create" and there is a table.
+        SchemaMismatchError: An append whose columns are not the table's.
+        UnsupportedError: A file version, or a type in it, that cannot be written.
+    """
+    chosen = check_mode(mode)
+    for name, value in (
+        ("max_rows_per_file", max_rows_per_file),
+        ("max_bytes_per_file", max_bytes_per_file),
+        ("memory_limit", memory_limit),
+    ):
+        if value <= 0:
+            raise InvalidArgumentError(f"expected {name} > 0, found {value}")
+    if chosen == "create" and target.base is not None:
+        raise AlreadyExistsError(
+            f'a table at {target.log.uri} exists already; use mode="append" or mode="overwrite"', uri=target.log.uri
+        )
+    version = storage_version(data_storage_version, target.base, chosen)
+    source = coerce_reader(data, schema)
+    _check_metadata(source.schema)
+    if chosen == "append" and target.base is not None:
+        fields = target.base.schema
+        source = conform(source, pa.schema(fields))
+    else:
+        fields = native.Schema.from_arrow(source.schema)
+    if progress is not None:
+        source = _counted(source, progress)
+    try:
+        fragments = write_native(
+            target.log.store,
+            source.reader(),
+            schema=fields,
+            data_storage_version=version,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            memory_limit=memory_limit,
+        )
+    except Exception:
+        if source.failure is not None:
+            raise source.failure from None
+        raise
+    return Staged(target, chosen, fragments, fields, version)
+
+
+def check_mode(mode: str) -> WriteMode:
+    """The mode, if it is one.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    for known in WRITE_MODES:
+        if mode == known:
+            return known
+    raise InvalidArgumentError(f'invalid mode: expected "create", "append" or "overwrite", found {mode!r}')
+
+
+def storage_version(requested: str | None, base: native.Manifest | None, mode: WriteMode) -> str:
+    """The file version to write.
+
+    Args:
+        requested: What the caller asked for; None keeps the table's, "2.0" for a new one.
+        base: The table, if there is one.
+        mode: What the write does to it.
+
+    Raises:
+        InvalidArgumentError: No such version.
+        UnsupportedError: A version that this release does not write, or another than the table's in an append.
+    """
+    if requested is not None and requested not in _KNOWN_VERSIONS:
+        raise InvalidArgumentError(
+            f"unknown data_storage_version: expected one of {sorted(WRITABLE_VERSIONS)}, found {requested!r}"
+        )
+    current = base.data_storage_version if base else DEFAULT_STORAGE_VERSION
+    version = _KNOWN_VERSIONS[requested] if requested is not None else current
+    if version not in WRITABLE_VERSIONS:
+        what = f"data_storage_version {requested!r}" if requested else f"the table's file version {version}"
+        raise UnsupportedError(
+            f"{what} cannot be written by this release, expected one of {sorted(WRITABLE_VERSIONS)}",
+            file_version=version,
+        )
+    if base is not None and mode == "append" and version != current:
+        raise UnsupportedError(
+            f"an append of file version {version} to a table of {current} would mix versions; "
+            "leave data_storage_version out",
+            file_version=version,
+        )
+    return version
+
+
+def _check_metadata(schema: pa.Schema) -> None:
+    """Metadata are text in the format: bytes that are not UTF-8 would come back as something else."""
+    for key, value in (schema.metadata or {}).items():
+        try:
+            key.decode()
+            value.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(
+                f"schema metadata {key!r} is not valid utf8; encode it, for example as base64"
+            ) from error
+
+
+def _counted(source: BatchSource, progress: Progress) -> BatchSource:
+    rows = 0
+
+    def count(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal rows
+        rows += batch.num_rows
+        progress(rows)
+        return batch
+
+    return source.map(source.schema, count)
+
+
+def refuse_options(**options: Any) -> None:
+    """Refuses options of pylance that this release does not have, rather than ignore what they ask for.
+
+    Raises:
+        UnsupportedError: One of them is given.
+    """
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise UnsupportedError(f"option {name} is not supported yet, leave it out", operation=name)

@@ -1,0 +1,89 @@
+"""Rows by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ._native import scan as native
+from ._native.store import Store
+from ._native.table import Manifest
+from .batches import read_all
+from .exceptions import InvalidArgumentError, OutOfRangeError
+from .projection import ROW_ADDRESS, ROW_ID, Projection
+
+
+def take_rows(
+    store: Store,
+    manifest: Manifest,
+    schema: pa.Schema,
+    indices: Any,
+    columns: list[str] | dict[str, str] | None,
+    *,
+    fragment_ids: Sequence[int] | None,
+    rows: int,
+) -> pa.Table:
+    """Rows by number, in the order asked for and as often as asked for.
+
+    Args:
+        store: Where the table lies.
+        manifest: Its version.
+        schema: Its columns.
+        indices: Row numbers: a list, a range, a numpy or an Arrow array.
+        columns: Names, or a dict of name to SQL expression; None for all.
+        fragment_ids: Numbers count within these fragments only; None for all.
+        rows: How many rows there are to number.
+
+    Raises:
+        OutOfRangeError: A number that is negative, or not below `rows`.
+
+    Example:
+        `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
+    """
+    numbers = row_numbers(indices, rows)
+    projection = Projection.of(columns, schema)
+    if projection.row_id or projection.row_address:
+        raise InvalidArgumentError(f"take cannot return {ROW_ID} or {ROW_ADDRESS}, leave them out of columns")
+    stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids)
+    table = read_all(stream)
+    if projection.is_plain:
+        return table
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
+    batches = [projection.apply(batch, []) for batch in table.to_batches() or [empty]]
+    return pa.Table.from_batches(batches)
+
+
+def row_numbers(indices: Any, rows: int) -> pa.Array:
+    """Row numbers as a uint64 array, all of them below `rows`.
+
+    Example:
+        >>> from esker.take import row_numbers
+        >>> row_numbers([2, 0], 3).to_pylist()
+        [2, 0]
+    """
+    if isinstance(indices, pa.ChunkedArray):
+        indices = indices.combine_chunks()
+    numbers = indices if isinstance(indices, pa.Array) else _to_array(indices)
+    if numbers.null_count or not pa.types.is_integer(numbers.type):
+        raise InvalidArgumentError(f"expected row numbers as integers without nulls, found {numbers.type}")
+    if len(numbers):
+        bounds = pc.min_max(numbers)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low < 0 or high >= rows:
+            found = low if low < 0 else high
+            raise OutOfRangeError(
+                f"row number {found} is out of range, expected 0 <= number < {rows}", found=found, expected=rows
+            )
+    return numbers.cast(pa.uint64())
+
+
+def _to_array(indices: Any) -> pa.Array:
+    if hasattr(indices, "dtype"):
+        return pa.array(indices)
+    try:
+        return pa.array(list(indices), pa.int64())
+    except (pa.ArrowInvalid, OverflowError, TypeError) as error:
+        raise InvalidArgumentError(f"expected row numbers as integers: {error}") from error

@@ -1,0 +1,243 @@
+"""Writes: data files are staged, then one commit makes them visible."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ._native import table as native
+from .commit.lance import LanceCommit, LanceLog, NamingScheme
+from .commit.loop import CommitLimits, commit
+from .commit.protocol import CommitLock
+from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .operation import LanceOperation, Transaction, merge_message
+from .staging import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    DEFAULT_MEMORY_LIMIT,
+    DEFAULT_STORAGE_VERSION,
+    Progress,
+    Staged,
+    open_target,
+    refuse_options,
+    stage,
+)
+from .types import ReaderLike
+
+if TYPE_CHECKING:
+    from .dataset import LanceDataset
+
+DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
+
+
+def write_dataset(
+    data_obj: ReaderLike,
+    uri: str | os.PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    commit_lock: CommitLock | None = None,
+    progress: Progress | None = None,
+    storage_options: dict[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    commit_message: str | None = None,
+    transaction_properties: dict[str, str] | None = None,
+    durable: bool = True,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    max_retries: int = 20,
+    commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+    **pylance_only: Any,
+) -> LanceDataset:
+    """Writes a table, or adds to one. The input is streamed: memory stays bounded however long it is.
+
+    Args:
+        data_obj: The rows: a table, a record batch, a reader, a dataset, a scanner, pandas, polars, a dict of columns,
+            an iterator of batches (with `schema`), anything with `__arrow_c_stream__`.
+        uri: Where the table is, or shall be.
+        schema: Column types, where the data do not say.
+        mode: "create" makes a new table; "append" adds rows, to a new table if there is none; "overwrite" makes a
+            version that holds these rows only.
+        max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
+        max_rows_per_group: Of no meaning for files of version 2: accepted because pylance has it.
+        max_bytes_per_file: Bytes after which a new file is started.
+        commit_lock: Held around the commit, for stores without put-if-absent.
+        progress: Called with the rows taken so far.
+        storage_options: Options of the store, such as credentials.
+        data_storage_version: The file version; None keeps the table's, "2.0" for a new one.
+        enable_v2_manifest_paths: False gives a new table V1 manifest names.
+        commit_message: Noted on the transaction.
+        transaction_properties: Noted on the transaction.
+        durable: Whether data and commit are on stable storage on return.
+        memory_limit: Bytes that may be buffered.
+        max_retries: Attempts of the commit after the first.
+        commit_timeout: For all attempts together; None for no limit.
+        **pylance_only: Other options of pylance: refused unless None or False.
+
+    Returns:
+        The table at the version that this made.
+
+    Raises:
+        AlreadyExistsError: `mode` is "create" and there is a table.
+        SchemaMismatchError: An append whose columns are not the table's.
+        CommitConflictError: Another writer changed the table in a way that leaves no room.
+        UnsupportedError: A file version, a type, or an option that this release does not have.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> dataset = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-write")
+        >>> esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append").version
+        2
+    """
+    del max_rows_per_group
+    refuse_options(**pylance_only)
+    _check_lock(commit_lock)
+    target = open_target(uri, storage_options=storage_options, durable=durable)
+    staged = stage(
+        target,
+        data_obj,
+        schema=schema,
+        mode=mode,
+        data_storage_version=data_storage_version,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+    properties = merge_message(commit_message, transaction_properties)
+    limits = _limits(max_retries, commit_timeout)
+    scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
+    first = LanceCommit(
+        target.log,
+        staged.transaction(properties),
+        data_storage_version=staged.data_storage_version,
+        # An append to nothing creates too: if others were faster, it becomes an append to what they made.
+        create=target.base is None and staged.mode != "overwrite",
+        scheme=scheme,
+        lock=commit_lock,
+    )
+    try:
+        version = commit(first, limits=limits)
+    except AlreadyExistsError:
+        if staged.mode != "append" or target.base is not None:
+            raise
+        version = commit(_append_to_newcomer(staged, properties, commit_lock), limits=limits)
+    return _opened(uri, target.log, version, storage_options)
+
+
+def commit_operation(
+    base_uri: str | os.PathLike[str] | LanceDataset,
+    operation: LanceOperation.BaseOperation | Transaction,
+    *,
+    read_version: int | None,
+    commit_lock: CommitLock | None,
+    storage_options: dict[str, str] | None,
+    v2_names: bool,
+    max_retries: int,
+    message: str | None,
+    properties: dict[str, str] | None,
+    timeout: timedelta | None,
+    durable: bool,
+) -> LanceDataset:
+    """Commits a change that was prepared elsewhere. See `LanceDataset.commit`."""
+    _check_lock(commit_lock)
+    uuid = None
+    if isinstance(operation, Transaction):
+        if message is not None:
+            raise InvalidArgumentError("commit_message cannot go with a Transaction, set its properties instead")
+        read_version, uuid = operation.read_version, operation.uuid
+        properties = {**(operation.transaction_properties or {}), **(properties or {})}
+        operation = operation.operation
+    if not isinstance(operation, LanceOperation.BaseOperation):
+        raise TypeError(f"expected a LanceOperation or a Transaction, found {type(operation).__name__}")
+    target = open_target(base_uri, storage_options=storage_options, durable=durable)
+    if read_version is None:
+        if not isinstance(operation, LanceOperation.Overwrite):
+            raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
+        read_version = target.read_version
+    transaction = operation.to_native(read_version, merge_message(message, properties), uuid=uuid)
+    version = _files_version(transaction)
+    if version is not None and target.base is not None and transaction.operation == "Append":
+        current = target.base.data_storage_version
+        if version != current:
+            raise UnsupportedError(
+                f"fragments of file version {version} cannot be appended to a table of {current}", file_version=version
+            )
+    committed = commit(
+        LanceCommit(
+            target.log,
+            transaction,
+            data_storage_version=version,
+            scheme="V2" if v2_names else "V1",
+            lock=commit_lock,
+        ),
+        limits=_limits(max_retries, timeout),
+    )
+    return _opened(base_uri, target.log, committed, storage_options)
+
+
+def _append_to_newcomer(staged: Staged, properties: dict[str, str] | None, lock: CommitLock | None) -> LanceCommit:
+    """The append of fragments that were staged for a new table to the table that another writer made meanwhile."""
+    log = staged.target.log
+    base, _ = log.open(1)
+    if pa.schema(base.schema) != pa.schema(staged.schema) or base.data_storage_version != staged.data_storage_version:
+        raise SchemaMismatchError(
+            f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
+            "nothing of ours is visible, run it again",
+            expected=str(pa.schema(base.schema)),
+            found=str(pa.schema(staged.schema)),
+        )
+    transaction = native.Transaction.append(base.version, staged.fragments, properties=properties)
+    return LanceCommit(log, transaction, lock=lock)
+
+
+def _opened(
+    uri: str | os.PathLike[str] | LanceDataset, log: LanceLog, version: int, storage_options: dict[str, str] | None
+) -> LanceDataset:
+    from .dataset import LanceDataset
+
+    if isinstance(uri, LanceDataset):
+        storage_options = storage_options if storage_options is not None else uri._storage_options
+        name = uri.uri
+    else:
+        name = os.fspath(uri)
+    return LanceDataset._at(name, log, log.open(version)[0], storage_options)
+
+
+def _files_version(transaction: native.Transaction) -> str | None:
+    """The file version that a transaction's fragments share; None if it brings none.
+
+    Raises:
+        InvalidArgumentError: They are of several.
+    """
+    found = {
+        (file.file_major_version, file.file_minor_version)
+        for fragment in transaction.fragments
+        for file in fragment.files
+    }
+    if len(found) > 1:
+        raise InvalidArgumentError(f"expected fragments of one file version, found {sorted(found)}")
+    if not found:
+        return DEFAULT_STORAGE_VERSION if transaction.read_version == 0 else None
+    major, minor = found.pop()
+    # Files of 2.0 call themselves 0.3 in their footer, and 2.0 in a manifest.
+    return {(0, 3): "2.0"}.get((major, minor), f"{major}.{minor}")
+
+
+def _limits(max_retries: int, timeout: timedelta | None) -> CommitLimits:
+    if max_retries < 0:
+        raise InvalidArgumentError(f"expected max_retries >= 0, found {max_retries}")
+    if timeout is not None and timeout <= timedelta(0):
+        raise InvalidArgumentError(f"expected a positive commit_timeout, found {timeout}")
+    return CommitLimits(max_retries=max_retries, timeout_s=None if timeout is None else timeout.total_seconds())
+
+
+def _check_lock(commit_lock: CommitLock | None) -> None:
+    if commit_lock is not None and not callable(commit_lock):
+        raise TypeError(f"commit_lock must be a function, found {type(commit_lock).__name__}")
