@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from esker._native.table import Schema
+from esker._native.table import Manifest, Schema
 from esker.exceptions import AlreadyExistsError, EskerError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
@@ -107,28 +107,33 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
     plan = WritePlan(
         address=address,
         token=str(uuid.uuid4()),
-        read_version=0,
-        replace=True,
-        create=not overwrite,
-        schema=Schema.from_arrow(replacing_schema(schema, None, options.vectors)),
+        read_version=0 if manifest is None else manifest.version,
+        replace=manifest is None or overwrite,
+        create=manifest is None and not overwrite,
+        schema=_planned_schema(manifest, address, schema, overwrite, options),
         options=options,
-        data_storage_version=options.data_storage_version or _DEFAULT_STORAGE_VERSION,
+        data_storage_version=_storage_version(manifest, overwrite, options),
     )
-    if manifest is None:
-        return plan
-    manifest.check_writable()
-    plan = replace(
-        plan,
-        read_version=manifest.version,
-        create=False,
-        data_storage_version=(overwrite and options.data_storage_version) or manifest.data_storage_version,
-    )
-    table = pa.schema(manifest.schema)
-    if not overwrite:
-        check_append(schema, table, address.uri)
-        return replace(plan, replace=False, schema=manifest.schema)
-    kept = None if options.overwrite_schema else table
-    return replace(plan, schema=Schema.from_arrow(replacing_schema(schema, kept, options.vectors)))
+    if manifest is not None:
+        manifest.check_writable()
+    return plan
+
+
+def _planned_schema(
+    manifest: Manifest | None, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions
+) -> Schema:
+    if manifest is not None and not overwrite:
+        # The table's own schema, with its field ids: those of a new one need not be the same.
+        check_append(schema, pa.schema(manifest.schema), address.uri)
+        return manifest.schema
+    kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
+    return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
+
+
+def _storage_version(manifest: Manifest | None, overwrite: bool, options: WriteOptions) -> str:
+    if manifest is not None and not (overwrite and options.data_storage_version):
+        return manifest.data_storage_version
+    return options.data_storage_version or _DEFAULT_STORAGE_VERSION
 
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
