@@ -104,7 +104,7 @@ def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, colu
     raise SchemaMismatchError(
         f"{owner} expected the columns {', '.join(expected)}, found {' and '.join(parts)}: "
         "select the table's columns, or overwrite the table",
-        column=column or (missing or extra or [None])[0],
+        column=column or next(iter([*missing, *extra]), None),
         expected=", ".join(expected),
         found=", ".join(found),
     )

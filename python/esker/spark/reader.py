@@ -140,7 +140,8 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
         InvalidArgumentError: A column does not exist, or the filter does not parse.
         UnsupportedError: A column has a type that Spark has none for.
     """
-    snapshot.predicate(options.filter)
+    if options.filter is not None:
+        snapshot.check_filter(options.filter)
     names = options.columns or tuple(snapshot.schema.names)
     asked = names if wanted is None else tuple(wanted.names)
     for name in (*names, *asked):

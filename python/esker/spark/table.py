@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from esker._native.expr import Predicate
-from esker._native.scan import scan
 from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Schema, Transaction
 from esker._native.write import write_fragments
 from esker.commit import LanceCommit, LanceLog, commit, resolve
-from esker.exceptions import EskerError
+from esker.dataset import LanceDataset
+from esker.exceptions import NotFoundError
+from esker.fragment import LanceFragment
 from esker.spark.options import TableAddress, WriteOptions
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
@@ -50,14 +50,13 @@ class Snapshot:
     """
 
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
-        self._store = _store(address)
-        self._manifest, _ = LanceLog(self._store, address.uri).open(version)
-        self.version: int = self._manifest.version
-        self.schema: pa.Schema = pa.schema(self._manifest.schema)
+        self._dataset = LanceDataset(address.uri, version, storage_options=dict(address.storage_options))
+        self.version = self._dataset.version
+        self.schema = self._dataset.schema
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
-        return [FragmentSize(f.id, f.physical_rows, _size(f)) for f in self._manifest.fragments()]
+        return [FragmentSize(f.fragment_id, f.physical_rows, _size(f)) for f in self._dataset.get_fragments()]
 
     def scan(
         self,
@@ -69,30 +68,25 @@ class Snapshot:
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """The live rows among the physical rows [start, end) of one fragment."""
-        stream = scan(
-            self._store,
-            self._manifest,
-            columns=list(columns),
-            filter=self.predicate(filter),
-            batch_size=batch_rows,
-            fragment_ids=[fragment_id],
-            row_range=rows,
+        fragment = self._dataset.get_fragment(fragment_id)
+        if fragment is None:
+            raise NotFoundError(
+                f"the table at {self._dataset.uri} has no fragment {fragment_id} in version {self.version}",
+                uri=self._dataset.uri,
+                version=self.version,
+            )
+        scanner = self._dataset.scanner(
+            columns=list(columns), filter=filter, batch_size=batch_rows, fragments=[fragment], row_range=rows
         )
-        try:
-            yield from pa.RecordBatchReader.from_stream(stream)
-        except (pa.ArrowException, OSError) as error:
-            # Arrow's C stream carries the text of an error only; the error itself is kept beside it.
-            if stream.error is None or isinstance(error, EskerError):
-                raise
-            raise stream.error from None
+        return scanner.to_batches()
 
-    def predicate(self, filter: str | None) -> Predicate | None:
-        """The filter as typed against the table's schema.
+    def check_filter(self, filter: str) -> None:
+        """Parses a filter against the table's schema.
 
         Raises:
             InvalidArgumentError: It does not parse, or names no column.
         """
-        return None if filter is None else Predicate.parse_sql(filter, self.schema)
+        self._dataset.scanner(filter=filter)
 
 
 @dataclass(frozen=True)
@@ -230,6 +224,6 @@ def _log(address: TableAddress) -> LanceLog:
     return LanceLog(_store(address), address.uri)
 
 
-def _size(fragment: Fragment) -> int | None:
-    sizes = [file.file_size_bytes for file in fragment.files]
+def _size(fragment: LanceFragment) -> int | None:
+    sizes = [file.file_size_bytes for file in fragment.metadata.files]
     return None if None in sizes else sum(size for size in sizes if size is not None)

@@ -91,7 +91,7 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
 
 def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
     """The Spark type of one Arrow type; `column` is for the message of the error."""
-    made = _TO_SPARK.get(arrow)
+    made: type[spark.DataType] | None = _TO_SPARK.get(arrow)
     if made is not None:
         return made()
     kind = pa.types
