@@ -42,7 +42,7 @@ bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|lar
 	$(PY) -m benches --size $(SIZE) $(ARGS)
 
 docs: .venv/.dev ## build the user's guide into site/
-	$(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 wheel: .venv/.tools ## build the wheel for release into dist/

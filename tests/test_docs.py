@@ -1,0 +1,47 @@
+"""Every Python example in the README and in docs/ runs, page by page, in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(page: Path) -> str:
+    text = page.read_text()
+    # Blank lines in place of prose: a traceback then names the page's own line.
+    lines = [""] * text.count("\n")
+    for match in BLOCK.finditer(text):
+        first = text.count("\n", 0, match.start(1))
+        for offset, line in enumerate(match.group(1).splitlines()):
+            lines[first + offset] = line
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    script = tmp_path / page.with_suffix(".py").name.replace("-", "_")
+    script.write_text(examples(page))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
