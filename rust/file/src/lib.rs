@@ -11,7 +11,15 @@
     )
 )]
 
+pub mod container;
 pub mod error;
+pub mod reader;
 pub mod schema;
+mod v2_0;
+pub mod version;
+pub mod writer;
 
 pub use error::{FileError, Result};
+pub use reader::{FileProjection, FileReader};
+pub use version::FileVersion;
+pub use writer::{FileSummary, FileWriter, WriteOptions};

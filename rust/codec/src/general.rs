@@ -1,0 +1,81 @@
+//! General compression of one buffer.
+//!
+//! ```text
+//! zstd   u64 raw length, then a frame; old files hold a bare frame
+//! lz4    u32 raw length, then a block
+//! ```
+
+use std::io::Read;
+
+use crate::error::{CodecError, Result};
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Undoes the compression `scheme` of a buffer. At most `limit` bytes are produced: what the caller can use, and so all that is allocated.
+pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
+    match scheme {
+        "zstd" => decompress_zstd(compressed, limit),
+        "lz4" => decompress_lz4(compressed, limit),
+        other => Err(CodecError::Unsupported(format!(
+            "expected compression zstd or lz4, found '{other}'; a newer esker may read it"
+        ))),
+    }
+}
+
+fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
+    // A length that happens to spell the magic would be 4 GB and more: no page is.
+    let frame = if compressed.starts_with(&ZSTD_MAGIC) { compressed } else { compressed.get(8..).unwrap_or_default() };
+    let failed = |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
+    let mut out = Vec::new();
+    let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
+    decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;
+    Ok(out)
+}
+
+fn decompress_lz4(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
+    let Some((length, block)) = compressed.split_first_chunk::<4>() else {
+        return Err(CodecError::corrupt("expected a 4 byte length before an lz4 block, found fewer bytes"));
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    // An lz4 block cannot grow more than 255 times: a larger length is a lie.
+    if length > block.len().saturating_mul(255).saturating_add(64) {
+        return Err(CodecError::corrupt(format!(
+            "expected an lz4 block of {} bytes to hold at most 255 times as many, found a length of {length}",
+            block.len()
+        )));
+    }
+    let mut out = lz4_flex::block::decompress(block, length)
+        .map_err(|e| CodecError::corrupt(format!("expected an lz4 block, found bytes that do not decode ({e})")))?;
+    out.truncate(limit);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_zstd_with_and_without_a_length_comes_back() {
+        let raw = b"abc".repeat(1000);
+        let frame = zstd::stream::encode_all(raw.as_slice(), 3).unwrap();
+        assert_eq!(decompress("zstd", &frame, usize::MAX).unwrap(), raw);
+        let mut prefixed = (raw.len() as u64).to_le_bytes().to_vec();
+        prefixed.extend_from_slice(&frame);
+        assert_eq!(decompress("zstd", &prefixed, usize::MAX).unwrap(), raw);
+        assert_eq!(decompress("zstd", &prefixed, 10).unwrap(), &raw[..10]);
+    }
+
+    #[test]
+    fn test_lz4_comes_back_and_lies_are_refused() {
+        let raw = b"abc".repeat(1000);
+        let mut stored = (raw.len() as u32).to_le_bytes().to_vec();
+        stored.extend(lz4_flex::block::compress(&raw));
+        assert_eq!(decompress("lz4", &stored, usize::MAX).unwrap(), raw);
+        for cut in 0..stored.len() {
+            let _ = decompress("lz4", &stored[..cut], usize::MAX);
+        }
+        stored[3] = 0xff;
+        assert!(decompress("lz4", &stored, usize::MAX).is_err());
+        assert!(decompress("brotli", &stored, 1).is_err());
+    }
+}

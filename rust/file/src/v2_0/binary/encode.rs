@@ -1,0 +1,63 @@
+//! Writing strings: end offsets with nulls folded in, then the arrays' own bytes.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteArrayType;
+use arrow_array::types::{BinaryType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{Array, ArrayRef, GenericByteArray};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use esker_codec::ends::{encode_ends, Offset};
+use esker_proto::lance::encodings as pb;
+use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
+
+use crate::error::{FileError, Result};
+use crate::v2_0::encode::{encoding, share, PageBuffers};
+use crate::v2_0::flat::encode::flat;
+use crate::v2_0::nullable::encode::wrap;
+
+/// Encodes strings or binary.
+pub(crate) fn encode(arrays: &[ArrayRef], data_type: &DataType, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
+    match data_type {
+        DataType::Utf8 => Ok(encode_as::<Utf8Type>(arrays, out)),
+        DataType::LargeUtf8 => Ok(encode_as::<LargeUtf8Type>(arrays, out)),
+        DataType::Binary => Ok(encode_as::<BinaryType>(arrays, out)),
+        DataType::LargeBinary => Ok(encode_as::<LargeBinaryType>(arrays, out)),
+        other => Err(FileError::invalid(format!("expected strings or binary, found {other}"))),
+    }
+}
+
+fn extent<T: ByteArrayType>(array: &GenericByteArray<T>) -> (usize, usize)
+where
+    T::Offset: Offset,
+{
+    let to_usize = |offset: Option<&T::Offset>| offset.map_or(0, |o| usize::try_from(o.to_u64()).unwrap_or(0));
+    (to_usize(array.value_offsets().first()), to_usize(array.value_offsets().last()))
+}
+
+fn encode_as<T: ByteArrayType>(arrays: &[ArrayRef], out: &mut PageBuffers) -> pb::ArrayEncoding
+where
+    T::Offset: Offset,
+{
+    let arrays: Vec<&GenericByteArray<T>> = arrays.iter().map(|a| a.as_bytes::<T>()).collect();
+    let total: u64 = arrays.iter().map(|a| extent(a)).map(|(start, end)| (end - start) as u64).sum();
+    let null_adjustment = total.saturating_add(1);
+    let mut ends = Vec::with_capacity(arrays.iter().map(|a| a.len()).sum::<usize>().saturating_mul(8));
+    let mut pieces: Vec<Bytes> = Vec::with_capacity(arrays.len());
+    let mut end = 0;
+    for array in &arrays {
+        let is_valid = |index: usize| array.is_valid(index);
+        let is_valid: Option<&dyn Fn(usize) -> bool> = if array.null_count() > 0 { Some(&is_valid) } else { None };
+        end = encode_ends(array.value_offsets(), end, null_adjustment, is_valid, &mut ends);
+        let (start, stop) = extent(array);
+        if stop > start {
+            pieces.push(share(array.values().slice_with_length(start, stop - start)));
+        }
+    }
+    let indices = flat(64, out.add(vec![Bytes::from(ends)]));
+    let bytes = flat(8, out.add(pieces));
+    encoding(Kind::Binary(Box::new(pb::Binary {
+        indices: Some(Box::new(wrap(None, indices))),
+        bytes: Some(Box::new(bytes)),
+        null_adjustment,
+    })))
+}

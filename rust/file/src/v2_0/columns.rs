@@ -1,0 +1,82 @@
+//! Which column of a file holds which field.
+
+use std::collections::BTreeMap;
+
+use arrow_schema::{DataType, Fields};
+
+use crate::error::{FileError, Result};
+use crate::schema::{Field, Schema};
+
+/// A field with the columns that hold it and the fields below it.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnNode {
+    /// One column holds all of it.
+    Leaf { column: usize, data_type: DataType },
+    /// A column of end offsets, and the items.
+    List { column: usize, data_type: DataType, item: Box<ColumnNode> },
+    /// A header column without bytes, and the fields.
+    Struct { column: usize, fields: Fields, children: Vec<ColumnNode> },
+}
+
+/// Numbers the columns of a file that holds `schema` alone: depth first, nothing below a packed struct.
+pub(crate) fn assign_columns(schema: &Schema) -> BTreeMap<i32, usize> {
+    fn visit(field: &Field, columns: &mut BTreeMap<i32, usize>) {
+        columns.insert(field.id, columns.len());
+        if !field.is_packed_struct() {
+            for child in &field.children {
+                visit(child, columns);
+            }
+        }
+    }
+    let mut columns = BTreeMap::new();
+    for field in &schema.fields {
+        visit(field, &mut columns);
+    }
+    columns
+}
+
+impl ColumnNode {
+    /// Finds the columns of `field`; `column_of` maps field ids to columns.
+    pub(crate) fn new(field: &Field, column_of: &dyn Fn(i32) -> Option<usize>) -> Result<ColumnNode> {
+        let column = column_of(field.id).ok_or_else(|| {
+            FileError::invalid(format!(
+                "column '{}': expected the data file to name a column for field {}, found none; the table and the file disagree",
+                field.name, field.id
+            ))
+        })?;
+        let data_type = field.data_type()?;
+        if field.is_blob() {
+            return Err(FileError::unsupported(format!(
+                "column '{}': blob columns (lance-encoding:blob) cannot be read or written yet in file version 2.0",
+                field.name
+            )));
+        }
+        if field.is_list() {
+            let item = Box::new(ColumnNode::new(field.item()?, column_of)?);
+            return Ok(ColumnNode::List { column, data_type, item });
+        }
+        match data_type {
+            DataType::Struct(fields) if !field.is_packed_struct() => {
+                let children =
+                    field.children.iter().map(|c| ColumnNode::new(c, column_of)).collect::<Result<Vec<_>>>()?;
+                Ok(ColumnNode::Struct { column, fields, children })
+            }
+            data_type => Ok(ColumnNode::Leaf { column, data_type }),
+        }
+    }
+
+    /// Calls `visit` for every column of this node.
+    pub(crate) fn for_each_column(&self, visit: &mut dyn FnMut(usize)) {
+        match self {
+            ColumnNode::Leaf { column, .. } => visit(*column),
+            ColumnNode::List { column, item, .. } => {
+                visit(*column);
+                item.for_each_column(visit);
+            }
+            ColumnNode::Struct { column, children, .. } => {
+                visit(*column);
+                children.iter().for_each(|child| child.for_each_column(visit));
+            }
+        }
+    }
+}

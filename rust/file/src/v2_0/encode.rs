@@ -1,0 +1,88 @@
+//! From arrays to a page: the one place that decides which encoding a page gets.
+//!
+//! | the values | the encoding |
+//! |---|---|
+//! | all null | all_nulls: no bytes |
+//! | utf8 with at most 255 distinct values, where that is smaller | dictionary with one byte a row |
+//! | other strings and binary | binary |
+//! | Arrow dictionaries | dictionary with their own key width |
+//! | fixed_size_list | nullable(fixed_size_list(nullable(flat))) |
+//! | packed struct | packed_struct |
+//! | everything else | nullable(flat) |
+
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::Buffer;
+use arrow_schema::DataType;
+use bytes::Bytes;
+use esker_proto::lance::encodings as pb;
+use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
+
+use super::{binary, dictionary, fixed_size_list, flat, nullable, packed_struct};
+use crate::error::Result;
+
+/// The buffers of a page while it is encoded, numbered as they come.
+#[derive(Debug, Default)]
+pub(crate) struct PageBuffers {
+    pub(crate) buffers: Vec<Vec<Bytes>>,
+}
+
+impl PageBuffers {
+    /// Adds a buffer that is already in pieces; pieces are not joined, only written one after the other.
+    pub(crate) fn add(&mut self, pieces: Vec<Bytes>) -> pb::Buffer {
+        let index = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
+        self.buffers.push(pieces);
+        pb::Buffer { buffer_index: index, buffer_type: pb::buffer::BufferType::Page.into() }
+    }
+}
+
+struct SharedBuffer(Buffer);
+
+impl AsRef<[u8]> for SharedBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+/// A buffer as bytes that share its memory.
+pub(crate) fn share(buffer: Buffer) -> Bytes {
+    Bytes::from_owner(SharedBuffer(buffer))
+}
+
+/// Wraps one kind of encoding.
+pub(crate) fn encoding(kind: Kind) -> pb::ArrayEncoding {
+    pb::ArrayEncoding { array_encoding: Some(kind) }
+}
+
+/// Encodes the values of one page of one column. The arrays have one type and at least one value between them.
+pub(crate) fn encode(column: &str, arrays: &[ArrayRef], data_type: &DataType, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
+    let num_values: usize = arrays.iter().map(|a| a.len()).sum();
+    let null_count: usize = arrays.iter().map(|a| a.logical_null_count()).sum();
+    if null_count == num_values {
+        return Ok(nullable::encode::all_nulls());
+    }
+    match data_type {
+        DataType::Utf8 => match dictionary::encode::distinct(arrays, num_values) {
+            Some(found) => dictionary::encode::encode_strings(&found, out),
+            None => binary::encode::encode(arrays, data_type, out),
+        },
+        DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => binary::encode::encode(arrays, data_type, out),
+        DataType::Dictionary(_, _) => dictionary::encode::encode_arrow(column, arrays, out),
+        DataType::Struct(_) => packed_struct::encode::encode(column, arrays, out),
+        _ => encode_nullable(arrays, data_type, null_count, out),
+    }
+}
+
+/// Encodes values of fixed width with the validity that they need.
+pub(crate) fn encode_nullable(
+    arrays: &[ArrayRef],
+    data_type: &DataType,
+    null_count: usize,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
+    let validity = (null_count > 0).then(|| nullable::encode::validity(arrays, out));
+    let values = match data_type {
+        DataType::FixedSizeList(_, _) => fixed_size_list::encode::encode(arrays, out)?,
+        _ => flat::encode::encode(arrays, data_type, out)?,
+    };
+    Ok(nullable::encode::wrap(validity, values))
+}

@@ -1,0 +1,4 @@
+//! Lists that all have one length: the items of all of them in one array.
+
+pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,0 +1,6 @@
+//! Lists: a column of end offsets with nulls folded in, and the items in columns of their own.
+//!
+//! The offsets of a page count from the page's own first item. Pages of offsets and pages of items break where they like.
+
+pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,0 +1,59 @@
+//! Reading validity and putting it on the values.
+
+use arrow_array::{make_array, new_null_array, Array};
+use arrow_buffer::NullBuffer;
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use esker_proto::lance::encodings as pb;
+use esker_proto::lance::encodings::nullable::Nullability;
+
+use crate::error::Result;
+use crate::v2_0::decode;
+use crate::v2_0::flat::decode::plain;
+use crate::v2_0::page::{count, length, PageContext, Rows};
+
+/// Decodes `rows` of values that may be null.
+pub(crate) async fn decode(
+    page: &PageContext<'_>,
+    nullable: &pb::Nullable,
+    data_type: &DataType,
+    rows: Rows<'_>,
+) -> Result<ArrayData> {
+    match nullable.nullability.as_ref() {
+        Some(Nullability::NoNulls(no_nulls)) => decode::decode(page, no_nulls.values.as_deref(), data_type, rows).await,
+        Some(Nullability::AllNulls(_)) => Ok(new_null_array(data_type, length(count(rows))?).into_data()),
+        Some(Nullability::SomeNulls(some)) => {
+            let bitmap = plain(page, some.validity.as_deref(), "validity")?;
+            if bitmap.bits_per_value != 1 {
+                return Err(page.corrupt(format!(
+                    "expected validity of 1 bit a value, found {} bits",
+                    bitmap.bits_per_value
+                )));
+            }
+            let (validity, values) = futures::try_join!(
+                page.fetch_bits(bitmap.buffer.as_ref(), rows),
+                decode::decode(page, some.values.as_deref(), data_type, rows),
+            )?;
+            with_nulls(page, values, NullBuffer::new(validity))
+        }
+        None => Err(page.corrupt("expected a nullability, found none")),
+    }
+}
+
+/// The values with these nulls, besides those that they have already.
+pub(crate) fn with_nulls(page: &PageContext<'_>, values: ArrayData, nulls: NullBuffer) -> Result<ArrayData> {
+    if nulls.null_count() == 0 || matches!(values.data_type(), DataType::Null) {
+        return Ok(values);
+    }
+    if nulls.len() != values.len() {
+        return Err(page.corrupt(format!("expected validity of {} values, found {}", values.len(), nulls.len())));
+    }
+    let nulls = NullBuffer::union(Some(&nulls), values.nulls());
+    if values.offset() != 0 {
+        // A bitmap that starts inside a byte: rebuild from the sliced array, which keeps values and validity in step.
+        let array = make_array(values);
+        let data = array.to_data();
+        return data.into_builder().nulls(nulls).build().map_err(|e| page.corrupt(e));
+    }
+    values.into_builder().nulls(nulls).build().map_err(|e| page.corrupt(e))
+}

@@ -1,0 +1,227 @@
+//! Gathering the values of each column until they fill a page.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use esker_proto::lance::encodings as pb;
+use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
+use prost::Message;
+
+use super::columns::ColumnNode;
+use super::encode::{self, encoding, PageBuffers};
+use super::list::encode::{encode_offsets, spanned_items};
+use crate::container::WrittenPage;
+use crate::error::{FileError, Result};
+
+const ARRAY_ENCODING: &str = "/lance.encodings.ArrayEncoding";
+
+/// Values of one column that wait to be encoded as a page.
+#[derive(Debug)]
+pub(crate) struct PendingPage {
+    column: usize,
+    name: String,
+    kind: PendingKind,
+    arrays: Vec<ArrayRef>,
+    bytes: u64,
+    priority: u64,
+}
+
+#[derive(Debug, Clone)]
+enum PendingKind {
+    Values(DataType),
+    Offsets { large: bool },
+}
+
+impl PendingPage {
+    fn new(column: usize, name: &str, kind: PendingKind) -> Self {
+        PendingPage { column, name: name.to_string(), kind, arrays: Vec::new(), bytes: 0, priority: 0 }
+    }
+
+    fn add(&mut self, array: ArrayRef, bytes: u64, row: u64) {
+        if self.arrays.is_empty() {
+            self.priority = row;
+        }
+        self.arrays.push(array);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn take(&mut self) -> PendingPage {
+        let empty = PendingPage::new(self.column, &self.name, self.kind.clone());
+        std::mem::replace(self, empty)
+    }
+
+    /// Encodes the page. This is the expensive part, and needs nothing but the page.
+    pub(crate) fn encode(self) -> Result<WrittenPage> {
+        let mut out = PageBuffers::default();
+        let num_values = self.arrays.iter().map(|a| a.len() as u64).sum();
+        let encoding = match &self.kind {
+            PendingKind::Values(data_type) => encode::encode(&self.name, &self.arrays, data_type, &mut out)?,
+            PendingKind::Offsets { large: false } => {
+                encode_offsets(&self.arrays.iter().map(|a| a.as_list::<i32>()).collect::<Vec<_>>(), &mut out)
+            }
+            PendingKind::Offsets { large: true } => {
+                encode_offsets(&self.arrays.iter().map(|a| a.as_list::<i64>()).collect::<Vec<_>>(), &mut out)
+            }
+        };
+        Ok(page(self.column, num_values, self.priority, out, &encoding))
+    }
+}
+
+fn page(column: usize, num_values: u64, priority: u64, out: PageBuffers, encoding: &pb::ArrayEncoding) -> WrittenPage {
+    WrittenPage {
+        column,
+        buffers: out.buffers,
+        num_values,
+        priority,
+        encoding_type: ARRAY_ENCODING,
+        encoding: encoding.encode_to_vec(),
+    }
+}
+
+/// The columns of one field while a file is written.
+#[derive(Debug)]
+pub(crate) enum ColumnSink {
+    Leaf { pending: PendingPage },
+    List { pending: PendingPage, large: bool, item: Box<ColumnSink> },
+    Struct { column: usize, name: String, num_values: u64, children: Vec<ColumnSink> },
+}
+
+impl ColumnSink {
+    /// The sink of a field that `node` places in columns.
+    pub(crate) fn new(name: &str, node: &ColumnNode) -> ColumnSink {
+        match node {
+            ColumnNode::Leaf { column, data_type } => {
+                ColumnSink::Leaf { pending: PendingPage::new(*column, name, PendingKind::Values(data_type.clone())) }
+            }
+            ColumnNode::List { column, data_type, item } => {
+                let large = matches!(data_type, DataType::LargeList(_));
+                ColumnSink::List {
+                    pending: PendingPage::new(*column, name, PendingKind::Offsets { large }),
+                    large,
+                    item: Box::new(ColumnSink::new(&format!("{name}.item"), item)),
+                }
+            }
+            ColumnNode::Struct { column, fields, children } => ColumnSink::Struct {
+                column: *column,
+                name: name.to_string(),
+                num_values: 0,
+                children: fields
+                    .iter()
+                    .zip(children)
+                    .map(|(field, child)| ColumnSink::new(&format!("{name}.{}", field.name()), child))
+                    .collect(),
+            },
+        }
+    }
+
+    /// Takes values in; pages that they fill go to `full`. `row` is the top-level row of the first value.
+    pub(crate) fn push(&mut self, array: &ArrayRef, row: u64, page_bytes: u64, full: &mut Vec<PendingPage>) -> Result<()> {
+        if array.is_empty() {
+            return Ok(());
+        }
+        match self {
+            ColumnSink::Leaf { pending } => {
+                push_pieces(pending, array, array_bytes(array), row, page_bytes, full);
+            }
+            ColumnSink::List { pending, large, item } => {
+                let items = if *large { spanned_items(array.as_list::<i64>()) } else { spanned_items(array.as_list::<i32>()) };
+                push_pieces(pending, array, array.len() as u64 * 8, row, page_bytes, full);
+                item.push(&items, row, page_bytes, full)?;
+            }
+            ColumnSink::Struct { name, num_values, children, .. } => {
+                let array = array.as_struct();
+                if array.null_count() > 0 {
+                    return Err(FileError::unsupported(format!(
+                        "column '{name}': file version 2.0 cannot hold a null struct; fill it, or use data_storage_version 2.1 once it can be written"
+                    )));
+                }
+                *num_values = num_values.saturating_add(array.len() as u64);
+                for (child, values) in children.iter_mut().zip(array.columns()) {
+                    child.push(values, row, page_bytes, full)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that wait to be encoded.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        match self {
+            ColumnSink::Leaf { pending } => pending.bytes,
+            ColumnSink::List { pending, item, .. } => pending.bytes.saturating_add(item.pending_bytes()),
+            ColumnSink::Struct { children, .. } => children.iter().map(ColumnSink::pending_bytes).sum(),
+        }
+    }
+
+    /// Hands over all that waits.
+    pub(crate) fn flush(&mut self, full: &mut Vec<PendingPage>) {
+        match self {
+            ColumnSink::Leaf { pending } => flush_page(pending, full),
+            ColumnSink::List { pending, item, .. } => {
+                flush_page(pending, full);
+                item.flush(full);
+            }
+            ColumnSink::Struct { children, .. } => children.iter_mut().for_each(|child| child.flush(full)),
+        }
+    }
+
+    /// The pages of struct headers, written once at the end: they hold a count and nothing else.
+    pub(crate) fn headers(&self, out: &mut Vec<WrittenPage>) {
+        match self {
+            ColumnSink::Leaf { .. } => {}
+            ColumnSink::List { item, .. } => item.headers(out),
+            ColumnSink::Struct { column, num_values, children, .. } => {
+                if *num_values > 0 {
+                    let header = encoding(Kind::Struct(pb::SimpleStruct {}));
+                    out.push(page(*column, *num_values, 0, PageBuffers::default(), &header));
+                }
+                children.iter().for_each(|child| child.headers(out));
+            }
+        }
+    }
+}
+
+fn flush_page(pending: &mut PendingPage, full: &mut Vec<PendingPage>) {
+    if !pending.arrays.is_empty() {
+        full.push(pending.take());
+    }
+}
+
+/// Adds an array in pieces of about a page.
+fn push_pieces(pending: &mut PendingPage, array: &ArrayRef, bytes: u64, row: u64, page_bytes: u64, full: &mut Vec<PendingPage>) {
+    let len = array.len();
+    let bytes_per_value = bytes.checked_div(len as u64).unwrap_or(0).max(1);
+    let step = usize::try_from(page_bytes / bytes_per_value).unwrap_or(usize::MAX).max(1);
+    let mut start = 0;
+    while start < len {
+        let size = step.min(len - start);
+        let piece = array.slice(start, size);
+        pending.add(piece, bytes_per_value.saturating_mul(size as u64), row.saturating_add(start as u64));
+        if pending.bytes >= page_bytes {
+            full.push(pending.take());
+        }
+        start += size;
+    }
+}
+
+/// Bytes that the array's values take when they are encoded, more or less.
+fn array_bytes(array: &ArrayRef) -> u64 {
+    fn of_ends<O: arrow_array::OffsetSizeTrait>(offsets: &[O]) -> u64 {
+        let range: Range<usize> = offsets.first().map_or(0, |o| o.as_usize())..offsets.last().map_or(0, |o| o.as_usize());
+        (range.end - range.start) as u64 + offsets.len() as u64 * 8
+    }
+    match array.data_type() {
+        DataType::Utf8 => of_ends(array.as_string::<i32>().value_offsets()),
+        DataType::LargeUtf8 => of_ends(array.as_string::<i64>().value_offsets()),
+        DataType::Binary => of_ends(array.as_binary::<i32>().value_offsets()),
+        DataType::LargeBinary => of_ends(array.as_binary::<i64>().value_offsets()),
+        DataType::FixedSizeList(_, _) => array_bytes(array.as_fixed_size_list().values()),
+        DataType::Struct(_) => array.as_struct().columns().iter().map(array_bytes).sum(),
+        DataType::Dictionary(key, _) => array.len() as u64 * key.primitive_width().unwrap_or(8) as u64,
+        DataType::Boolean => (array.len() as u64).div_ceil(8),
+        DataType::Null => 1,
+        other => array.len() as u64 * super::flat::decode::byte_width(other).unwrap_or(8),
+    }
+}
