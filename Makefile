@@ -35,7 +35,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
-	$(SPARK) ESKER_WHEEL=$$(ls dist/check/*.whl) $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
