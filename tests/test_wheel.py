@@ -1,4 +1,4 @@
-"""The wheel itself, as `make check` builds it: what it holds, and that it works where nothing of the clone is in reach."""
+"""The wheel itself, as `make check` builds it: what it holds, and that it works where no clone is in reach."""
 
 from __future__ import annotations
 
