@@ -1,0 +1,1 @@
+"""Side-by-side runs of esker and its peers: ``python -m benches``, see README.md."""

@@ -1,0 +1,1 @@
+"""One file per engine, all behind the interface of `benches.peers.peer`."""

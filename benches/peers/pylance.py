@@ -1,0 +1,35 @@
+"""pylance, the reference implementation of the Lance format."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+
+from benches.peers.lance_tables import FILE_VERSION, LanceReader
+from benches.peers.peer import Peer, Reader, Unavailable
+
+
+class Pylance(Peer):
+    """pylance with the file version that esker writes."""
+
+    name = "pylance"
+    settings = f"file version {FILE_VERSION}; does not fsync"
+
+    def __init__(self) -> None:
+        try:
+            import lance
+        except ImportError as error:
+            raise Unavailable(f"pylance is not installed: {error}") from error
+        self.module = lance
+
+    @property
+    def version(self) -> str:
+        return version("pylance")
+
+    def write(self, table: pa.Table, path: Path) -> None:
+        self.module.write_dataset(table, str(path), data_storage_version=FILE_VERSION)
+
+    def open(self, path: Path) -> Reader:
+        return LanceReader(self.module, str(path))
