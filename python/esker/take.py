@@ -84,6 +84,7 @@ def _to_array(indices: Any) -> pa.Array:
     if hasattr(indices, "dtype"):
         return pa.array(indices)
     try:
-        return pa.array(list(indices), pa.int64())
+        numbers = pa.array(list(indices))
+        return numbers if len(numbers) else numbers.cast(pa.int64())
     except (pa.ArrowInvalid, OverflowError, TypeError) as error:
         raise InvalidArgumentError(f"expected row numbers as integers: {error}") from error

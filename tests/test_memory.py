@@ -1,0 +1,60 @@
+"""A write streams: its memory is bounded by its limit, whatever the length of the input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import lance
+import pytest
+
+WRITE = """
+import sys, resource, threading, time, psutil, pyarrow as pa, esker
+uri, batches, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rows = 10_000
+def stream():
+    for number in range(batches):
+        start = number * rows
+        yield pa.RecordBatch.from_pydict({
+            "id": pa.array(range(start, start + rows), pa.int64()),
+            "text": pa.array([f"{i:080d}" for i in range(start, start + rows)]),
+        })
+schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+esker.write_dataset(pa.table({"id": [1], "text": ["x"]}), uri + "-warm", schema=schema)
+process = psutil.Process()
+before = process.memory_info().rss
+peak = 0
+done = threading.Event()
+def watch():
+    global peak
+    while not done.wait(0.005):
+        peak = max(peak, process.memory_info().rss)
+thread = threading.Thread(target=watch); thread.start()
+esker.write_dataset(stream(), uri, schema=schema, memory_limit=limit, durable=False)
+done.set(); thread.join()
+print(peak - before)
+"""
+
+
+def _growth(uri: str, batches: int, limit: int) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE, uri, str(batches), str(limit)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("limit", [8 << 20, 32 << 20])
+def test_a_write_of_many_times_its_limit_stays_near_it(limit: int, uri: str) -> None:
+    batches = 250  # 10,000 rows of about 100 bytes each: 240 MB
+    growth = _growth(uri, batches, limit)
+    assert lance.dataset(uri).count_rows() == batches * 10_000
+    # Beside the limit: the batches on their way, the page that is encoded, and what the allocators keep.
+    assert growth < limit + (80 << 20), f"{growth >> 20} MiB"
+
+
+def test_memory_does_not_grow_with_the_input(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("memory")
+    short = _growth(str(folder / "short"), 60, 8 << 20)
+    long = _growth(str(folder / "long"), 300, 8 << 20)
+    assert long < short + (40 << 20), f"{short >> 20} MiB, then {long >> 20} MiB"

@@ -1,0 +1,107 @@
+"""Rows by number: order and duplicates kept, compared with pylance."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import InvalidArgumentError, OutOfRangeError
+from tests.samples import TYPES, column, people, same
+
+Pair = tuple[esker.LanceDataset, Any]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    uri = str(tmp_path_factory.mktemp("take") / "table.lance")
+    table = pa.table({"id": range(3000), **{name: column(name, 3000, nulls=0.25) for name in TYPES}})
+    esker.write_dataset(table, uri, max_rows_per_file=800)
+    return esker.dataset(uri), lance.dataset(uri)
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        [0],
+        [2999],
+        [5, 5, 5],
+        [2999, 0, 799, 800, 801, 1600, 0],
+        list(range(790, 810)),
+        [],
+        random.Random(3).choices(range(3000), k=500),
+    ],
+    ids=lambda indices: f"{len(indices)} rows",
+)
+def test_take_returns_what_pylance_returns(indices: list[int], pair: Pair) -> None:
+    same(pair[1].take(indices), pair[0].take(indices))
+
+
+def test_indices_come_in_many_kinds(pair: Pair) -> None:
+    expected = pair[1].take([4, 2, 4], columns=["id"])
+    for indices in (
+        [4, 2, 4],
+        (4, 2, 4),
+        np.array([4, 2, 4]),
+        np.array([4, 2, 4], np.uint8),
+        pa.array([4, 2, 4], pa.uint64()),
+        pa.array([4, 2, 4], pa.int32()),
+        pa.chunked_array([[4, 2], [4]]),
+    ):
+        same(expected, pair[0].take(indices, columns=["id"]))
+    assert pair[0].take(range(3), columns=["id"])["id"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("columns", [["id"], ["utf8", "id"], ["vector", "list_list"], {"n": "id"}])
+def test_take_projects(columns: Any, pair: Pair) -> None:
+    same(pair[1].take([7, 1500, 7], columns=columns), pair[0].take([7, 1500, 7], columns=columns))
+
+
+@pytest.mark.parametrize("indices", [[3000], [0, 10**12], [-1]])
+def test_rows_that_do_not_exist_are_refused(indices: list[int], pair: Pair) -> None:
+    with pytest.raises(OutOfRangeError, match="out of range") as caught:
+        pair[0].take(indices)
+    assert isinstance(caught.value, IndexError)
+    assert (caught.value.found, caught.value.expected) == (indices[-1], 3000)
+
+
+@pytest.mark.parametrize("indices", [["x"], [None], [1.5], pa.array([1.0])])
+def test_row_numbers_must_be_integers(indices: Any, pair: Pair) -> None:
+    with pytest.raises(InvalidArgumentError, match="row numbers"):
+        pair[0].take(indices)
+
+
+def test_take_of_an_unknown_column_is_an_error_of_ours(pair: Pair) -> None:
+    with pytest.raises(InvalidArgumentError, match="nope") as caught:
+        pair[0].take([1], columns=["nope"])
+    assert caught.value.column == "nope"
+
+
+def test_a_fragment_takes_by_its_own_numbers(pair: Pair) -> None:
+    for number in (0, 2, 3):
+        ours, theirs = (dataset.get_fragments()[number] for dataset in pair)
+        same(theirs.take([5, 0, 5], columns=["id", "utf8"]), ours.take([5, 0, 5], columns=["id", "utf8"]))
+    with pytest.raises(OutOfRangeError):
+        pair[0].get_fragments()[3].take([600])
+
+
+def test_take_from_tables_of_pylance(uri: str) -> None:
+    lance.write_dataset(people(4000), uri, data_storage_version="2.0", max_rows_per_file=1500)
+    indices = random.Random(5).choices(range(4000), k=1000)
+    same(lance.dataset(uri).take(indices), esker.dataset(uri).take(indices))
+
+
+def test_one_row_costs_a_few_small_reads(uri: str) -> None:
+    esker.write_dataset(pa.table({"v": pa.array(range(1_000_000), pa.int64())}), uri)
+    dataset = esker.dataset(uri)
+    dataset.take([5])
+    dataset.io_stats()
+    assert dataset.take([777_777])["v"].to_pylist() == [777_777]
+    stats = dataset.io_stats()
+    assert stats.read_iops <= 4
+    assert stats.read_bytes < 100_000
