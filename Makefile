@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/.venv
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
@@ -63,12 +63,12 @@ clean: ## delete everything that is built, .venv included
 	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
 	@touch $@
 
-# The package is installed in place, so that a change of Python code needs no build; its extension is made below.
-.venv/.demo .venv/.dev: pyproject.toml | .venv/.tools
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
-	@touch $@ $(NATIVE)
-
 $(NATIVE): $(RUST) | .venv/.tools
 	$(PY) -m maturin develop --profile $(PROFILE) --skip-install
+	@touch $@
+
+# The package is installed in place, so that a change of Python code needs no build; its extension is there already.
+.venv/.demo .venv/.dev: pyproject.toml | $(NATIVE)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
 	@touch $@
