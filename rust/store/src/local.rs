@@ -3,6 +3,7 @@
 //! IO happens in place, not on another thread: what is read again comes from the page cache in less time than a hand-over takes. A caller
 //! that wants reads side by side spawns its tasks on the runtime, whose workers may block.
 
+mod ahead;
 mod durable;
 mod read;
 mod temporary;

@@ -11,6 +11,7 @@ use std::path::Path;
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 
+use super::ahead::fetch_ahead;
 use super::shown;
 use crate::coalesce::{coalesce, Coalesced};
 use crate::error::{Result, StoreError};
@@ -30,6 +31,7 @@ pub(super) fn read_ranges(path: &Path, ranges: &[Range<u64>], stats: &StatsCount
     let mut buffers = Vec::with_capacity(runs.len());
     if !runs.is_empty() {
         let file = open(path)?;
+        fetch_ahead(&file, &runs);
         for run in &runs {
             buffers.push(read_run(&file, path, run)?);
             stats.add_read(run.end - run.start);
@@ -42,6 +44,7 @@ pub(super) fn read_tail(path: &Path, nbytes: u64, stats: &StatsCounters) -> Resu
     let file = open(path)?;
     let size = file_size(&file, path)?;
     let run = size.saturating_sub(nbytes)..size;
+    fetch_ahead(&file, std::slice::from_ref(&run));
     let bytes = read_run(&file, path, &run)?;
     stats.add_read(bytes.len() as u64);
     Ok(Tail { bytes, size })
@@ -66,8 +69,9 @@ fn read_run(file: &File, path: &Path, run: &Range<u64>) -> Result<Bytes> {
     let len = run.end - run.start;
     let too_long = || StoreError::corrupt(shown(path), format!("a read of {len} bytes does not fit into memory"));
     let wanted = usize::try_from(len).map_err(|_| too_long())?;
-    // A promise of absurdly many bytes is checked against the file before memory is asked for.
-    if len > LIMIT {
+    // A promise of absurdly many bytes is checked against the file before memory is asked for, an offset that the system cannot even count
+    // before it is used.
+    if len > LIMIT || i64::try_from(run.end).is_err() {
         let size = file_size(file, path)?;
         if run.end > size {
             return Err(short_read(&shown(path), run, size));
