@@ -13,6 +13,7 @@
 
 mod coalesce;
 pub mod error;
+pub mod fault;
 pub mod local;
 pub mod memory;
 pub mod object;
@@ -27,3 +28,6 @@ pub use runtime::{block_on, runtime};
 pub use stats::{IoStats, StatsCounters};
 pub use store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 pub use uri::open;
+
+#[cfg(test)]
+mod tests;

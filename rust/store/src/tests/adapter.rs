@@ -1,0 +1,141 @@
+//! The adapter over an object store whose replies get lost.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use super::conformance::{paths, put};
+use crate::object::{ObjectAdapter, ObjectOptions};
+use crate::{block_on, PutOutcome, StoreRef};
+
+/// A store that loses the reply of each put while it is told to, and that cannot count from the end.
+#[derive(Debug, Default)]
+struct Lossy {
+    inner: InMemory,
+    loses_replies: AtomicBool,
+    sends_twice: AtomicBool,
+}
+
+impl fmt::Display for Lossy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lossy")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Lossy {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let reply = self.inner.put_opts(location, payload.clone(), opts.clone()).await;
+        if self.sends_twice.load(SeqCst) {
+            return self.inner.put_opts(location, payload, opts).await;
+        }
+        if self.loses_replies.load(SeqCst) {
+            return Err(Error::Generic {
+                store: "lossy",
+                source: "connection reset".into(),
+            });
+        }
+        reply
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if matches!(options.range, Some(GetRange::Suffix(_))) {
+            return Err(Error::NotSupported {
+                source: "no suffix ranges".into(),
+            });
+        }
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+fn lossy() -> (Arc<Lossy>, StoreRef) {
+    let inner = Arc::new(Lossy::default());
+    let options = ObjectOptions {
+        part_size: 1000,
+        ..ObjectOptions::default()
+    };
+    let store = ObjectAdapter::new("lossy://bucket", inner.clone(), "t", options).unwrap();
+    (inner, Arc::new(store))
+}
+
+#[test]
+fn test_our_own_write_is_found_again_after_a_lost_reply() {
+    let (inner, store) = lossy();
+    inner.loses_replies.store(true, SeqCst);
+    let create = |bytes: &'static str| block_on(store.put_if_absent("v/1", Bytes::from(bytes)));
+    assert_eq!(create("ours").unwrap(), PutOutcome::Created);
+    assert_eq!(create("theirs").unwrap(), PutOutcome::Exists);
+    assert_eq!(block_on(store.get("v/1")).unwrap(), "ours");
+}
+
+#[test]
+fn test_a_request_that_was_sent_twice_is_not_a_conflict() {
+    let (inner, store) = lossy();
+    inner.sends_twice.store(true, SeqCst);
+    assert_eq!(
+        block_on(store.put_if_absent("v/1", Bytes::from("ours"))).unwrap(),
+        PutOutcome::Created
+    );
+    assert_eq!(
+        block_on(store.put_if_absent("v/1", Bytes::from("other"))).unwrap(),
+        PutOutcome::Exists
+    );
+}
+
+#[test]
+fn test_a_store_that_cannot_count_from_the_end_is_asked_for_the_size_first() {
+    let (_, store) = lossy();
+    put(&store, "x", "0123456789");
+    store.stats().take();
+    let tail = block_on(store.get_tail("x", 3)).unwrap();
+    assert_eq!((tail.bytes, tail.size), (Bytes::from("789"), 10));
+    assert_eq!(store.stats().take().read_requests, 2);
+}
+
+#[test]
+fn test_a_long_object_is_written_in_parts() {
+    let (inner, store) = lossy();
+    let mut writer = block_on(store.writer("data/x")).unwrap();
+    let wanted: Vec<u8> = (0..12_345_u32).map(|at| (at % 251) as u8).collect();
+    for piece in wanted.chunks(777) {
+        block_on(writer.write(Bytes::copy_from_slice(piece))).unwrap();
+    }
+    assert_eq!(block_on(writer.finish()).unwrap(), wanted.len() as u64);
+    assert_eq!(block_on(store.get("data/x")).unwrap(), wanted);
+    assert_eq!(paths(&store, "data/"), ["data/x"]);
+    let stats = store.stats().take();
+    assert_eq!((stats.bytes_written, stats.write_requests), (12_345, 14));
+
+    inner.loses_replies.store(true, SeqCst);
+    assert_eq!(block_on(store.put("y", Bytes::new())).unwrap_err().kind(), "io");
+}
