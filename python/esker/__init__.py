@@ -10,14 +10,17 @@ from . import exceptions
 from ._native import __version__
 from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
 from .fragment import FragmentMetadata, LanceFragment
+from .io_stats import IOStats, Session
 from .schema import json_to_schema, schema_to_json
 
 __all__ = [
     "FragmentMetadata",
+    "IOStats",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "Session",
     "Transaction",
     "__version__",
     "dataset",

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from ._native import table as native
-from ._native.store import IoStats
 from .commit.lance import LanceLog
 from .commit.protocol import CommitLock
 from .commit.stores import absolute, resolve
 from .exceptions import InvalidArgumentError
 from .fragment import LanceFragment, write_fragments
+from .io_stats import IOMeter, IOStats, Session
 from .operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from .pending import PendingApi
 from .predicate import Filter
@@ -60,6 +60,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         default_scan_options: Options that every scan starts from.
         block_size: A hint of pylance, of no effect here, like all cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
+        session: Keeps one account of what several datasets cost.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -87,11 +88,14 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         default_scan_options: dict[str, Any] | None = None,
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
+        session: Session | None = None,
         **pylance_only: Any,
     ) -> None:
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
         log = LanceLog(resolve(uri, storage_options=storage_options), absolute(uri))
+        if session is not None:
+            session._watch(log.store)
         manifest, _ = log.open(None if version is None else check_version(version))
         self._bind(os.fspath(uri), log, manifest, storage_options, default_scan_options, commit_lock)
 
@@ -112,6 +116,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         self._default_scan_options = default_scan_options
         self._commit_lock = commit_lock
         self._schema: pa.Schema | None = None
+        self._meter = IOMeter([log.store])
 
     @classmethod
     def _at(
@@ -189,6 +194,11 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
     def version(self) -> int:
         """The version that this dataset shows."""
         return self._manifest.version
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The metadata of the schema."""
+        return {key.decode(): value.decode() for key, value in (self._table_schema.metadata or {}).items()}
 
     def config(self) -> dict[str, str]:
         """The table's configuration."""
@@ -339,7 +349,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """How many rows satisfy `filter`. Without one nothing is read."""
-        if filter is None and not options:
+        if filter is None and not options and not self._default_scan_options:
             return self._num_rows()
         return self.scanner(filter=filter, **options).count_rows()
 
@@ -357,15 +367,15 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         """The ids of all fragments, in order."""
         return [fragment.id for fragment in self._fragments()]
 
-    def io_stats(self) -> IoStats:
+    def io_stats(self) -> IOStats:
         """Requests and bytes of this dataset since the last call."""
-        return self._store.io_stats()
+        return self._meter.take()
 
     io_stats_incremental = io_stats
 
-    def io_stats_snapshot(self) -> IoStats:
+    def io_stats_snapshot(self) -> IOStats:
         """Requests and bytes of this dataset since the last `io_stats`, without starting anew."""
-        return self._store.io_stats_snapshot()
+        return self._meter.snapshot()
 
     def insert(self, data: ReaderLike, *, mode: str = "append", **options: Any) -> None:
         """Writes rows and moves this dataset to the version that they made. See `write_dataset`."""

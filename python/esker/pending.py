@@ -18,8 +18,23 @@ def _pending(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _pending_property(name: str) -> property:
+    return property(_pending(name), doc="Raises `UnsupportedError`: not supported yet.")
+
+
 class PendingApi:
     """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
+
+    branches = _pending_property("branches")
+    optimize = _pending_property("optimize")
+    partition_expression = _pending_property("partition_expression")
+    stats = _pending_property("stats")
+    tags = _pending_property("tags")
+
+    # Of pyarrow's class, where they work on a C++ object that a table of ours does not have.
+    _get_fragments = _pending("get_fragments")
+    _scan_options = _pending("filter")
+    _scanner_options = _pending("scanner")
 
     add_bases = _pending("add_bases")
     add_columns = _pending("add_columns")
@@ -37,6 +52,7 @@ class PendingApi:
     describe_indices = _pending("describe_indices")
     drop_columns = _pending("drop_columns")
     drop_index = _pending("drop_index")
+    filter = _pending("filter")
     join = _pending("join")
     join_asof = _pending("join_asof")
     merge = _pending("merge")
@@ -47,9 +63,12 @@ class PendingApi:
     replace_schema = _pending("replace_schema")
     restore = _pending("restore")
     shallow_clone = _pending("shallow_clone")
+    sort_by = _pending("sort_by")
     sql = _pending("sql")
+    tracked_files = _pending("tracked_files")
     take_blobs = _pending("take_blobs")
     truncate_table = _pending("truncate_table")
+    list_indices = _pending("list_indices")
     update = _pending("update")
     update_config = _pending("update_config")
     update_metadata = _pending("update_metadata")

@@ -63,33 +63,37 @@ class ScanOptions:
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
 
 
-# Options of pylance that only steer how fast a scan is, or searches that are refused anyway: of no effect here.
-_HINTS = frozenset(
-    {
-        "prefilter",
-        "io_buffer_size",
-        "batch_readahead",
-        "fragment_readahead",
-        "late_materialization",
-        "use_stats",
-        "use_scalar_index",
-        "fast_search",
-        "disable_scoring_autoprojection",
-    }
-)
-# Options that would change the result: refused unless they ask for what is done anyway.
-_REFUSED = frozenset(
-    {
-        "nearest",
-        "full_text_query",
-        "index_segments",
-        "blob_handling",
-        "include_deleted_rows",
-        "row_addr_allowlist",
-        "row_addr_blocklist",
-        "substrait_aggregate",
-    }
-)
+def _hint(name: str) -> Callable[..., Any]:
+    """A setter for an option that only steers how fast a scan is in pylance, or a search that is refused anyway."""
+
+    def accept(self: ScannerBuilder, *values: Any) -> ScannerBuilder:
+        return self
+
+    accept.__name__ = name
+    accept.__doc__ = "Accepted because pylance has it; of no effect here."
+    return accept
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """A setter for an option that would change the result: refused unless it asks for what is done anyway."""
+
+    def refuse(self: ScannerBuilder, *values: Any, **named: Any) -> ScannerBuilder:
+        if any(value is not None and value is not False for value in (*values, *named.values())):
+            raise UnsupportedError(f"scan option {name} is not supported yet, leave it out", operation=name)
+        return self
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Raises `UnsupportedError`: not supported yet."
+    return refuse
+
+
+# Where the option of `LanceDataset.scanner` and the builder's setter differ in name, as in pylance.
+_SETTERS = {
+    "fragments": "with_fragments",
+    "full_text_query": "full_text_search",
+    "index_segments": "with_index_segments",
+}
+_NO_OPTIONS = frozenset({"apply_defaults", "ds", "set", "to_scanner"})
 
 
 class ScannerBuilder:
@@ -116,15 +120,11 @@ class ScannerBuilder:
             InvalidArgumentError: No such option.
             UnsupportedError: An option of pylance that this release does not have.
         """
-        if name in _REFUSED:
-            if value is not None and value is not False:
-                raise UnsupportedError(f"scan option {name} is not supported yet, leave it out", operation=name)
-        elif name not in _HINTS:
-            setter = getattr(self, {"fragments": "with_fragments"}.get(name, name), None)
-            if setter is None or name.startswith("_"):
-                raise InvalidArgumentError(f"unknown scan option {name!r}")
-            if value is not None:
-                setter(value)
+        setter = getattr(self, _SETTERS.get(name, name), None)
+        if setter is None or name.startswith("_") or name in _NO_OPTIONS:
+            raise InvalidArgumentError(f"unknown scan option {name!r}")
+        if value is not None:
+            setter(value)
         return self
 
     def columns(self, cols: Columns | None = None) -> ScannerBuilder:
@@ -196,6 +196,27 @@ class ScannerBuilder:
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
         """Called with what the scan cost, once it is read to its end."""
         return self._with(scan_stats_callback=callback)
+
+    batch_readahead = _hint("batch_readahead")
+    disable_scoring_autoprojection = _hint("disable_scoring_autoprojection")
+    fast_search = _hint("fast_search")
+    fragment_readahead = _hint("fragment_readahead")
+    io_buffer_size = _hint("io_buffer_size")
+    late_materialization = _hint("late_materialization")
+    prefilter = _hint("prefilter")
+    use_scalar_index = _hint("use_scalar_index")
+    use_stats = _hint("use_stats")
+
+    blob_handling = _refused("blob_handling")
+    full_text_search = _refused("full_text_query")
+    include_deleted_rows = _refused("include_deleted_rows")
+    minhash_search = _refused("minhash_search")
+    nearest = _refused("nearest")
+    row_addr_allowlist = _refused("row_addr_allowlist")
+    row_addr_blocklist = _refused("row_addr_blocklist")
+    row_addr_prefilter = _refused("row_addr_allowlist")
+    substrait_aggregate = _refused("substrait_aggregate")
+    with_index_segments = _refused("index_segments")
 
     def to_scanner(self) -> LanceScanner:
         """The scanner."""

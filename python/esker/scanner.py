@@ -157,6 +157,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
 
     from_fragment = from_batches = from_dataset
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceScanner, (self._ds, self._options)
+
     def _is_plain(self) -> bool:
         """Whether the native stream is the result as it is."""
         options = self._options

@@ -13,6 +13,7 @@ from .commit.lance import LanceCommit, LanceLog, NamingScheme
 from .commit.loop import CommitLimits, commit
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .io_stats import Session
 from .operation import LanceOperation, Transaction, merge_message
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -53,6 +54,7 @@ def write_dataset(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     max_retries: int = 20,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+    session: Session | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Writes a table, or adds to one. The input is streamed: memory stays bounded however long it is.
@@ -78,6 +80,7 @@ def write_dataset(
         memory_limit: Bytes that may be buffered.
         max_retries: Attempts of the commit after the first.
         commit_timeout: For all attempts together; None for no limit.
+        session: Keeps one account of what several datasets cost.
         **pylance_only: Other options of pylance: refused unless None or False.
 
     Returns:
@@ -99,6 +102,8 @@ def write_dataset(
     refuse_options(**pylance_only)
     _check_lock(commit_lock)
     target = open_target(uri, storage_options=storage_options, durable=durable)
+    if session is not None:
+        session._watch(target.log.store)
     staged = stage(
         target,
         data_obj,

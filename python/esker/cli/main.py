@@ -1,0 +1,69 @@
+"""The commands, their arguments and their exit codes: 0 done, 1 an error of esker, 2 a wrong call."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..exceptions import EskerError
+from . import rows, tables
+from .output import Output
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: The command line without the program's name; `sys.argv` by default.
+
+    Returns:
+        The exit code.
+
+    Example:
+        `main(["count", "flights.lance", "--filter", "delay > 60"])`
+    """
+    options = _parser().parse_args(arguments)
+    output = Output(as_json=options.json)
+    try:
+        options.run(options, output)
+    except EskerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output has seen enough.
+        sys.stderr.close()
+        return 0
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="esker", description="Look at versioned tables and their files.")
+    parser.add_argument("--version", action="version", version=f"esker {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, help: str, run: object, subject: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        made.add_argument(subject.lower(), metavar=subject, help="a path or a URI")
+        made.add_argument("--json", action="store_true", help="print JSON for scripts")
+        made.add_argument(
+            "--storage-option", action="append", default=[], metavar="KEY=VALUE", help="an option of the store"
+        )
+        made.set_defaults(run=run)
+        return made
+
+    def version(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        made.add_argument("--at", type=int, metavar="VERSION", help="the version to look at, the latest by default")
+        return made
+
+    version(command("info", "What a table is: its version, rows, files and size.", tables.info, "URI"))
+    version(command("schema", "The columns of a table with their field ids.", tables.schema, "URI"))
+    command("versions", "The versions of a table, and what made each.", tables.versions, "URI")
+    head = version(command("head", "The first rows of a table.", rows.head, "URI"))
+    head.add_argument("-n", "--rows", type=int, default=10, help="how many rows (10)")
+    head.add_argument("--columns", metavar="A,B,...", help="these columns only")
+    head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
+    count = version(command("count", "How many rows a table has.", rows.count, "URI"))
+    count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
+    return parser

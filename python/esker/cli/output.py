@@ -1,0 +1,118 @@
+"""Where commands print: tables and trees for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ..exceptions import UnsupportedError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+
+class Output:
+    """Standard output, as text or as JSON.
+
+    Args:
+        as_json: Whether scripts read it.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def json(self, value: Any) -> None:
+        """Prints a value as JSON, with times as ISO 8601 and bytes as base64."""
+        print(json.dumps(value, default=_plain, ensure_ascii=False))
+
+    def facts(self, title: str, facts: dict[str, str]) -> None:
+        """Prints names and values, one a line."""
+        from rich.table import Table
+
+        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for name, value in facts.items():
+            table.add_row(name, value)
+        self.print(table)
+
+    def table(self, title: str | None, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> None:
+        """Prints a table; each column is its name and whether it holds numbers."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for name, is_number in columns:
+            table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        self.print(table)
+
+    def print(self, what: RenderableType) -> None:
+        """Prints something of rich."""
+        self._console().print(what)
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Progress | None]:
+        """A progress bar on standard error while something runs; none where nobody watches or scripts read."""
+        if self.as_json or not sys.stderr.isatty():
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            bar.add_task(what, total=total)
+            yield bar
+
+    @staticmethod
+    def _console() -> Console:
+        try:
+            from rich.console import Console
+        except ImportError as error:
+            raise UnsupportedError('printing for people needs rich: pip install "esker[cli]", or use --json') from error
+        # A pipe has no width: lines are cut for terminals only.
+        return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
+def size_text(size: int | None) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> from esker.cli.output import size_text
+        >>> size_text(532), size_text(1536), size_text(None)
+        ('532 B', '1.5 KiB', '?')
+    """
+    if size is None:
+        return "?"
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def cell_text(value: Any, width: int = 60) -> str:
+    """A value of a table for people, cut to a width."""
+    if value is None:
+        return "null"
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return str(value)

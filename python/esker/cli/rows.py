@@ -1,0 +1,47 @@
+"""`esker head` and `esker count`: rows of a table."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pyarrow as pa
+
+from .output import Output, cell_text
+from .tables import open_table
+
+
+def head(options: Namespace, output: Output) -> None:
+    """Prints the first rows of a table."""
+    columns = options.columns.split(",") if options.columns else None
+    dataset = open_table(options)
+    table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows)
+    if output.as_json:
+        output.json(table.to_pylist())
+        return
+    headers = [(f"{field.name}\n{field.type}", _is_number(field.type)) for field in table.schema]
+    rows = [[cell_text(value) for value in row.values()] for row in table.to_pylist()]
+    output.table(f"{table.num_rows} of {dataset.count_rows():,} rows", headers, rows)
+
+
+def count(options: Namespace, output: Output) -> None:
+    """Prints how many rows a table has."""
+    dataset = open_table(options)
+    if options.filter is None:
+        total = dataset.count_rows()
+    else:
+        fragments = dataset.get_fragments()
+        total = 0
+        dataset.scanner(filter=options.filter)  # An empty table too must say that the filter is wrong.
+        with output.progress("counting", len(fragments)) as bar:
+            for fragment in fragments:
+                total += fragment.count_rows(options.filter)
+                if bar is not None:
+                    bar.advance(bar.task_ids[0])
+    if output.as_json:
+        output.json({"rows": total})
+    else:
+        print(total)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))

@@ -1,0 +1,150 @@
+"""`esker info`, `esker schema`, `esker versions`: what a table is."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from ..dataset import LanceDataset
+from ..exceptions import InvalidArgumentError
+from ..operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation
+from ..schema import LanceField
+from .output import Output, size_text
+
+
+def open_table(options: Namespace) -> LanceDataset:
+    """The table that a command line names."""
+    return LanceDataset(options.uri, getattr(options, "at", None), storage_options=storage_options(options))
+
+
+def storage_options(options: Namespace) -> dict[str, str] | None:
+    """The options of the store that a command line gives.
+
+    Raises:
+        InvalidArgumentError: One is no KEY=VALUE.
+    """
+    found = {}
+    for text in options.storage_option:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidArgumentError(f"expected --storage-option KEY=VALUE, found {text!r}")
+        found[key] = value
+    return found or None
+
+
+def info(options: Namespace, output: Output) -> None:
+    """Prints what a table is."""
+    dataset = open_table(options)
+    version = dataset.get_version()
+    counts = version["metadata"]
+    facts: dict[str, Any] = {
+        "uri": dataset.uri,
+        "version": dataset.version,
+        "latest_version": dataset.latest_version,
+        "committed": version["timestamp"],
+        "rows": dataset.count_rows(),
+        "deleted_rows": int(counts["total_deletion_file_rows"]),
+        "columns": len(dataset.schema),
+        "fragments": int(counts["total_fragments"]),
+        "data_files": int(counts["total_data_files"]),
+        "bytes": int(counts["total_files_size"]),
+        "file_version": dataset.data_storage_version,
+        "stable_row_ids": dataset.has_stable_row_ids,
+        "config": dataset.config(),
+    }
+    if output.as_json:
+        output.json(facts)
+        return
+    text = {name.replace("_", " "): _fact_text(name, value) for name, value in facts.items() if value != {}}
+    output.facts(f"[bold]{dataset.uri}", {name: value for name, value in text.items() if name != "uri"})
+
+
+def schema(options: Namespace, output: Output) -> None:
+    """Prints the columns of a table, nested ones below their parents."""
+    dataset = open_table(options)
+    fields = [
+        {
+            "id": field.id(),
+            "name": field.name(),
+            "path": path,
+            "type": field.logical_type(),
+            "nullable": field.nullable(),
+        }
+        for path, _, field in _walk(dataset.lance_schema.fields())
+    ]
+    if output.as_json:
+        metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
+        output.json({"fields": fields, "metadata": metadata})
+        return
+    rows = [
+        (str(field.id()), "  " * depth + field.name(), field.logical_type(), "" if field.nullable() else "not null")
+        for _, depth, field in _walk(dataset.lance_schema.fields())
+    ]
+    output.table(None, [("id", True), ("column", False), ("type", False), ("", False)], rows)
+
+
+def versions(options: Namespace, output: Output) -> None:
+    """Prints the versions of a table, newest last."""
+    dataset = open_table(options)
+    found: list[dict[str, Any]] = []
+    listed = dataset.versions()
+    with output.progress("reading versions", len(listed)) as bar:
+        for version in listed:
+            transaction = dataset.read_transaction(version["version"])
+            properties = dict((transaction.transaction_properties if transaction else None) or {})
+            counts = version["metadata"]
+            found.append(
+                {
+                    "version": version["version"],
+                    "committed": version["timestamp"],
+                    "operation": operation_name(transaction.operation) if transaction else None,
+                    "rows": int(counts["total_rows"]),
+                    "fragments": int(counts["total_fragments"]),
+                    "bytes": int(counts["total_files_size"]),
+                    "message": properties.pop(LANCE_COMMIT_MESSAGE_KEY, None),
+                    "properties": properties,
+                }
+            )
+            if bar is not None:
+                bar.advance(bar.task_ids[0])
+    if output.as_json:
+        output.json(found)
+        return
+    columns = [("version", True), ("committed", False), ("operation", False), ("rows", True)]
+    columns += [("fragments", True), ("size", True), ("message", False)]
+    rows = [
+        (
+            str(item["version"]),
+            f"{item['committed']:%Y-%m-%d %H:%M:%S}",
+            item["operation"] or "?",
+            f"{item['rows']:,}",
+            f"{item['fragments']:,}",
+            size_text(item["bytes"]),
+            item["message"] or "",
+        )
+        for item in found
+    ]
+    output.table(None, columns, rows)
+
+
+def operation_name(operation: LanceOperation.BaseOperation) -> str:
+    """What an operation is called."""
+    return operation.operation if isinstance(operation, LanceOperation.Other) else operation.name
+
+
+def _walk(fields: list[LanceField], parent: str = "", depth: int = 0) -> Iterator[tuple[str, int, LanceField]]:
+    for field in fields:
+        path = parent + field.name()
+        yield path, depth, field
+        yield from _walk(field.children(), f"{path}.", depth + 1)
+
+
+def _fact_text(name: str, value: Any) -> str:
+    if name == "bytes":
+        return size_text(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,105 @@
+"""The command `esker`: what it prints for people and for scripts, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.cli import main
+from tests.samples import people
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def table(uri: str) -> str:
+    esker.write_dataset(people(25), uri, commit_message="first rows")
+    esker.write_dataset(people(5, start=25), uri, mode="append")
+    return uri
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str, code: int = 0) -> str:
+        assert main(arguments) == code
+        printed = capsys.readouterr()
+        return printed.err if code else printed.out
+
+    return run
+
+
+def _json(run: Run, *arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+def test_info_says_what_a_table_is(table: str, run: Run) -> None:
+    found = _json(run, "info", table)
+    assert (found["version"], found["rows"], found["fragments"], found["file_version"]) == (2, 30, 2, "2.0")
+    assert found["bytes"] > 500
+    assert _json(run, "info", table, "--at", "1")["rows"] == 25
+    text = run("info", table)
+    assert "latest version" in text
+    assert "KiB" in text
+
+
+def test_schema_lists_fields_with_ids(table: str, run: Run) -> None:
+    fields = _json(run, "schema", table)["fields"]
+    assert [field["path"] for field in fields][:6] == ["id", "score", "name", "vector", "place", "place.city"]
+    assert [field["id"] for field in fields] == list(range(len(fields)))
+    assert "fixed_size_list" in run("schema", table)
+
+
+def test_versions_tell_what_made_each(table: str, run: Run) -> None:
+    found = _json(run, "versions", table)
+    assert [(item["version"], item["operation"], item["rows"]) for item in found] == [
+        (1, "Overwrite", 25),
+        (2, "Append", 30),
+    ]
+    assert found[0]["message"] == "first rows"
+    assert "first rows" in run("versions", table)
+
+
+def test_head_and_count_take_columns_and_filters(table: str, run: Run) -> None:
+    rows = _json(run, "head", table, "-n", "2", "--columns", "id,name", "--filter", "id > 3")
+    assert rows == [{"id": 4, "name": "name-4"}, {"id": 5, "name": "name-5"}]
+    assert "name-4" in run("head", table, "-n", "5")
+    assert run("count", table).strip() == "30"
+    assert run("count", table, "--filter", "id > 3").strip() == "26"
+    assert _json(run, "count", table, "--at", "1") == {"rows": 25}
+
+
+def test_every_type_is_printed(uri: str, run: Run) -> None:
+    from tests.samples import TYPES, column
+
+    esker.write_dataset(pa.table({name: column(name, 4, nulls=0.2) for name in TYPES}), uri)
+    assert len(_json(run, "head", uri)) == 4
+    assert run("head", uri)
+
+
+def test_errors_are_one_line_and_a_code(table: str, run: Run) -> None:
+    for arguments in (
+        ("info", table + "-none"),
+        ("head", table, "--columns", "nope"),
+        ("count", table, "--filter", "id >"),
+        ("info", table, "--at", "9"),
+        ("info", table, "--storage-option", "x"),
+    ):
+        text = run(*arguments, code=1)
+        assert text.startswith("error: ")
+    with pytest.raises(SystemExit) as caught:
+        main(["nonsense"])
+    assert caught.value.code == 2
+
+
+def test_the_module_runs_as_a_program(table: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "esker.cli", "count", table], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "30\n"
