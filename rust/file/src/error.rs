@@ -14,6 +14,18 @@ pub enum FileError {
     /// The file or the request needs something that this release cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// A column of a type, or with nulls, that the file version cannot hold.
+    #[error("column '{column}' of type {data_type}: file version {version} cannot hold {what}")]
+    UnsupportedColumn {
+        /// The column's name, dotted below a struct or list.
+        column: String,
+        /// Its Arrow type.
+        data_type: String,
+        /// The file version.
+        version: crate::version::FileVersion,
+        /// What it cannot hold, and what to do.
+        what: String,
+    },
     /// The bytes are not what the format promises.
     #[error("corrupt file {path}: {message}")]
     Corrupt {

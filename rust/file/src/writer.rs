@@ -72,7 +72,12 @@ pub fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
 fn check_field(field: &Field, path: &str) -> Result<()> {
     let data_type = field.data_type()?;
     let refuse = |why: &str| {
-        Err(FileError::unsupported(format!("column '{path}' of type {data_type}: file version 2.0 cannot hold {why}")))
+        Err(FileError::UnsupportedColumn {
+            column: path.to_string(),
+            data_type: data_type.to_string(),
+            version: FileVersion::V2_0,
+            what: why.to_string(),
+        })
     };
     match &data_type {
         DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {

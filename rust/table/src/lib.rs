@@ -1,1 +1,30 @@
 //! Lance tables: manifests, fragments, transactions, deletion vectors, scan and take plans.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
+
+pub mod apply;
+pub mod conflict;
+pub mod deletion;
+pub mod error;
+pub mod flags;
+pub mod fragment;
+mod fragment_list;
+mod layout;
+pub mod manifest;
+pub mod naming;
+pub mod operation;
+pub mod raw;
+pub mod read;
+pub mod transaction;
+pub mod write;
+
+pub use error::{Result, TableError};

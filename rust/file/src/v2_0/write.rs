@@ -14,6 +14,7 @@ use super::encode::{self, encoding, PageBuffers};
 use super::list::encode::{encode_offsets, spanned_items};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
+use crate::version::FileVersion;
 
 const ARRAY_ENCODING: &str = "/lance.encodings.ArrayEncoding";
 
@@ -133,9 +134,12 @@ impl ColumnSink {
             ColumnSink::Struct { name, num_values, children, .. } => {
                 let array = array.as_struct();
                 if array.null_count() > 0 {
-                    return Err(FileError::unsupported(format!(
-                        "column '{name}': file version 2.0 cannot hold a null struct; fill it, or use data_storage_version 2.1 once it can be written"
-                    )));
+                    return Err(FileError::UnsupportedColumn {
+                        column: name.clone(),
+                        data_type: array.data_type().to_string(),
+                        version: FileVersion::V2_0,
+                        what: "a null struct, version 2.1 can; fill the nulls".into(),
+                    });
                 }
                 *num_values = num_values.saturating_add(array.len() as u64);
                 for (child, values) in children.iter_mut().zip(array.columns()) {

@@ -1,0 +1,132 @@
+//! Does a change still make sense after others committed? The rules of the format, as a table.
+//!
+//! Rows are the operation being committed, columns one that was committed since the version it had read. A racing writer asks this of
+//! every commit in between, in order. The verdicts are those of pylance 14; where releases differ, the stricter one holds.
+
+mod overlap;
+
+use std::fmt;
+
+use crate::operation::OperationKind as Kind;
+use crate::transaction::Transaction;
+
+/// What a commit in between means for ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Ours is still right: apply it to the new latest version.
+    Compatible,
+    /// Ours was computed from rows that are no longer there: compute it again from the latest version.
+    Retry,
+    /// Computing it again would not help, or would do what nobody asked for.
+    Incompatible,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Compatible => "compatible",
+            Self::Retry => "retry",
+            Self::Incompatible => "incompatible",
+        })
+    }
+}
+
+/// One cell of the matrix: a verdict, or a question about the two transactions that decides between two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    /// Never a conflict.
+    Ok,
+    /// Always computed again.
+    Retry,
+    /// Always refused.
+    Never,
+    /// Computed again if both touch a fragment.
+    Fragments,
+    /// Computed again if both touch a fragment, or both inserted rows under a key.
+    FragmentsOrKeys,
+    /// Computed again if both name an index.
+    Indices,
+    /// Computed again if the index covers a column that the other replaces.
+    IndexedColumns,
+    /// Refused if both change a key.
+    Config,
+    /// Refused if both add a base path of one id, name or path.
+    Bases,
+}
+
+use Cell::{Bases, Config, Fragments, FragmentsOrKeys, IndexedColumns, Indices, Never, Ok, Retry};
+
+/// The columns of the matrix.
+const COLUMNS: [Kind; 11] = [
+    Kind::Append,
+    Kind::Delete,
+    Kind::Overwrite,
+    Kind::CreateIndex,
+    Kind::Rewrite,
+    Kind::Merge,
+    Kind::Restore,
+    Kind::Update,
+    Kind::Project,
+    Kind::UpdateConfig,
+    Kind::DataReplacement,
+];
+
+/// The matrix of the operations that change contents.
+#[rustfmt::skip]
+const MATRIX: [(Kind, [Cell; 11]); 11] = [
+    // committing \ done      Append Delete     Overwrite CreateIndex     Rewrite    Merge  Restore Update           Project UpdateConfig DataReplacement
+    (Kind::Append,          [ Ok,    Ok,        Never,    Ok,             Ok,        Retry, Never,  Ok,              Retry,  Ok,          Ok             ]),
+    (Kind::Delete,          [ Ok,    Fragments, Never,    Ok,             Fragments, Retry, Never,  Fragments,       Ok,     Ok,          Fragments      ]),
+    (Kind::Overwrite,       [ Ok,    Ok,        Retry,    Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Ok,          Ok             ]),
+    (Kind::CreateIndex,     [ Ok,    Ok,        Never,    Indices,        Retry,     Ok,    Never,  Ok,              Ok,     Ok,          IndexedColumns ]),
+    (Kind::Rewrite,         [ Ok,    Fragments, Never,    Retry,          Fragments, Retry, Never,  Fragments,       Ok,     Ok,          Fragments      ]),
+    (Kind::Merge,           [ Retry, Retry,     Never,    Ok,             Retry,     Retry, Never,  Retry,           Never,  Ok,          Retry          ]),
+    (Kind::Restore,         [ Ok,    Ok,        Ok,       Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Ok,          Ok             ]),
+    (Kind::Update,          [ Ok,    Fragments, Never,    Ok,             Fragments, Retry, Never,  FragmentsOrKeys, Retry,  Ok,          Fragments      ]),
+    (Kind::Project,         [ Retry, Ok,        Never,    Ok,             Ok,        Retry, Never,  Retry,           Retry,  Ok,          Retry          ]),
+    (Kind::UpdateConfig,    [ Ok,    Ok,        Ok,       Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Config,      Ok             ]),
+    (Kind::DataReplacement, [ Ok,    Fragments, Never,    IndexedColumns, Fragments, Retry, Never,  Fragments,       Retry,  Ok,          Fragments      ]),
+];
+
+/// The cell of two kinds, those outside the matrix included.
+fn cell(ours: Kind, theirs: Kind) -> Cell {
+    match (ours, theirs) {
+        // What a newer writer did is unknown: only looking at the table again can tell.
+        (Kind::Unknown(_) | Kind::DataOverlay | Kind::Composite, _) => Retry,
+        (_, Kind::Unknown(_) | Kind::DataOverlay | Kind::Composite) => Retry,
+        // A clone makes another table.
+        (Kind::Clone, _) | (_, Kind::Clone) => Ok,
+        (Kind::UpdateBases, Kind::UpdateBases) => Bases,
+        (Kind::UpdateBases, _) | (_, Kind::UpdateBases) => Ok,
+        (Kind::ReserveFragments, Kind::Overwrite | Kind::Restore) => Never,
+        (Kind::ReserveFragments, _) | (_, Kind::ReserveFragments) => Ok,
+        (Kind::Rewrite | Kind::UpdateConfig, Kind::UpdateMemWalState) => Ok,
+        (Kind::UpdateMemWalState, _) | (_, Kind::UpdateMemWalState) => Never,
+        _ => {
+            let row = MATRIX.iter().find(|(kind, _)| *kind == ours).map(|(_, row)| row);
+            let column = COLUMNS.iter().position(|kind| *kind == theirs);
+            row.zip(column).and_then(|(row, column)| row.get(column)).copied().unwrap_or(Retry)
+        }
+    }
+}
+
+/// What `theirs`, committed since the version that `ours` had read, means for `ours`.
+/// Where a transaction is too damaged to answer a cell's question, the answer is yes.
+pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
+    let retry_if = |conflict: bool| if conflict { Verdict::Retry } else { Verdict::Compatible };
+    let never_if = |conflict: bool| if conflict { Verdict::Incompatible } else { Verdict::Compatible };
+    match cell(ours.kind(), theirs.kind()) {
+        Ok => Verdict::Compatible,
+        Retry => Verdict::Retry,
+        Never => Verdict::Incompatible,
+        Fragments => retry_if(overlap::fragments(ours, theirs)),
+        FragmentsOrKeys => retry_if(overlap::fragments(ours, theirs) || overlap::inserted_keys(ours, theirs)),
+        Indices => retry_if(overlap::indices(ours, theirs)),
+        IndexedColumns => retry_if(overlap::indexed_columns(ours, theirs)),
+        Config => never_if(overlap::config_keys(ours, theirs)),
+        Bases => never_if(overlap::bases(ours, theirs)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

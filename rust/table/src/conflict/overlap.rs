@@ -1,0 +1,141 @@
+//! The questions that some cells of the conflict matrix ask of two transactions.
+//!
+//! Each is answered by what both name: fragments, indices, columns, keys. A set that cannot be decoded overlaps with everything.
+
+use std::collections::BTreeSet;
+
+use esker_proto::lance::table::transaction as op;
+use esker_proto::lance::table::IndexMetadata;
+use prost::Message;
+
+use crate::operation::OperationKind as Kind;
+use crate::transaction::Transaction;
+
+/// What a transaction names; `None` where that is unknown.
+type Names<T> = Option<BTreeSet<T>>;
+
+fn intersect<T: Ord>(ours: Names<T>, theirs: Names<T>) -> bool {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => !ours.is_disjoint(&theirs),
+        _ => true,
+    }
+}
+
+fn decode<M: Message + Default>(transaction: &Transaction) -> Option<M> {
+    M::decode(transaction.message().clone()).ok()
+}
+
+/// Whether both change or remove a fragment that was there before.
+pub(super) fn fragments(ours: &Transaction, theirs: &Transaction) -> bool {
+    intersect(touched_fragments(ours), touched_fragments(theirs))
+}
+
+fn touched_fragments(transaction: &Transaction) -> Names<u64> {
+    match transaction.kind() {
+        Kind::Delete => {
+            let delete: op::Delete = decode(transaction)?;
+            let updated = delete.updated_fragments.iter().map(|fragment| fragment.id);
+            Some(updated.chain(delete.deleted_fragment_ids.iter().copied()).collect())
+        }
+        Kind::Update => {
+            let update: op::Update = decode(transaction)?;
+            let updated = update.updated_fragments.iter().map(|fragment| fragment.id);
+            Some(updated.chain(update.removed_fragment_ids.iter().copied()).collect())
+        }
+        Kind::Rewrite => {
+            let rewrite: op::Rewrite = decode(transaction)?;
+            let grouped = rewrite.groups.iter().flat_map(|group| &group.old_fragments);
+            Some(grouped.chain(&rewrite.old_fragments).map(|fragment| fragment.id).collect())
+        }
+        Kind::DataReplacement => {
+            let replacement: op::DataReplacement = decode(transaction)?;
+            Some(replacement.replacements.iter().map(|group| group.fragment_id).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Whether both inserted rows under a declared key: perhaps the same ones. Their filters are not compared.
+pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
+    let inserts = |transaction| decode::<op::Update>(transaction).is_none_or(|update| !update.inserted_rows.is_empty());
+    inserts(ours) && inserts(theirs)
+}
+
+fn index_metadata(transaction: &Transaction) -> Option<Vec<IndexMetadata>> {
+    let mut create: op::CreateIndex = decode(transaction)?;
+    create.new_indices.append(&mut create.removed_indices);
+    Some(create.new_indices)
+}
+
+/// Whether both add, replace or drop an index of one name.
+pub(super) fn indices(ours: &Transaction, theirs: &Transaction) -> bool {
+    let names = |transaction| -> Names<String> {
+        Some(index_metadata(transaction)?.into_iter().map(|index| index.name).collect())
+    };
+    intersect(names(ours), names(theirs))
+}
+
+/// Whether one indexes a column that the other replaces.
+pub(super) fn indexed_columns(ours: &Transaction, theirs: &Transaction) -> bool {
+    intersect(columns(ours), columns(theirs))
+}
+
+fn columns(transaction: &Transaction) -> Names<i32> {
+    match transaction.kind() {
+        Kind::CreateIndex => Some(index_metadata(transaction)?.into_iter().flat_map(|index| index.fields).collect()),
+        Kind::DataReplacement => {
+            let replacement: op::DataReplacement = decode(transaction)?;
+            Some(replacement.replacements.into_iter().flat_map(|group| group.new_file.unwrap_or_default().fields).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A key of the table's config, its metadata, its schema's or a field's.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ConfigKey {
+    Config(String),
+    Table(String),
+    Schema(String),
+    Field(i64, String),
+}
+
+/// Whether both set or remove a key.
+pub(super) fn config_keys(ours: &Transaction, theirs: &Transaction) -> bool {
+    intersect(changed_keys(ours), changed_keys(theirs))
+}
+
+/// `None` if a map is replaced as a whole: that touches keys that it does not name.
+fn changed_keys(transaction: &Transaction) -> Names<ConfigKey> {
+    let update: op::UpdateConfig = decode(transaction)?;
+    let mut keys = BTreeSet::new();
+    keys.extend(update.upsert_values.into_keys().chain(update.delete_keys).map(ConfigKey::Config));
+    keys.extend(update.schema_metadata.into_keys().map(ConfigKey::Schema));
+    for (id, field) in update.field_metadata {
+        keys.extend(field.metadata.into_keys().map(|key| ConfigKey::Field(i64::from(id), key)));
+    }
+    let mut add = |map: Option<op::UpdateMap>, name: &dyn Fn(String) -> ConfigKey| {
+        let map = map.unwrap_or_default();
+        keys.extend(map.update_entries.into_iter().map(|entry| name(entry.key)));
+        (!map.replace).then_some(())
+    };
+    add(update.config_updates, &ConfigKey::Config)?;
+    add(update.table_metadata_updates, &ConfigKey::Table)?;
+    add(update.schema_metadata_updates, &ConfigKey::Schema)?;
+    for (id, map) in update.field_metadata_updates {
+        add(Some(map), &|key| ConfigKey::Field(i64::from(id), key))?;
+    }
+    Some(keys)
+}
+
+/// Whether both add a base path of one id, name or path.
+pub(super) fn bases(ours: &Transaction, theirs: &Transaction) -> bool {
+    let (Some(ours), Some(theirs)) = (decode::<op::UpdateBases>(ours), decode::<op::UpdateBases>(theirs)) else {
+        return true;
+    };
+    ours.new_bases.iter().any(|ours| {
+        theirs.new_bases.iter().any(|theirs| {
+            ours.id == theirs.id || ours.path == theirs.path || (ours.name.is_some() && ours.name == theirs.name)
+        })
+    })
+}

@@ -1,0 +1,88 @@
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, UInt32Array};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_ipc::CompressionType;
+
+use super::*;
+
+fn ipc(columns: &[ArrayRef], batches: usize) -> Bytes {
+    let names = ["row_id", "other"];
+    let batch = RecordBatch::try_from_iter(names.iter().copied().zip(columns.iter().cloned())).unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    for _ in 0..batches {
+        writer.write(&batch).unwrap();
+    }
+    writer.finish().unwrap();
+    Bytes::from(writer.into_inner().unwrap())
+}
+
+fn offsets(values: impl IntoIterator<Item = u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(values))
+}
+
+fn bitmap(values: impl IntoIterator<Item = u32>) -> Bytes {
+    let mut out = Vec::new();
+    values.into_iter().collect::<RoaringBitmap>().serialize_into(&mut out).unwrap();
+    Bytes::from(out)
+}
+
+#[test]
+fn test_both_forms_hold_the_same_rows() {
+    let values = [7, 0, 70_000, 3];
+    let arrow = DeletionVector::decode(DeletionFileType::Arrow, &ipc(&[offsets(values)], 1), "a").unwrap();
+    let bitmap = DeletionVector::decode(DeletionFileType::Bitmap, &bitmap(values), "b").unwrap();
+    assert_eq!(arrow, bitmap);
+    assert_eq!((arrow.len(), arrow.contains(70_000), arrow.contains(1)), (4, true, false));
+    assert!(!arrow.is_empty());
+}
+
+#[test]
+fn test_an_arrow_file_of_another_shape_is_corrupt() {
+    let nulls: ArrayRef = Arc::new(UInt32Array::from(vec![Some(1), None]));
+    let signed: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+    let cases = [
+        (ipc(&[signed], 1), "uint32"),
+        (ipc(&[offsets([1]), offsets([2])], 1), "one column"),
+        (ipc(&[nulls], 1), "found a null"),
+        (ipc(&[offsets([1])], 2), "one batch, found 2"),
+        (ipc(&[offsets([1])], 0), "one batch, found 0"),
+        (Bytes::from_static(b"not arrow"), "an Arrow IPC file"),
+    ];
+    for (data, expected) in cases {
+        let error = DeletionVector::decode(DeletionFileType::Arrow, &data, "_deletions/x.arrow").unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("_deletions/x.arrow"), "{error}");
+    }
+}
+
+#[test]
+fn test_counts_and_offsets_are_checked_against_the_fragment() {
+    let vector = DeletionVector::decode(DeletionFileType::Bitmap, &bitmap([1, 9]), "b").unwrap();
+    vector.check(Some(2), Some(10), "b").unwrap();
+    vector.check(None, None, "b").unwrap();
+    assert!(vector.check(Some(3), Some(10), "b").is_err());
+    assert!(vector.check(Some(2), Some(9), "b").is_err());
+}
+
+/// Truncations and single changed bits: a value or an error, whatever the bytes.
+#[test]
+fn test_damaged_files_never_panic() {
+    let files = [
+        (DeletionFileType::Arrow, ipc(&[offsets(0..300)], 1)),
+        (DeletionFileType::Bitmap, bitmap((0..300).chain(70_000..70_010))),
+        (DeletionFileType::Bitmap, bitmap((0..9000).map(|n| n * 2))),
+    ];
+    for (file_type, data) in files {
+        for length in 0..data.len() {
+            assert!(DeletionVector::decode(file_type, &data.slice(..length), "x").is_err(), "prefix of {length} bytes");
+        }
+        for position in 0..data.len() {
+            for bit in [0, 3, 7] {
+                let mut damaged = data.to_vec();
+                damaged[position] ^= 1 << bit;
+                let _ = DeletionVector::decode(file_type, &Bytes::from(damaged), "x");
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What can go wrong with a table, sorted by who must act.
+
+use esker_expr::ExprError;
+use esker_file::FileError;
+use esker_store::StoreError;
+
+/// The result of an operation on a table.
+pub type Result<T, E = TableError> = std::result::Result<T, E>;
+
+/// What can go wrong with a table. A commit conflict is not among it: that is a [`Verdict`](crate::conflict::Verdict).
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The caller asked for something that makes no sense.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// The table or the request needs something that this release cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The bytes are not what the format promises.
+    #[error("corrupt {path}: {message}")]
+    Corrupt {
+        /// The file, relative to the table's root, or the message that was decoded.
+        path: String,
+        /// Where and what.
+        message: String,
+    },
+    /// A column that the table does not have.
+    #[error("{message}")]
+    UnknownColumn {
+        /// The name as it was asked for.
+        column: String,
+        /// What there is instead.
+        message: String,
+    },
+    /// Data that do not have the table's schema.
+    #[error("column '{column}': expected {expected}, found {found}")]
+    SchemaMismatch {
+        /// The column; empty where it is about all of them.
+        column: String,
+        /// What the table has.
+        expected: String,
+        /// What the data have.
+        found: String,
+    },
+    /// A version, fragment or column that is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// A table is there already.
+    #[error("{0}")]
+    AlreadyExists(String),
+    /// A data file is at fault.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A filter or an expression is at fault.
+    #[error(transparent)]
+    Expr(#[from] ExprError),
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl TableError {
+    /// A corrupt-bytes error.
+    pub fn corrupt(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Corrupt { path: path.into(), message: message.into() }
+    }
+
+    /// An invalid-argument error.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::InvalidArgument(message.into())
+    }
+
+    /// An unsupported-feature error.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::Unsupported(message.into())
+    }
+
+    /// The same error, said of a file: what was corrupt lies in it.
+    #[must_use]
+    pub fn in_file(self, path: &str) -> Self {
+        match self {
+            Self::Corrupt { path: part, message } if part != path => {
+                Self::Corrupt { path: path.to_owned(), message: format!("{part}: {message}") }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Feature flags: what one must understand to read a table, and to write it.
+//!
+//! A manifest has two sets of bits with the same meanings. A reader that does not know a set reader bit would return wrong rows, a
+//! writer that does not know a writer bit would break what the bit promises: both refuse, and say which bit it was.
+
+use crate::error::{Result, TableError};
+
+/// Fragments may have deletion files.
+pub const DELETION_FILES: u64 = 1;
+/// Rows have ids that survive moves; fragments list them.
+pub const STABLE_ROW_IDS: u64 = 2;
+/// Files are not of version 0.1. Replaced by the data format that the manifest names.
+pub const V2_FORMAT_DEPRECATED: u64 = 4;
+/// The manifest has a config, which writers carry on.
+pub const TABLE_CONFIG: u64 = 8;
+/// Files lie under other roots than the table's own.
+pub const BASE_PATHS: u64 = 16;
+/// Transactions are kept in manifests only.
+pub const TRANSACTION_FILE_DISABLED: u64 = 32;
+/// Data files of several versions.
+pub const MIXED_FILE_VERSIONS: u64 = 256;
+
+/// What esker reads.
+const READABLE: u64 = DELETION_FILES | STABLE_ROW_IDS | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED;
+/// What esker keeps up when it writes.
+const WRITABLE: u64 = DELETION_FILES | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED;
+
+/// What a bit stands for, as far as it is known.
+pub fn flag_name(bit: u64) -> &'static str {
+    match bit {
+        DELETION_FILES => "deletion files",
+        STABLE_ROW_IDS => "stable row ids",
+        V2_FORMAT_DEPRECATED => "v2 file format",
+        TABLE_CONFIG => "table config",
+        BASE_PATHS => "base paths: files under several roots",
+        TRANSACTION_FILE_DISABLED => "no transaction files",
+        64 => "data overlay files",
+        128 => "covered index metadata",
+        MIXED_FILE_VERSIONS => "data files of several versions",
+        512 => "fragment reuse index with stable row ids",
+        1024 => "tagged fragment reuse index",
+        // Releases disagree about this one.
+        2048 => "independent covering fields, or managed blobs",
+        4096 | 8192 => "reserved, one of them for a fragment tree",
+        16384 => "managed blobs",
+        _ => "unknown",
+    }
+}
+
+/// Refuses a table with a reader flag that this release does not understand.
+pub fn check_readable(reader_flags: u64) -> Result<()> {
+    check("reader", "read", reader_flags, READABLE)
+}
+
+/// Refuses to write a table with a flag that this release does not keep up.
+pub fn check_writable(reader_flags: u64, writer_flags: u64) -> Result<()> {
+    check_readable(reader_flags)?;
+    check("writer", "written", writer_flags, WRITABLE)?;
+    // Stable row ids are readable: they would slip through if only the reader's bit were set.
+    check("reader", "written", reader_flags, WRITABLE)
+}
+
+fn check(side: &str, done: &str, flags: u64, known: u64) -> Result<()> {
+    let unknown = flags & !known;
+    if unknown == 0 {
+        return Ok(());
+    }
+    let bits: Vec<String> = (0..u64::BITS)
+        .map(|shift| 1u64 << shift)
+        .filter(|bit| unknown & bit != 0)
+        .map(|bit| format!("{bit} ({})", flag_name(bit)))
+        .collect();
+    Err(TableError::unsupported(format!(
+        "the table cannot be {done}: its {side} feature flags are {flags}, and this release does not support {}; use a newer esker",
+        bits.join(", ")
+    )))
+}
+
+/// The flags of a new version: bits that follow from its contents are set or cleared, bits that esker does not keep up cannot be
+/// among those carried.
+pub fn next_flags(carried: u64, has_deletions: bool) -> u64 {
+    // The manifest names its data format, and each commit writes a transaction file.
+    let carried = carried & !(V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | DELETION_FILES | TABLE_CONFIG);
+    carried | if has_deletions { DELETION_FILES } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_supported_flags_pass() {
+        check_readable(0).unwrap();
+        check_readable(DELETION_FILES | STABLE_ROW_IDS | V2_FORMAT_DEPRECATED | TABLE_CONFIG).unwrap();
+        check_writable(DELETION_FILES, DELETION_FILES | TABLE_CONFIG | TRANSACTION_FILE_DISABLED).unwrap();
+    }
+
+    #[test]
+    fn test_each_unsupported_reader_flag_is_refused_by_bit_and_name() {
+        for shift in 0..64 {
+            let bit = 1u64 << shift;
+            let checked = check_readable(bit | DELETION_FILES);
+            if READABLE & bit != 0 {
+                checked.unwrap();
+                continue;
+            }
+            let message = checked.unwrap_err().to_string();
+            assert!(message.contains(&format!("support {bit} ({})", flag_name(bit))), "{message}");
+            check_writable(bit, 0).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn test_each_unsupported_writer_flag_refuses_writes_only() {
+        for shift in 0..64 {
+            let bit = 1u64 << shift;
+            let checked = check_writable(0, bit);
+            assert_eq!(checked.is_ok(), WRITABLE & bit != 0, "bit {bit}");
+            if let Err(error) = checked {
+                assert!(error.to_string().contains("cannot be written"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn test_stable_row_ids_are_read_but_not_written() {
+        check_readable(STABLE_ROW_IDS).unwrap();
+        let message = check_writable(STABLE_ROW_IDS, 0).unwrap_err().to_string();
+        assert!(message.contains("2 (stable row ids)"), "{message}");
+    }
+
+    #[test]
+    fn test_all_refused_bits_are_named_at_once() {
+        let message = check_readable(BASE_PATHS | MIXED_FILE_VERSIONS | 1 << 40).unwrap_err().to_string();
+        for part in ["16 (base paths", "256 (data files of several versions)", "1099511627776 (unknown)"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn test_flags_follow_the_contents() {
+        assert_eq!(next_flags(DELETION_FILES | V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | TABLE_CONFIG, false), 0);
+        assert_eq!(next_flags(0, true), DELETION_FILES);
+    }
+}

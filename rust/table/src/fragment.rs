@@ -1,0 +1,363 @@
+//! A fragment: a run of rows, the data files that hold their columns, and which of the rows are deleted.
+//!
+//! The encoded message is kept, so that what esker does not look at (row ids, their lineage, fields of newer writers) survives.
+
+use bytes::Bytes;
+use esker_file::version::FileVersion;
+use esker_proto::lance::table as pb;
+use prost::Message;
+
+use crate::error::{Result, TableError};
+use crate::raw::{walk, RawMessage};
+
+const ID: u32 = 1;
+const FILES: u32 = 2;
+const DELETION_FILE: u32 = 3;
+const PHYSICAL_ROWS: u32 = 4;
+const INLINE_ROW_IDS: u32 = 5;
+const EXTERNAL_ROW_IDS: u32 = 6;
+const NUM_DELETED_ROWS: u32 = 4;
+
+/// What an error calls a fragment before its file is known.
+const WHAT: &str = "fragment";
+
+/// One data file of a fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFile {
+    /// Relative to `data/` of the base path.
+    pub path: String,
+    /// The ids of the fields that the file holds; -2 where another file has taken the field over.
+    pub fields: Vec<i32>,
+    /// For each field its column in the file, -1 where it has none of its own. Empty for 0.1 files.
+    pub column_indices: Vec<i32>,
+    /// (2, 0) for version 2.0, though the footer says 0.3; (0, 0) means 0.1.
+    pub file_major_version: u32,
+    /// See `file_major_version`.
+    pub file_minor_version: u32,
+    /// Size of the file in bytes, where the writer noted it.
+    pub file_size_bytes: Option<u64>,
+    /// The base path that it lies under; `None`: the table's own root.
+    pub base_id: Option<u32>,
+}
+
+impl DataFile {
+    /// The version of the file format.
+    pub fn version(&self) -> Result<FileVersion> {
+        let number = |value: u32| {
+            u16::try_from(value).map_err(|_| {
+                TableError::corrupt(&self.path, format!("expected a file version, found {value} in it"))
+            })
+        };
+        Ok(FileVersion::from_footer(number(self.file_major_version)?, number(self.file_minor_version)?)?)
+    }
+
+    fn from_proto(proto: pb::DataFile) -> Self {
+        Self {
+            path: proto.path,
+            fields: proto.fields,
+            column_indices: proto.column_indices,
+            file_major_version: proto.file_major_version,
+            file_minor_version: proto.file_minor_version,
+            file_size_bytes: (proto.file_size_bytes != 0).then_some(proto.file_size_bytes),
+            base_id: proto.base_id,
+        }
+    }
+
+    fn to_proto(&self) -> pb::DataFile {
+        pb::DataFile {
+            path: self.path.clone(),
+            fields: self.fields.clone(),
+            column_indices: self.column_indices.clone(),
+            file_major_version: self.file_major_version,
+            file_minor_version: self.file_minor_version,
+            file_size_bytes: self.file_size_bytes.unwrap_or(0),
+            base_id: self.base_id,
+        }
+    }
+}
+
+/// How a deletion file holds its row offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletionFileType {
+    /// An Arrow IPC file with one column.
+    Arrow,
+    /// A portable roaring bitmap.
+    Bitmap,
+}
+
+/// Names the deleted rows of a fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletionFile {
+    /// How it holds them.
+    pub file_type: DeletionFileType,
+    /// The version that the deleting writer had read.
+    pub read_version: u64,
+    /// Random: keeps the files of racing writers apart.
+    pub id: u64,
+    /// How many rows it deletes, where the writer noted it.
+    pub num_deleted_rows: Option<u64>,
+    /// The base path that it lies under; `None`: the table's own root.
+    pub base_id: Option<u32>,
+}
+
+impl DeletionFile {
+    /// Where it lies, relative to the table's root.
+    pub fn path(&self, fragment_id: u64) -> String {
+        let extension = match self.file_type {
+            DeletionFileType::Arrow => "arrow",
+            DeletionFileType::Bitmap => "bin",
+        };
+        format!("_deletions/{fragment_id}-{}-{}.{extension}", self.read_version, self.id)
+    }
+
+    fn from_proto(proto: &pb::DeletionFile) -> Result<Self> {
+        let file_type = match proto.file_type {
+            0 => DeletionFileType::Arrow,
+            1 => DeletionFileType::Bitmap,
+            other => {
+                let message = format!("expected deletion file type 0 or 1, found {other}; use a newer esker");
+                return Err(TableError::unsupported(message));
+            }
+        };
+        Ok(Self {
+            file_type,
+            read_version: proto.read_version,
+            id: proto.id,
+            num_deleted_rows: (proto.num_deleted_rows != 0).then_some(proto.num_deleted_rows),
+            base_id: proto.base_id,
+        })
+    }
+
+    fn to_proto(&self) -> pb::DeletionFile {
+        pb::DeletionFile {
+            file_type: match self.file_type {
+                DeletionFileType::Arrow => 0,
+                DeletionFileType::Bitmap => 1,
+            },
+            read_version: self.read_version,
+            id: self.id,
+            num_deleted_rows: self.num_deleted_rows.unwrap_or(0),
+            base_id: self.base_id,
+        }
+    }
+}
+
+/// A run of rows and where they are.
+#[derive(Debug, Clone)]
+pub struct Fragment {
+    raw: RawMessage,
+    id: u64,
+    files: Vec<DataFile>,
+    deletion_file: Option<DeletionFile>,
+}
+
+impl PartialEq for Fragment {
+    /// Equal if they encode to the same bytes.
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl Eq for Fragment {}
+
+impl Fragment {
+    /// A new fragment of `physical_rows` rows. Its id is given out when it is committed.
+    pub fn new(files: Vec<DataFile>, physical_rows: u64) -> Self {
+        let encoded: Vec<Vec<u8>> = files.iter().map(|file| file.to_proto().encode_to_vec()).collect();
+        let mut raw = RawMessage::default();
+        raw.set_all_bytes(FILES, encoded.iter().map(Vec::as_slice));
+        raw.set_varint(PHYSICAL_ROWS, physical_rows);
+        Self { raw, id: 0, files, deletion_file: None }
+    }
+
+    /// Decodes one fragment message.
+    pub fn decode(message: &Bytes) -> Result<Self> {
+        let raw = RawMessage::decode(message).map_err(|error| error.of(WHAT))?;
+        let damaged = |error: prost::DecodeError| TableError::corrupt(WHAT, error.to_string());
+        let proto = pb::DataFragment::decode(message.clone()).map_err(damaged)?;
+        let deletion_file = proto.deletion_file.as_ref().map(DeletionFile::from_proto).transpose()?;
+        let files = proto.files.into_iter().map(DataFile::from_proto).collect();
+        Ok(Self { raw, id: proto.id, files, deletion_file })
+    }
+
+    /// The fragment as one message, with all that [`Fragment::decode`] found in it.
+    pub fn encode(&self) -> Vec<u8> {
+        self.raw.encode()
+    }
+
+    /// Unique in the table for good; 0 until it is committed.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The files that hold its columns. A column that none of them holds is null in all rows.
+    pub fn files(&self) -> &[DataFile] {
+        &self.files
+    }
+
+    /// Names the deleted rows; `None`: no row is deleted.
+    pub fn deletion_file(&self) -> Option<&DeletionFile> {
+        self.deletion_file.as_ref()
+    }
+
+    /// Rows in the files, deleted ones included; `None` in tables whose writers did not note it.
+    pub fn physical_rows(&self) -> Option<u64> {
+        self.raw.get(PHYSICAL_ROWS).map(|field| field.varint()).filter(|rows| *rows != 0)
+    }
+
+    /// Deleted rows; `None` in tables whose writers did not note it.
+    pub fn num_deletions(&self) -> Option<u64> {
+        self.deletion_file.as_ref().map_or(Some(0), |file| file.num_deleted_rows)
+    }
+
+    /// Rows that count; `None` where that cannot be known without reading files.
+    pub fn num_rows(&self) -> Option<u64> {
+        self.physical_rows()?.checked_sub(self.num_deletions()?)
+    }
+
+    /// Whether the rows have stable ids.
+    pub fn has_row_ids(&self) -> bool {
+        self.raw.get(INLINE_ROW_IDS).is_some() || self.raw.get(EXTERNAL_ROW_IDS).is_some()
+    }
+
+    /// The same fragment under the id that the commit gives it.
+    #[must_use]
+    pub fn with_id(mut self, id: u64) -> Self {
+        self.raw.set_varint(ID, id);
+        self.id = id;
+        self
+    }
+
+    /// The same fragment with other deleted rows.
+    #[must_use]
+    pub fn with_deletion_file(mut self, file: Option<DeletionFile>) -> Self {
+        match &file {
+            Some(file) => self.raw.set_bytes(DELETION_FILE, &file.to_proto().encode_to_vec()),
+            None => self.raw.remove(DELETION_FILE),
+        }
+        self.deletion_file = file;
+        self
+    }
+}
+
+/// What a count needs of an encoded fragment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub id: u64,
+    pub has_deletions: bool,
+    /// Rows that count, where the writer noted enough.
+    pub num_rows: Option<u64>,
+}
+
+/// Reads the few numbers of a [`Summary`] without decoding the fragment.
+pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
+    let (mut id, mut physical, mut deleted, mut has_deletions) = (0, 0, Some(0), false);
+    for record in walk(message) {
+        let record = record.map_err(|error| error.of(WHAT))?;
+        match record.number {
+            ID => id = record.varint,
+            PHYSICAL_ROWS => physical = record.varint,
+            DELETION_FILE => {
+                has_deletions = true;
+                let mut count = 0;
+                for inner in walk(message.get(record.payload).unwrap_or_default()) {
+                    let inner = inner.map_err(|error| error.of(WHAT))?;
+                    if inner.number == NUM_DELETED_ROWS {
+                        count = inner.varint;
+                    }
+                }
+                deleted = (count != 0).then_some(count);
+            }
+            _ => {}
+        }
+    }
+    let num_rows = match deleted {
+        Some(deleted) if physical != 0 => u64::checked_sub(physical, deleted),
+        _ => None,
+    };
+    Ok(Summary { id, has_deletions, num_rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::push_length_delimited;
+
+    fn data_file() -> DataFile {
+        DataFile {
+            path: "a.lance".into(),
+            fields: vec![0, 1],
+            column_indices: vec![0, 1],
+            file_major_version: 2,
+            file_minor_version: 0,
+            file_size_bytes: Some(578),
+            base_id: None,
+        }
+    }
+
+    fn deletion_file(num_deleted_rows: Option<u64>) -> DeletionFile {
+        DeletionFile { file_type: DeletionFileType::Bitmap, read_version: 4, id: u64::MAX, num_deleted_rows, base_id: None }
+    }
+
+    #[test]
+    fn test_a_new_fragment_comes_back() {
+        let fragment = Fragment::new(vec![data_file()], 3).with_id(7);
+        let again = Fragment::decode(&Bytes::from(fragment.encode())).unwrap();
+        assert_eq!(again, fragment);
+        assert_eq!((again.id(), again.physical_rows(), again.num_rows()), (7, Some(3), Some(3)));
+        assert_eq!(again.files(), [data_file()]);
+        assert_eq!(again.files()[0].version().unwrap(), FileVersion::V2_0);
+    }
+
+    #[test]
+    fn test_unknown_fields_survive_a_change() {
+        let mut message = Fragment::new(vec![data_file()], 3).encode();
+        push_length_delimited(&mut message, 12, b"lineage");
+        push_length_delimited(&mut message, 99, b"from the future");
+        let fragment = Fragment::decode(&Bytes::from(message)).unwrap();
+        let changed = fragment.with_id(5).with_deletion_file(Some(deletion_file(Some(1)))).encode();
+        for part in [b"lineage".as_slice(), b"from the future"] {
+            assert!(changed.windows(part.len()).any(|window| window == part));
+        }
+        let again = Fragment::decode(&Bytes::from(changed)).unwrap();
+        assert_eq!((again.id(), again.num_deletions(), again.num_rows()), (5, Some(1), Some(2)));
+        assert_eq!(again.with_deletion_file(None).num_rows(), Some(3));
+    }
+
+    #[test]
+    fn test_counts_that_were_not_noted_are_unknown() {
+        let old = Fragment::new(vec![data_file()], 0);
+        assert_eq!((old.physical_rows(), old.num_rows()), (None, None));
+        let old = Fragment::new(vec![data_file()], 3).with_deletion_file(Some(deletion_file(None)));
+        assert_eq!((old.num_deletions(), old.num_rows()), (None, None));
+    }
+
+    #[test]
+    fn test_a_summary_says_what_the_fragment_says() {
+        for deletions in [None, Some(deletion_file(None)), Some(deletion_file(Some(2))), Some(deletion_file(Some(9)))] {
+            let fragment = Fragment::new(vec![data_file()], 3).with_id(70_000).with_deletion_file(deletions);
+            let summary = summarize(&fragment.encode()).unwrap();
+            let expected =
+                Summary { id: 70_000, has_deletions: fragment.deletion_file().is_some(), num_rows: fragment.num_rows() };
+            assert_eq!(summary, expected);
+        }
+    }
+
+    #[test]
+    fn test_the_path_of_a_deletion_file_names_fragment_version_and_id() {
+        assert_eq!(deletion_file(None).path(3), "_deletions/3-4-18446744073709551615.bin");
+        let arrow = DeletionFile { file_type: DeletionFileType::Arrow, id: 5, ..deletion_file(None) };
+        assert_eq!(arrow.path(0), "_deletions/0-4-5.arrow");
+    }
+
+    #[test]
+    fn test_truncated_fragments_never_panic() {
+        let message = Bytes::from(
+            Fragment::new(vec![data_file(), data_file()], 3).with_deletion_file(Some(deletion_file(Some(1)))).encode(),
+        );
+        for length in 0..message.len() {
+            let _ = Fragment::decode(&message.slice(..length));
+            let _ = summarize(&message[..length]);
+        }
+    }
+}

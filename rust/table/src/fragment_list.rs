@@ -1,0 +1,175 @@
+//! The fragments of a manifest as encoded bytes: 100,000 of them cost their bytes and eight more each, not 100,000 objects.
+
+use bytes::Bytes;
+
+use crate::error::{Result, TableError};
+use crate::fragment::{summarize, Fragment, Summary};
+use crate::raw::{push_length_delimited, walk, Malformed};
+
+/// The number of the manifest's field that holds fragments.
+pub(crate) const FRAGMENTS: u32 = 2;
+
+/// Records of the manifest's field 2, one after the other, and where in them each fragment lies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FragmentList {
+    records: Bytes,
+    spans: Vec<(u32, u32)>,
+}
+
+impl FragmentList {
+    /// The fragments of an encoded manifest. They share its bytes if they lie together, as all writers have it.
+    pub fn from_manifest(message: &Bytes) -> Result<Self, Malformed> {
+        let mut records = Vec::new();
+        for record in walk(message) {
+            let record = record?;
+            if record.number == FRAGMENTS {
+                records.push((record.record, record.payload));
+            }
+        }
+        let together = records.windows(2).all(|pair| match pair {
+            [(first, _), (second, _)] => first.end == second.start,
+            _ => true,
+        });
+        let (Some((first, _)), Some((last, _))) = (records.first(), records.last()) else {
+            return Ok(Self::default());
+        };
+        if !together {
+            let mut list = Self::default();
+            list.push_all(records.iter().map(|(_, payload)| message.get(payload.clone()).unwrap_or_default()))?;
+            return Ok(list);
+        }
+        let start = first.start;
+        let spans = records
+            .iter()
+            .map(|(_, payload)| span(payload.start.saturating_sub(start), payload.end.saturating_sub(start)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { records: message.slice(start..last.end), spans })
+    }
+
+    /// Adds encoded fragments at the end.
+    pub fn push_all<'a>(&mut self, fragments: impl IntoIterator<Item = &'a [u8]>) -> Result<(), Malformed> {
+        let mut records = self.records.to_vec();
+        for fragment in fragments {
+            push_length_delimited(&mut records, FRAGMENTS, fragment);
+            self.spans.push(span(records.len().saturating_sub(fragment.len()), records.len())?);
+        }
+        self.records = Bytes::from(records);
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The records as they stand in a manifest.
+    pub fn records(&self) -> &Bytes {
+        &self.records
+    }
+
+    fn messages(&self) -> impl Iterator<Item = Bytes> + '_ {
+        self.spans.iter().map(|(start, end)| self.records.slice(*start as usize..*end as usize))
+    }
+
+    pub fn get(&self, index: usize) -> Option<Result<Fragment>> {
+        let (start, end) = self.spans.get(index)?;
+        Some(Fragment::decode(&self.records.slice(*start as usize..*end as usize)))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Result<Fragment>> + '_ {
+        self.messages().map(|message| Fragment::decode(&message))
+    }
+
+    pub fn summaries(&self) -> impl Iterator<Item = Result<Summary>> + '_ {
+        self.messages().map(|message| summarize(&message))
+    }
+
+    /// The fragment of that id.
+    pub fn find(&self, id: u64) -> Result<Option<Fragment>> {
+        for message in self.messages() {
+            if summarize(&message)?.id == id {
+                return Fragment::decode(&message).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The highest id, as far as it fits a row address.
+    pub fn max_id(&self) -> Result<Option<u32>> {
+        let mut highest = None;
+        for summary in self.summaries() {
+            let id = summary?.id;
+            let id = u32::try_from(id).map_err(|_| {
+                TableError::corrupt("fragment", format!("expected a fragment id below 2^32, found {id}"))
+            })?;
+            highest = highest.max(Some(id));
+        }
+        Ok(highest)
+    }
+}
+
+fn span(start: usize, end: usize) -> Result<(u32, u32), Malformed> {
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(start), Ok(end)) => Ok((start, end)),
+        _ => Err(Malformed { position: start, message: "expected fragments of less than 4 GiB altogether" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::push_varint;
+
+    fn encoded(ids: &[u64]) -> Vec<Vec<u8>> {
+        ids.iter().map(|id| Fragment::new(vec![], 10).with_id(*id).encode()).collect()
+    }
+
+    fn list(ids: &[u64]) -> FragmentList {
+        let mut list = FragmentList::default();
+        list.push_all(encoded(ids).iter().map(Vec::as_slice)).unwrap();
+        list
+    }
+
+    fn ids(list: &FragmentList) -> Vec<u64> {
+        list.iter().map(|fragment| fragment.unwrap().id()).collect()
+    }
+
+    #[test]
+    fn test_fragments_that_lie_together_share_the_manifests_bytes() {
+        let message = list(&[0, 3, 1]).records().clone();
+        let again = FragmentList::from_manifest(&message).unwrap();
+        assert_eq!(again.records().as_ptr(), message.as_ptr());
+        assert_eq!(ids(&again), [0, 3, 1]);
+        assert_eq!(again.max_id().unwrap(), Some(3));
+        assert_eq!(again.get(1).unwrap().unwrap().id(), 3);
+        assert!(again.get(3).is_none());
+        assert_eq!(again.find(1).unwrap().unwrap().num_rows(), Some(10));
+        assert!(again.find(2).unwrap().is_none());
+    }
+
+    #[test]
+    fn test_fragments_that_lie_apart_are_found_too() {
+        let mut message = Vec::new();
+        for fragment in encoded(&[4, 5]) {
+            push_varint(&mut message, 3 << 3);
+            push_varint(&mut message, 1);
+            push_length_delimited(&mut message, FRAGMENTS, &fragment);
+        }
+        let apart = FragmentList::from_manifest(&Bytes::from(message)).unwrap();
+        assert_eq!(ids(&apart), [4, 5]);
+        assert_eq!(apart.records(), list(&[4, 5]).records());
+    }
+
+    #[test]
+    fn test_a_list_grows_at_its_end() {
+        let mut grown = list(&[1]);
+        grown.push_all(encoded(&[2, 3]).iter().map(Vec::as_slice)).unwrap();
+        assert_eq!(grown.records(), list(&[1, 2, 3]).records());
+        assert_eq!((grown.len(), ids(&grown)), (3, vec![1, 2, 3]));
+        assert_eq!(FragmentList::default().max_id().unwrap(), None);
+    }
+
+    #[test]
+    fn test_an_id_that_no_row_address_can_hold_is_corrupt() {
+        assert!(list(&[1 << 32]).max_id().is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! One version of a table.
+//!
+//! A manifest is an opaque handle: the fields that esker reads are decoded once, the fragments stay encoded until somebody asks for
+//! them, and the encoded fields are kept, so that the next version carries what this release does not understand.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use esker_file::schema::Schema;
+use esker_file::version::FileVersion;
+use esker_proto::lance::{file, table as pb};
+use prost::Message;
+
+use crate::error::{Result, TableError};
+use crate::flags;
+use crate::fragment::Fragment;
+use crate::fragment_list::{FragmentList, FRAGMENTS};
+use crate::layout::{push_footer, push_section, section, split_manifest};
+use crate::raw::RawMessage;
+use crate::transaction::Transaction;
+
+/// Numbers of the manifest's fields that esker changes.
+pub(crate) mod field {
+    pub const SCHEMA: u32 = 1;
+    pub const VERSION: u32 = 3;
+    pub const VERSION_AUX_DATA: u32 = 4;
+    pub const SCHEMA_METADATA: u32 = 5;
+    pub const INDEX_SECTION: u32 = 6;
+    pub const TIMESTAMP: u32 = 7;
+    pub const TAG: u32 = 8;
+    pub const READER_FLAGS: u32 = 9;
+    pub const WRITER_FLAGS: u32 = 10;
+    pub const MAX_FRAGMENT_ID: u32 = 11;
+    pub const TRANSACTION_FILE: u32 = 12;
+    pub const WRITER_VERSION: u32 = 13;
+    pub const DATA_FORMAT: u32 = 15;
+    pub const CONFIG: u32 = 16;
+    pub const TRANSACTION_SECTION_OLD: u32 = 21;
+    /// A tree of fragments in other objects: newer than what esker reads.
+    pub const FRAGMENT_TREE: u32 = 22;
+    pub const TRANSACTION_SECTION: u32 = 23;
+}
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// One version of a table: its schema, its fragments and what else there is to know before a data file is opened.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// All fields but the fragments, as they came.
+    pub(crate) raw: RawMessage,
+    pub(crate) fragments: FragmentList,
+    /// The encoded IndexSection, carried from version to version.
+    pub(crate) index_section: Option<Bytes>,
+    inline_transaction: Option<Bytes>,
+    /// The same fields as `raw`, decoded.
+    head: pb::Manifest,
+    /// The file that was decoded.
+    source: Option<Bytes>,
+    path: String,
+}
+
+impl Manifest {
+    /// Decodes a whole manifest file. `path` is for errors.
+    pub fn decode(data: &Bytes, path: &str) -> Result<Self> {
+        let (message, end) = split_manifest(data, path)?;
+        let mut manifest = Self::from_message(&message, path)?;
+        if let Some(position) = manifest.head.index_section {
+            manifest.index_section = Some(section(data, position, end, "index section", path)?);
+        }
+        if let Some(position) = manifest.head.transaction_section_v2.or(manifest.head.transaction_section) {
+            manifest.inline_transaction = Some(section(data, position, end, "transaction", path)?);
+        }
+        manifest.source = Some(data.clone());
+        Ok(manifest)
+    }
+
+    fn from_message(message: &Bytes, path: &str) -> Result<Self> {
+        let mut raw = RawMessage::decode(message).map_err(|error| error.of(path))?;
+        let fragments = FragmentList::from_manifest(message).map_err(|error| error.of(path))?;
+        raw.remove(FRAGMENTS);
+        Self::from_parts(raw, fragments, path)
+    }
+
+    /// A manifest from its fields and fragments.
+    pub(crate) fn from_parts(raw: RawMessage, fragments: FragmentList, path: &str) -> Result<Self> {
+        let head = pb::Manifest::decode(raw.encode().as_slice());
+        let head = head.map_err(|error| TableError::corrupt(path, error.to_string()))?;
+        let path = path.to_owned();
+        Ok(Self { raw, fragments, index_section: None, inline_transaction: None, head, source: None, path })
+    }
+
+    /// The manifest as a whole file: byte for byte what was decoded, or a new version built by
+    /// [`Transaction::apply`].
+    pub fn encode(&self) -> Result<Bytes> {
+        match &self.source {
+            Some(source) => Ok(source.clone()),
+            None => self.build(),
+        }
+    }
+
+    fn build(&self) -> Result<Bytes> {
+        let mut raw = self.raw.clone();
+        let mut out = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()) + 4096);
+        let index = self.index_section.as_ref().map(|index| push_section(&mut out, index)).transpose()?;
+        raw.set_optional_varint(field::INDEX_SECTION, index);
+        if let Some(transaction) = &self.inline_transaction {
+            raw.remove(field::TRANSACTION_SECTION_OLD);
+            raw.set_optional_varint(field::TRANSACTION_SECTION, Some(push_section(&mut out, transaction)?));
+        }
+        let mut message = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()));
+        let (before, behind): (Vec<_>, Vec<_>) = raw.fields().iter().partition(|field| field.number() < FRAGMENTS);
+        before.iter().for_each(|field| message.extend_from_slice(field.record()));
+        message.extend_from_slice(self.fragments.records());
+        behind.iter().for_each(|field| message.extend_from_slice(field.record()));
+        let position = push_section(&mut out, &message)?;
+        push_footer(&mut out, position);
+        Ok(Bytes::from(out))
+    }
+
+    /// The file that it was decoded from, for errors; empty for a version that is not written yet.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The version's number.
+    pub fn version(&self) -> u64 {
+        self.head.version
+    }
+
+    /// When it was committed, in nanoseconds since 1970 (UTC); 0 if the writer did not say.
+    pub fn timestamp_ns(&self) -> i64 {
+        self.head.timestamp.as_ref().map_or(0, |time| {
+            time.seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(i64::from(time.nanos))
+        })
+    }
+
+    /// Features that one must understand to read it.
+    pub fn reader_feature_flags(&self) -> u64 {
+        self.head.reader_feature_flags
+    }
+
+    /// Features that one must keep up to write it.
+    pub fn writer_feature_flags(&self) -> u64 {
+        self.head.writer_feature_flags
+    }
+
+    /// Refuses a version that this release would misread, and says why.
+    pub fn check_readable(&self) -> Result<()> {
+        flags::check_readable(self.head.reader_feature_flags)?;
+        let tree = self.raw.get(field::FRAGMENT_TREE).is_some();
+        let refused = |what: &str| {
+            Err(TableError::unsupported(format!("the table cannot be read: it has {what}; use a newer esker")))
+        };
+        if tree {
+            return refused("a fragment tree");
+        }
+        // Writers set the flag; a clone of an old one may not have.
+        if !self.head.base_paths.is_empty() {
+            return refused("base paths: files under several roots");
+        }
+        match self.head.data_format.as_ref().map(|format| format.file_format.as_str()) {
+            None | Some("" | "lance") => Ok(()),
+            Some(other) => refused(&format!("data files of format '{other}'")),
+        }
+    }
+
+    /// Refuses a version that this release cannot follow up with another one, and says why.
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_readable()?;
+        flags::check_writable(self.head.reader_feature_flags, self.head.writer_feature_flags)
+    }
+
+    /// The version of the data files.
+    pub fn data_storage_version(&self) -> Result<FileVersion> {
+        if let Some(format) = &self.head.data_format {
+            let unknown = |error: esker_file::FileError| TableError::unsupported(format!("the table's files: {error}"));
+            return FileVersion::parse(&format.version).map_err(unknown);
+        }
+        // Older writers left it to the files, and to a flag where there are none.
+        let first = self.fragments.get(0).transpose()?;
+        match first.as_ref().and_then(|fragment| fragment.files().first()) {
+            Some(file) => file.version(),
+            None if self.head.writer_feature_flags & flags::V2_FORMAT_DEPRECATED != 0 => Ok(FileVersion::V2_0),
+            None => Ok(FileVersion::V0_1),
+        }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> Result<Schema> {
+        let corrupt = |error: esker_file::FileError| TableError::corrupt(&self.path, error.to_string());
+        Schema::from_protos(&self.head.fields, &self.head.schema_metadata).map_err(corrupt)
+    }
+
+    pub(crate) fn schema_fields(&self) -> &[file::Field] {
+        &self.head.fields
+    }
+
+    /// Settings that steer writers.
+    pub fn config(&self) -> &BTreeMap<String, String> {
+        &self.head.config
+    }
+
+    /// What the user wants to remember about the table.
+    pub fn table_metadata(&self) -> &BTreeMap<String, String> {
+        &self.head.table_metadata
+    }
+
+    /// The name in `_transactions/` of the transaction that made this version.
+    pub fn transaction_file(&self) -> Option<&str> {
+        Some(self.head.transaction_file.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The transaction that made this version, if the manifest file holds it.
+    pub fn inline_transaction(&self) -> Result<Option<Transaction>> {
+        let decode = |encoded: &Bytes| Transaction::decode(encoded).map_err(|error| error.in_file(&self.path));
+        self.inline_transaction.as_ref().map(decode).transpose()
+    }
+
+    /// Library and release that wrote the version.
+    pub fn writer_version(&self) -> Option<(&str, &str)> {
+        self.head.writer_version.as_ref().map(|writer| (writer.library.as_str(), writer.version.as_str()))
+    }
+
+    /// The highest fragment id given out so far, by this version or an earlier one.
+    pub fn max_fragment_id(&self) -> Result<Option<u32>> {
+        let present = self.fragments.max_id().map_err(|error| error.in_file(&self.path))?;
+        Ok(present.max(self.head.max_fragment_id))
+    }
+
+    /// The next stable row id to give out; 0 in a table without them.
+    pub fn next_row_id(&self) -> u64 {
+        self.head.next_row_id
+    }
+
+    /// The branch, if it is not the main line.
+    pub fn branch(&self) -> Option<&str> {
+        self.head.branch.as_deref()
+    }
+
+    /// Whether the version has indices.
+    pub fn has_indices(&self) -> bool {
+        self.index_section.as_ref().is_some_and(|index| !index.is_empty())
+    }
+
+    /// How many fragments it has.
+    pub fn num_fragments(&self) -> usize {
+        self.fragments.len()
+    }
+
+    /// Decodes the fragments one by one, in the order in which a scan returns their rows.
+    pub fn fragments(&self) -> impl Iterator<Item = Result<Fragment>> + '_ {
+        self.fragments.iter().map(|fragment| fragment.map_err(|error| error.in_file(&self.path)))
+    }
+
+    /// The fragment at a position of that order.
+    pub fn fragment_at(&self, position: usize) -> Result<Option<Fragment>> {
+        self.fragments.get(position).transpose().map_err(|error| error.in_file(&self.path))
+    }
+
+    /// The fragment with that id.
+    pub fn fragment(&self, id: u64) -> Result<Option<Fragment>> {
+        self.fragments.find(id).map_err(|error| error.in_file(&self.path))
+    }
+
+    /// Rows that count, without decoding the fragments; `None` where an old writer did not note enough to know.
+    pub fn num_rows(&self) -> Result<Option<u64>> {
+        let mut total = Some(0u64);
+        for summary in self.fragments.summaries() {
+            let rows = summary.map_err(|error| error.in_file(&self.path))?.num_rows;
+            total = total.zip(rows).and_then(|(total, rows)| total.checked_add(rows));
+        }
+        Ok(total)
+    }
+
+    pub(crate) fn has_deletions(&self) -> Result<bool> {
+        for summary in self.fragments.summaries() {
+            if summary?.has_deletions {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,14 @@
+//! Reading one version of a table: scan, take, count.
+
+mod chunk;
+mod files;
+mod fragment_reader;
+mod projection;
+mod rows;
+mod scan;
+mod take;
+
+pub use files::TableFiles;
+pub use projection::Projection;
+pub use scan::{count_rows, scan, BatchStream, ScanRequest};
+pub use take::take;

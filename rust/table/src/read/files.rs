@@ -1,0 +1,77 @@
+//! The open data files of a table. A data file never changes once it has its name, so an open one stays good.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+use esker_file::FileReader;
+use esker_store::store::StoreRef;
+
+use crate::deletion::DeletionVector;
+use crate::error::{Result, TableError};
+use crate::fragment::{DataFile, Fragment};
+
+/// Open files kept at the most; their metadata is what takes the memory.
+const KEPT_FILES: usize = 512;
+
+/// A table's store with the data files that were opened in it.
+#[derive(Debug)]
+pub struct TableFiles {
+    store: StoreRef,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    readers: HashMap<String, FileReader>,
+    oldest_first: VecDeque<String>,
+}
+
+impl TableFiles {
+    /// The files of the table at the root of `store`.
+    pub fn new(store: StoreRef) -> Self {
+        TableFiles { store, kept: Mutex::default() }
+    }
+
+    /// The store that holds the table.
+    pub fn store(&self) -> &StoreRef {
+        &self.store
+    }
+
+    /// Opens a data file, or gives the one that is open already.
+    pub async fn open(&self, file: &DataFile) -> Result<FileReader> {
+        if let Some(base) = file.base_id {
+            return Err(TableError::unsupported(format!(
+                "data file {} lies under base path {base}: tables over several roots cannot be read yet",
+                file.path
+            )));
+        }
+        let path = format!("data/{}", file.path);
+        if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {
+            return Ok(reader);
+        }
+        let reader = FileReader::open(self.store.clone(), &path).await?;
+        if let Ok(mut kept) = self.kept.lock() {
+            if kept.readers.insert(path.clone(), reader.clone()).is_none() {
+                kept.oldest_first.push_back(path);
+            }
+            while kept.oldest_first.len() > KEPT_FILES {
+                if let Some(oldest) = kept.oldest_first.pop_front() {
+                    kept.readers.remove(&oldest);
+                }
+            }
+        }
+        Ok(reader)
+    }
+
+    /// The deleted rows of a fragment.
+    pub async fn deletions(&self, fragment: &Fragment) -> Result<Option<DeletionVector>> {
+        let Some(file) = fragment.deletion_file() else { return Ok(None) };
+        if file.base_id.is_some() {
+            return Err(TableError::unsupported("a deletion file under another base path cannot be read yet"));
+        }
+        let path = file.path(fragment.id());
+        let vector = DeletionVector::decode(file.file_type, &self.store.get(&path).await?, &path)?;
+        vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
+        Ok(Some(vector))
+    }
+}

@@ -1,0 +1,147 @@
+//! One fragment: its data files side by side, each giving the columns that it holds.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::DataType;
+use esker_file::{FileProjection, FileReader};
+
+use super::files::TableFiles;
+use super::projection::Projection;
+use super::rows::count;
+use crate::deletion::DeletionVector;
+use crate::error::{Result, TableError};
+use crate::fragment::{DataFile, Fragment};
+
+/// An open fragment.
+#[derive(Debug)]
+pub(super) struct FragmentReader {
+    id: u64,
+    physical_rows: u64,
+    deletions: Option<DeletionVector>,
+    files: Vec<(DataFile, FileReader)>,
+}
+
+/// The columns of a projection, found in the files of one fragment.
+#[derive(Debug)]
+pub(super) struct FragmentProjection {
+    projection: Arc<Projection>,
+    parts: Vec<Part>,
+    /// Columns that no file of the fragment holds: they were added later and are null here.
+    missing: Vec<(usize, DataType)>,
+    bytes_per_row: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    reader: FileReader,
+    columns: FileProjection,
+    outputs: Vec<usize>,
+}
+
+fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
+    let position = file.fields.iter().position(|id| *id == field_id)?;
+    usize::try_from(*file.column_indices.get(position)?).ok()
+}
+
+impl FragmentReader {
+    /// Opens the files of a fragment and reads its deletion file.
+    pub(super) async fn open(files: &TableFiles, fragment: &Fragment) -> Result<FragmentReader> {
+        let mut open = Vec::with_capacity(fragment.files().len());
+        for file in fragment.files() {
+            open.push((file.clone(), files.open(file).await?));
+        }
+        let in_files = open.iter().map(|(_, reader)| reader.num_rows()).min();
+        let physical_rows = match (fragment.physical_rows(), in_files) {
+            (Some(rows), _) => rows,
+            (None, Some(rows)) => rows,
+            (None, None) => {
+                return Err(TableError::corrupt(
+                    format!("fragment {}", fragment.id()),
+                    "expected a row count or a data file, found neither",
+                ));
+            }
+        };
+        let deletions = files.deletions(fragment).await?;
+        Ok(FragmentReader { id: fragment.id(), physical_rows, deletions, files: open })
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn physical_rows(&self) -> u64 {
+        self.physical_rows
+    }
+
+    pub(super) fn deletions(&self) -> Option<&DeletionVector> {
+        self.deletions.as_ref()
+    }
+
+    /// Finds the columns of `projection` in the fragment's files.
+    pub(super) fn project(&self, projection: &Arc<Projection>) -> Result<FragmentProjection> {
+        let wanted: Vec<_> = projection.fields().enumerate().collect();
+        let mut found = vec![false; wanted.len()];
+        let mut parts = Vec::new();
+        for (file, reader) in &self.files {
+            let here: Vec<_> = wanted
+                .iter()
+                .filter(|(output, field)| {
+                    !found.get(*output).copied().unwrap_or(true) && column_of(file, field.id).is_some()
+                })
+                .collect();
+            if here.is_empty() {
+                continue;
+            }
+            let fields: Vec<_> = here.iter().map(|(_, field)| (*field).clone()).collect();
+            let columns = reader.project(&fields, Some(&|id| column_of(file, id)))?;
+            let outputs: Vec<usize> = here.iter().map(|(output, _)| *output).collect();
+            for output in &outputs {
+                if let Some(flag) = found.get_mut(*output) {
+                    *flag = true;
+                }
+            }
+            parts.push(Part { reader: reader.clone(), columns, outputs });
+        }
+        let missing = wanted
+            .iter()
+            .filter(|(output, _)| !found.get(*output).copied().unwrap_or(true))
+            .map(|(output, field)| Ok((*output, field.data_type()?)))
+            .collect::<Result<Vec<_>>>()?;
+        let bytes_per_row = parts.iter().map(|p| p.columns.bytes_per_row()).sum();
+        Ok(FragmentProjection { projection: projection.clone(), parts, missing, bytes_per_row })
+    }
+}
+
+impl FragmentProjection {
+    /// Bytes in the files for each row, on average.
+    pub(super) fn bytes_per_row(&self) -> u64 {
+        self.bytes_per_row
+    }
+
+    /// Reads sorted rows as one batch.
+    pub(super) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
+        let num_rows = usize::try_from(count(rows))
+            .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
+        let schema = self.projection.schema();
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; schema.fields().len()];
+        for part in &self.parts {
+            let batch = part.reader.read(&part.columns, rows).await?;
+            for (array, output) in batch.columns().iter().zip(&part.outputs) {
+                if let Some(place) = arrays.get_mut(*output) {
+                    *place = Some(self.projection.extract(*output, array.clone()));
+                }
+            }
+        }
+        for (output, data_type) in &self.missing {
+            if let Some(place) = arrays.get_mut(*output) {
+                *place = Some(self.projection.extract(*output, new_null_array(data_type, num_rows)));
+            }
+        }
+        let arrays: Vec<ArrayRef> = arrays.into_iter().flatten().collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
+        RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+            .map_err(|e| TableError::corrupt("data files", e.to_string()))
+    }
+}

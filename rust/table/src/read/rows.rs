@@ -1,0 +1,131 @@
+//! Sets of rows of one fragment as sorted ranges of physical offsets.
+
+use std::ops::Range;
+
+use arrow_array::{Array, BooleanArray};
+use arrow_buffer::bit_iterator::BitSliceIterator;
+
+use crate::deletion::DeletionVector;
+
+/// How many rows there are in `ranges`.
+pub(super) fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|r| r.end - r.start).sum()
+}
+
+/// The rows of `range` that are not deleted.
+pub(super) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
+    let Some(deletions) = deletions else {
+        return if range.is_empty() { Vec::new() } else { vec![range] };
+    };
+    let mut out = Vec::new();
+    let mut start = range.start;
+    let bounds = u32::try_from(range.start).unwrap_or(u32::MAX)..u32::try_from(range.end).unwrap_or(u32::MAX);
+    for deleted in deletions.rows().range(bounds) {
+        let deleted = u64::from(deleted);
+        if deleted > start {
+            out.push(start..deleted);
+        }
+        start = deleted + 1;
+    }
+    if start < range.end {
+        out.push(start..range.end);
+    }
+    out
+}
+
+/// The rows of `ranges`, numbered from 0 across them, for which `mask` is true.
+pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u64>> {
+    let truths = match mask.nulls() {
+        None => mask.values().clone(),
+        Some(nulls) => mask.values() & nulls.inner(),
+    };
+    let mut out: Vec<Range<u64>> = Vec::new();
+    let mut ranges = ranges.iter();
+    let Some(mut current) = ranges.next().cloned() else { return out };
+    let mut position = 0_u64;
+    for (start, end) in BitSliceIterator::new(truths.values(), truths.offset(), truths.len()) {
+        let (mut start, end) = (start as u64, end as u64);
+        while start < end {
+            let size = current.end - current.start;
+            if start >= position + size {
+                position += size;
+                match ranges.next() {
+                    Some(next) => current = next.clone(),
+                    None => return out,
+                }
+                continue;
+            }
+            let stop = end.min(position + size);
+            let picked = current.start + (start - position)..current.start + (stop - position);
+            match out.last_mut() {
+                Some(last) if last.end == picked.start => last.end = picked.end,
+                _ => out.push(picked),
+            }
+            start = stop;
+        }
+    }
+    out
+}
+
+/// Cuts ranges into groups of about `size` rows, each a part of one stretch of the fragment.
+pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> Vec<Vec<Range<u64>>> {
+    let size = size.max(1);
+    let mut out = Vec::new();
+    let mut group: Vec<Range<u64>> = Vec::new();
+    let mut room = size;
+    for range in ranges {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + room);
+            group.push(start..end);
+            room -= end - start;
+            start = end;
+            if room == 0 {
+                out.push(std::mem::take(&mut group));
+                room = size;
+            }
+        }
+    }
+    if !group.is_empty() {
+        out.push(group);
+    }
+    out
+}
+
+/// Drops the first `skip` rows and all after the next `keep`; counts both down.
+pub(super) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> Vec<Range<u64>> {
+    let mut out = Vec::new();
+    for range in ranges {
+        let size = range.end - range.start;
+        let skipped = size.min(*skip);
+        *skip -= skipped;
+        let taken = (size - skipped).min(*keep);
+        *keep -= taken;
+        if taken > 0 {
+            let start = range.start + skipped;
+            out.push(start..start + taken);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_a_mask_picks_rows_across_ranges() {
+        let mask = BooleanArray::from(vec![Some(true), Some(false), None, Some(true), Some(true)]);
+        assert_eq!(select(&[0..2, 10..13], &mask), vec![0..1, 11..13]);
+        assert_eq!(select(&[0..5], &mask), vec![0..1, 3..5]);
+        assert!(select(&[], &BooleanArray::from(Vec::<bool>::new())).is_empty());
+    }
+
+    #[test]
+    fn test_groups_and_clips_keep_every_row_once() {
+        assert_eq!(groups(vec![0..5, 8..10], 3), vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]);
+        let (mut skip, mut keep) = (3, 3);
+        assert_eq!(clip(vec![0..2, 5..8, 9..20], &mut skip, &mut keep), vec![6..8, 9..10]);
+        assert_eq!((skip, keep), (0, 0));
+    }
+}

@@ -1,0 +1,246 @@
+//! Scanning: fragments cut into chunks, chunks read ahead side by side, batches in order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use esker_expr::Predicate;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+
+use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource};
+use super::files::TableFiles;
+use super::fragment_reader::FragmentReader;
+use super::projection::Projection;
+use super::rows::{clip, groups, live};
+use crate::error::{Result, TableError};
+use crate::flags;
+use crate::fragment::Fragment;
+use crate::manifest::Manifest;
+
+/// Bytes of the files that a chunk covers, more or less.
+const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Rows in a chunk at the most.
+const CHUNK_ROWS: u64 = 1 << 20;
+
+/// What to read.
+#[derive(Debug, Clone, Default)]
+pub struct ScanRequest {
+    /// Columns and dotted paths in the order in which they come out; all if none are named.
+    pub columns: Option<Vec<String>>,
+    /// Only rows for which it is true.
+    pub filter: Option<Predicate>,
+    /// At most so many rows, after filter and offset.
+    pub limit: Option<u64>,
+    /// Rows to leave out at the start, after the filter.
+    pub offset: Option<u64>,
+    /// Rows in a batch at the most.
+    pub batch_size: Option<usize>,
+    /// Only these fragments, in this order.
+    pub fragment_ids: Option<Vec<u64>>,
+    /// Only these physical rows of each fragment.
+    pub row_range: Option<Range<u64>>,
+    /// Adds `_rowid`.
+    pub with_row_id: bool,
+    /// Adds `_rowaddr`.
+    pub with_row_address: bool,
+    /// Batches may come as they are ready.
+    pub unordered: bool,
+}
+
+/// Batches as they are read, and their schema.
+pub struct BatchStream {
+    /// The schema of all batches.
+    pub schema: SchemaRef,
+    /// The batches.
+    pub batches: BoxStream<'static, Result<RecordBatch>>,
+}
+
+struct Planned {
+    fragments: Vec<Fragment>,
+    plan: Arc<ChunkPlan>,
+    filter_columns: Option<Arc<Projection>>,
+    other_columns: Arc<Projection>,
+}
+
+struct Chunk {
+    source: Arc<ChunkSource>,
+    rows: Vec<Range<u64>>,
+}
+
+/// The fragments of `manifest` that `ids` names, in that order; all if there is no list.
+pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<Vec<Fragment>> {
+    let Some(ids) = ids else { return manifest.fragments().collect() };
+    ids.iter()
+        .map(|id| {
+            manifest.fragment(*id)?.ok_or_else(|| {
+                TableError::invalid(format!("expected a fragment of version {}, found id {id}", manifest.version()))
+            })
+        })
+        .collect()
+}
+
+fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
+    manifest.check_readable()?;
+    if request.with_row_id && manifest.reader_feature_flags() & flags::STABLE_ROW_IDS != 0 {
+        return Err(TableError::unsupported("row ids of a table with stable row ids cannot be read yet; leave out with_row_id"));
+    }
+    let schema = manifest.schema()?;
+    let output = Projection::new(&schema, request.columns.as_deref())?;
+    let mut fields: Vec<_> = output.schema().fields().iter().cloned().collect();
+    if request.with_row_id {
+        fields.push(Arc::new(Field::new("_rowid", DataType::UInt64, true)));
+    }
+    if request.with_row_address {
+        fields.push(Arc::new(Field::new("_rowaddr", DataType::UInt64, true)));
+    }
+    let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields, output.schema().metadata().clone()));
+    let names: Vec<String> = output.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let tested = request.filter.as_ref().map(|f| f.columns().to_vec()).unwrap_or_default();
+    let from_filter: Vec<Option<usize>> = names.iter().map(|name| tested.iter().position(|t| t == name)).collect();
+    let others: Vec<String> =
+        names.iter().zip(&from_filter).filter(|(_, place)| place.is_none()).map(|(name, _)| name.clone()).collect();
+    let filter_columns = match &request.filter {
+        Some(_) => Some(Arc::new(Projection::new(&schema, Some(&tested))?)),
+        None => None,
+    };
+    Ok(Planned {
+        fragments: fragments_of(manifest, request.fragment_ids.as_deref())?,
+        plan: Arc::new(ChunkPlan {
+            schema: out_schema,
+            filter: request.filter.clone(),
+            from_filter,
+            with_row_id: request.with_row_id,
+            with_row_address: request.with_row_address,
+            batch_size: request.batch_size,
+        }),
+        filter_columns,
+        other_columns: Arc::new(Projection::new(&schema, Some(&others))?),
+    })
+}
+
+async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -> Result<(FragmentReader, Arc<ChunkSource>)> {
+    let reader = FragmentReader::open(files, fragment).await?;
+    let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
+    let other_columns = reader.project(&planned.other_columns)?;
+    let source = ChunkSource { fragment_id: reader.id(), filter_columns, other_columns };
+    Ok((reader, Arc::new(source)))
+}
+
+fn chunk_rows(source: &ChunkSource, batch_size: Option<usize>) -> u64 {
+    let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
+    let bytes = tested.saturating_add(source.other_columns.bytes_per_row()).max(1);
+    let rows = (CHUNK_BYTES / bytes).clamp(1, CHUNK_ROWS);
+    // Whole batches, so that no batch ends where a chunk happens to.
+    match batch_size.map(|size| size.max(1) as u64) {
+        Some(size) => rows.div_ceil(size).saturating_mul(size),
+        None => rows,
+    }
+}
+
+/// Rows of fragments in scan order, each chunk planned when it is asked for.
+fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) -> BoxStream<'static, Result<Chunk>> {
+    // A filter decides later which rows count against offset and limit.
+    let clips = request.filter.is_none();
+    let skip = if clips { request.offset.unwrap_or(0) } else { 0 };
+    let keep = if clips { request.limit.unwrap_or(u64::MAX) } else { u64::MAX };
+    let row_range = request.row_range.clone();
+    let batch_size = request.batch_size;
+    let state = (0_usize, skip, keep);
+    let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep)| {
+        let (files, planned, row_range) = (files.clone(), planned.clone(), row_range.clone());
+        async move {
+            let mut next = next;
+            loop {
+                let Some(fragment) = planned.fragments.get(next).filter(|_| keep > 0) else {
+                    return Ok::<_, TableError>(None);
+                };
+                next += 1;
+                if let (None, Some(rows)) = (&row_range, fragment.num_rows()) {
+                    if rows <= skip && skip > 0 {
+                        skip -= rows;
+                        continue;
+                    }
+                }
+                let (reader, source) = source_of(&files, &planned, fragment).await?;
+                let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
+                let wanted = wanted.start..wanted.end.min(reader.physical_rows());
+                let rows = clip(live(wanted, reader.deletions()), &mut skip, &mut keep);
+                let size = chunk_rows(&source, batch_size);
+                let chunks: Vec<Result<Chunk>> =
+                    groups(rows, size).into_iter().map(|rows| Ok(Chunk { source: source.clone(), rows })).collect();
+                return Ok(Some((stream::iter(chunks), (next, skip, keep))));
+            }
+        }
+    });
+    per_fragment.try_flatten().boxed()
+}
+
+/// Chunks that are read side by side.
+fn readahead() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get()).saturating_mul(2)
+}
+
+async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
+    match task.await {
+        Ok(result) => result,
+        Err(error) => Err(TableError::invalid(format!("a reading task failed: {error}"))),
+    }
+}
+
+/// Scans a version of a table. Runs on the tokio runtime that polls the stream.
+pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
+    let planned = Arc::new(plan(manifest, request)?);
+    let schema = planned.plan.schema.clone();
+    let plan = planned.plan.clone();
+    let tasks = chunks(files, planned, request).map_ok(move |chunk| {
+        let plan = plan.clone();
+        joined(tokio::spawn(async move { read_chunk(&plan, &chunk.source, chunk.rows).await }))
+    });
+    let batches = if request.unordered {
+        tasks.try_buffer_unordered(readahead()).boxed()
+    } else {
+        tasks.try_buffered(readahead()).boxed()
+    };
+    let batches = batches.map_ok(|batches| stream::iter(batches.into_iter().map(Ok))).try_flatten();
+    let batches = if request.filter.is_some() && (request.limit.is_some() || request.offset.is_some()) {
+        clip_batches(batches.boxed(), request.offset.unwrap_or(0), request.limit.unwrap_or(u64::MAX))
+    } else {
+        batches.boxed()
+    };
+    Ok(BatchStream { schema, batches })
+}
+
+/// Offset and limit on rows that passed a filter; nothing more is read once the limit is reached.
+fn clip_batches(
+    batches: BoxStream<'static, Result<RecordBatch>>,
+    skip: u64,
+    keep: u64,
+) -> BoxStream<'static, Result<RecordBatch>> {
+    let clipped = stream::try_unfold((batches, skip, keep), |(mut batches, mut skip, mut keep)| async move {
+        while keep > 0 {
+            let Some(batch) = batches.try_next().await? else { return Ok::<_, TableError>(None) };
+            let mut parts = clip(vec![0..batch.num_rows() as u64], &mut skip, &mut keep);
+            if let Some(part) = parts.pop() {
+                let start = usize::try_from(part.start).unwrap_or(0);
+                let size = usize::try_from(part.end - part.start).unwrap_or(0);
+                return Ok(Some((batch.slice(start, size), (batches, skip, keep))));
+            }
+        }
+        Ok(None)
+    });
+    clipped.boxed()
+}
+
+/// How many rows the request's filter keeps. Only the filter's columns are read.
+pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<u64> {
+    let request = ScanRequest { columns: Some(Vec::new()), ..request.clone() };
+    let planned = Arc::new(plan(manifest, &request)?);
+    let plan = planned.plan.clone();
+    let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
+        let plan = plan.clone();
+        joined(tokio::spawn(async move { count_chunk(&plan, &chunk.source, chunk.rows).await }))
+    });
+    tasks.try_buffer_unordered(readahead()).try_fold(0_u64, |sum, n| async move { Ok(sum + n) }).await
+}

@@ -1,0 +1,98 @@
+//! Taking rows by number: each wanted row is read once, whatever the order and repetition of the request.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt64Array};
+use futures::future::try_join_all;
+
+use super::files::TableFiles;
+use super::fragment_reader::FragmentReader;
+use super::projection::Projection;
+use super::scan::fragments_of;
+use crate::deletion::DeletionVector;
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::manifest::Manifest;
+
+/// Rows by number, in the order asked for and as often as asked for. Numbers count live rows from 0 over all fragments, or over those of
+/// `fragment_ids`.
+pub async fn take(
+    files: Arc<TableFiles>,
+    manifest: &Manifest,
+    indices: &[u64],
+    columns: Option<&[String]>,
+    fragment_ids: Option<&[u64]>,
+) -> Result<RecordBatch> {
+    manifest.check_readable()?;
+    let projection = Arc::new(Projection::new(&manifest.schema()?, columns)?);
+    let mut wanted: Vec<u64> = indices.to_vec();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut tasks = Vec::new();
+    let mut first = 0_u64;
+    let mut rest = wanted.as_slice();
+    for fragment in fragments_of(manifest, fragment_ids)? {
+        let (Some(lowest), false) = (rest.first(), rest.is_empty()) else { break };
+        let live_rows = match fragment.num_rows() {
+            Some(rows) => rows,
+            None => live_rows_of(&files, &fragment).await?,
+        };
+        let end = first.saturating_add(live_rows);
+        if *lowest >= end {
+            first = end;
+            continue;
+        }
+        let (here, later) = rest.split_at(rest.partition_point(|index| *index < end));
+        let local: Vec<u64> = here.iter().map(|index| index - first).collect();
+        let (files, projection) = (files.clone(), projection.clone());
+        tasks.push(tokio::spawn(async move { take_fragment(&files, &fragment, &projection, &local).await }));
+        rest = later;
+        first = end;
+    }
+    if let Some(beyond) = rest.first() {
+        return Err(TableError::invalid(format!("row number {beyond} is out of range, expected less than {first}")));
+    }
+    let batches = try_join_all(tasks).await.map_err(|e| TableError::invalid(format!("a reading task failed: {e}")))?;
+    let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
+    let failed = |e: arrow_schema::ArrowError| TableError::invalid(e.to_string());
+    let batch = match batches.as_slice() {
+        [only] => only.clone(),
+        all => arrow_select::concat::concat_batches(projection.schema(), all).map_err(failed)?,
+    };
+    if wanted == indices {
+        return Ok(batch);
+    }
+    let places = indices.iter().map(|index| wanted.partition_point(|w| w < index) as u64);
+    let places = UInt64Array::from_iter_values(places);
+    arrow_select::take::take_record_batch(&batch, &places).map_err(failed)
+}
+
+async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
+    let reader = FragmentReader::open(files, fragment).await?;
+    Ok(reader.physical_rows().saturating_sub(reader.deletions().map_or(0, DeletionVector::len)))
+}
+
+async fn take_fragment(files: &TableFiles, fragment: &Fragment, projection: &Arc<Projection>, live: &[u64]) -> Result<RecordBatch> {
+    let reader = FragmentReader::open(files, fragment).await?;
+    let rows = physical(live, reader.deletions());
+    reader.project(projection)?.read(&rows).await
+}
+
+/// Sorted live row numbers as ranges of physical offsets.
+fn physical(live: &[u64], deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
+    let mut deleted = deletions.map(|d| d.rows().iter()).into_iter().flatten().map(u64::from).peekable();
+    let mut shift = 0_u64;
+    let mut out: Vec<Range<u64>> = Vec::new();
+    for number in live {
+        while deleted.next_if(|d| *d <= number + shift).is_some() {
+            shift += 1;
+        }
+        let offset = number + shift;
+        match out.last_mut() {
+            Some(last) if last.end == offset => last.end = offset + 1,
+            _ => out.push(offset..offset + 1),
+        }
+    }
+    out
+}

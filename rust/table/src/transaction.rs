@@ -1,0 +1,204 @@
+//! What one commit does, as the writer staged it: told to racing writers, and applied to whatever version is the latest when it lands.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use esker_file::schema::Schema;
+use esker_proto::lance::table as pb;
+use prost::Message;
+use uuid::Uuid;
+
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::operation::{encode_overwrite, Operation, OperationKind, NEW_FRAGMENTS};
+use crate::raw::{walk, RawMessage};
+
+/// The folder of transactions, relative to the table's root.
+pub const TRANSACTIONS_DIR: &str = "_transactions";
+
+/// What an error calls a transaction before its file is known.
+const WHAT: &str = "transaction";
+
+/// One staged or committed change. Immutable, and kept as its encoded bytes, unknown fields included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    encoded: Bytes,
+    read_version: u64,
+    uuid: String,
+    tag: String,
+    properties: BTreeMap<String, String>,
+    kind: OperationKind,
+    message: Bytes,
+}
+
+impl Transaction {
+    /// New rows. `read_version` is the version that the writer had read.
+    pub fn append(read_version: u64, fragments: &[Fragment], properties: BTreeMap<String, String>) -> Result<Self> {
+        let fragments: Vec<Vec<u8>> = fragments.iter().map(Fragment::encode).collect();
+        let mut message = RawMessage::default();
+        message.set_all_bytes(NEW_FRAGMENTS, fragments.iter().map(Vec::as_slice));
+        Self::stage(read_version, properties, 100, &message.encode())
+    }
+
+    /// A new table (`read_version` 0), or new contents in place of all old ones. `config` is merged into the table's.
+    pub fn overwrite(
+        read_version: u64,
+        fragments: &[Fragment],
+        schema: &Schema,
+        config: BTreeMap<String, String>,
+        properties: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let message = encode_overwrite(fragments, schema.to_protos(), schema.proto_metadata(), config)?;
+        Self::stage(read_version, properties, 102, &message)
+    }
+
+    fn stage(read_version: u64, properties: BTreeMap<String, String>, field: u32, message: &[u8]) -> Result<Self> {
+        let head = pb::Transaction {
+            read_version,
+            uuid: Uuid::new_v4().hyphenated().to_string(),
+            transaction_properties: properties,
+            ..Default::default()
+        };
+        let mut encoded = head.encode_to_vec();
+        crate::raw::push_length_delimited(&mut encoded, field, message);
+        Self::decode(&Bytes::from(encoded))
+    }
+
+    /// Decodes a transaction file, or the transaction inside a manifest file.
+    pub fn decode(encoded: &Bytes) -> Result<Self> {
+        let mut head = Vec::new();
+        let mut operation = (OperationKind::Unknown(0), Bytes::new());
+        for record in walk(encoded) {
+            let record = record.map_err(|error| error.of(WHAT))?;
+            match OperationKind::from_field(record.number) {
+                Some(kind) => operation = (kind, encoded.slice(record.payload)),
+                None => head.extend_from_slice(encoded.get(record.record).unwrap_or_default()),
+            }
+        }
+        let head = pb::Transaction::decode(head.as_slice());
+        let head = head.map_err(|error| TableError::corrupt(WHAT, error.to_string()))?;
+        Ok(Self {
+            encoded: encoded.clone(),
+            read_version: head.read_version,
+            uuid: head.uuid,
+            tag: head.tag,
+            properties: head.transaction_properties,
+            kind: operation.0,
+            message: operation.1,
+        })
+    }
+
+    /// The transaction as its file holds it.
+    pub fn encode(&self) -> Bytes {
+        self.encoded.clone()
+    }
+
+    /// The version that the writer had read.
+    pub fn read_version(&self) -> u64 {
+        self.read_version
+    }
+
+    /// Tells this change from all others.
+    pub fn uuid(&self) -> &str {
+        &self.uuid
+    }
+
+    /// A tag for the version, if the writer gave one.
+    pub fn tag(&self) -> Option<&str> {
+        Some(self.tag.as_str()).filter(|tag| !tag.is_empty())
+    }
+
+    /// The user's own key-values, the commit message among them.
+    pub fn properties(&self) -> &BTreeMap<String, String> {
+        &self.properties
+    }
+
+    /// What kind of change it is.
+    pub fn kind(&self) -> OperationKind {
+        self.kind
+    }
+
+    /// The change itself, decoded.
+    pub fn operation(&self) -> Result<Operation> {
+        Operation::decode(self.kind, &self.message)
+    }
+
+    /// The encoded operation.
+    pub(crate) fn message(&self) -> &Bytes {
+        &self.message
+    }
+
+    /// The name of its file in `_transactions/`.
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.txn", self.read_version, self.uuid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::push_length_delimited;
+
+    fn properties() -> BTreeMap<String, String> {
+        [("__lance_commit_message".to_string(), "why".to_string())].into()
+    }
+
+    #[test]
+    fn test_an_append_comes_back() {
+        let fragments = [Fragment::new(vec![], 3), Fragment::new(vec![], 4)];
+        let transaction = Transaction::append(7, &fragments, properties()).unwrap();
+        let again = Transaction::decode(&transaction.encode()).unwrap();
+        assert_eq!(again, transaction);
+        assert_eq!((again.read_version(), again.kind(), again.properties()), (7, OperationKind::Append, &properties()));
+        assert_eq!(again.file_name(), format!("7-{}.txn", again.uuid()));
+        let Operation::Append { fragments: found } = again.operation().unwrap() else { panic!("not an append") };
+        assert_eq!(found, fragments);
+    }
+
+    #[test]
+    fn test_an_overwrite_comes_back() {
+        let schema = Schema { fields: vec![], metadata: [("k".to_string(), b"v".to_vec())].into() };
+        let config: BTreeMap<_, _> = [("a".to_string(), "1".to_string())].into();
+        let fragments = [Fragment::new(vec![], 3)];
+        let transaction = Transaction::overwrite(0, &fragments, &schema, config.clone(), BTreeMap::new()).unwrap();
+        let Operation::Overwrite { fragments: found, schema_metadata, config: found_config, initial_bases, .. } =
+            transaction.operation().unwrap()
+        else {
+            panic!("not an overwrite")
+        };
+        assert_eq!((found.as_slice(), found_config, initial_bases), (fragments.as_slice(), config, 0));
+        assert_eq!(schema_metadata["k"].as_ref(), b"v");
+    }
+
+    #[test]
+    fn test_two_transactions_never_share_a_uuid() {
+        let stage = || Transaction::append(1, &[], BTreeMap::new()).unwrap();
+        assert_ne!(stage().uuid(), stage().uuid());
+    }
+
+    #[test]
+    fn test_unknown_operations_and_fields_are_kept() {
+        let mut encoded = Transaction::append(1, &[], properties()).unwrap().encode().to_vec();
+        push_length_delimited(&mut encoded, 50, b"future");
+        push_length_delimited(&mut encoded, 120, b"operation");
+        let encoded = Bytes::from(encoded);
+        let transaction = Transaction::decode(&encoded).unwrap();
+        assert_eq!(transaction.kind(), OperationKind::Unknown(120));
+        assert_eq!(transaction.encode(), encoded);
+        let none = Transaction::decode(&Bytes::new()).unwrap();
+        assert_eq!(none.kind(), OperationKind::Unknown(0));
+    }
+
+    #[test]
+    fn test_damaged_transactions_never_panic() {
+        let encoded = Transaction::append(7, &[Fragment::new(vec![], 3)], properties()).unwrap().encode();
+        for position in 0..encoded.len() {
+            let _ = Transaction::decode(&encoded.slice(..position)).map(|t| t.operation());
+            for bit in 0..8 {
+                let mut damaged = encoded.to_vec();
+                damaged[position] ^= 1 << bit;
+                let _ = Transaction::decode(&Bytes::from(damaged)).map(|t| t.operation());
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Writing data files: a stream of batches becomes files of bounded size, each a fragment.
+
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::ArrowError;
+use esker_file::schema::Schema;
+use esker_file::writer::check_schema;
+use esker_file::{FileSummary, FileVersion, FileWriter, WriteOptions};
+use esker_store::store::StoreRef;
+use uuid::Uuid;
+
+use crate::error::{Result, TableError};
+use crate::fragment::{DataFile, Fragment};
+
+/// How fragments are written.
+#[derive(Debug, Clone)]
+pub struct WriteRequest {
+    /// Names, types and field ids of the columns.
+    pub schema: Schema,
+    /// The version of the file format.
+    pub version: FileVersion,
+    /// Rows after which a new file is started.
+    pub max_rows_per_file: u64,
+    /// Bytes after which a new file is started, as far as pages allow.
+    pub max_bytes_per_file: u64,
+    /// Bytes of values that may wait to be written.
+    pub memory_limit: u64,
+}
+
+/// Writes a stream as data files and returns a fragment for each, with id 0. On an error no file stays behind.
+pub async fn write_fragments(
+    store: &StoreRef,
+    batches: Box<dyn RecordBatchReader + Send>,
+    request: &WriteRequest,
+) -> Result<Vec<Fragment>> {
+    check_schema(&request.schema, request.version)?;
+    check_stream(&batches.schema(), &request.schema)?;
+    if request.max_rows_per_file == 0 || request.max_bytes_per_file == 0 || request.memory_limit == 0 {
+        return Err(TableError::invalid("expected max_rows_per_file, max_bytes_per_file and memory_limit above 0"));
+    }
+    // The next batch is made while the last one is encoded and written.
+    let (sender, receiver) = sync_channel(1);
+    let producer = tokio::task::spawn_blocking(move || {
+        for batch in batches {
+            if sender.send(batch).is_err() {
+                return;
+            }
+        }
+    });
+    let mut output = Output { store, request, open: None, done: Vec::new() };
+    let result = output.run(receiver).await;
+    let produced = producer.await.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")));
+    match result.and_then(|()| produced) {
+        Ok(()) => Ok(output.done.into_iter().map(|(_, fragment)| fragment).collect()),
+        Err(error) => {
+            output.clean_up().await;
+            Err(error)
+        }
+    }
+}
+
+struct OpenFile {
+    name: String,
+    writer: FileWriter,
+}
+
+struct Output<'a> {
+    store: &'a StoreRef,
+    request: &'a WriteRequest,
+    open: Option<OpenFile>,
+    done: Vec<(String, Fragment)>,
+}
+
+impl Output<'_> {
+    async fn run(&mut self, batches: Receiver<std::result::Result<RecordBatch, ArrowError>>) -> Result<()> {
+        while let Ok(batch) = tokio::task::block_in_place(|| batches.recv()) {
+            let batch = batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?;
+            check_nulls(&batch, &self.request.schema)?;
+            self.write(&batch).await?;
+        }
+        self.close().await
+    }
+
+    async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let mut file = match self.open.take() {
+                Some(file) => file,
+                None => self.start_file().await?,
+            };
+            let room = self.request.max_rows_per_file.saturating_sub(file.writer.num_rows());
+            let size = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
+            let size = size.min(self.rows_within_memory(batch));
+            let written = file.writer.write(&batch.slice(start, size)).await;
+            let full = file.writer.num_rows() >= self.request.max_rows_per_file
+                || file.writer.bytes_so_far() >= self.request.max_bytes_per_file;
+            self.open = Some(file);
+            written?;
+            start += size;
+            if full {
+                self.close().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A huge batch goes in by parts, so that what waits stays within the limit.
+    fn rows_within_memory(&self, batch: &RecordBatch) -> usize {
+        let bytes_per_row = (batch.get_array_memory_size() / batch.num_rows().max(1)).max(1) as u64;
+        usize::try_from(self.request.memory_limit / bytes_per_row).unwrap_or(usize::MAX).max(1)
+    }
+
+    async fn start_file(&self) -> Result<OpenFile> {
+        let name = format!("{}.lance", Uuid::new_v4().simple());
+        let options =
+            WriteOptions { version: self.request.version, memory_limit: self.request.memory_limit, ..Default::default() };
+        let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
+        Ok(OpenFile { name, writer })
+    }
+
+    async fn close(&mut self) -> Result<()> {
+        let Some(file) = self.open.take() else { return Ok(()) };
+        let summary = file.writer.finish().await?;
+        let fragment = fragment_of(&file.name, &summary);
+        self.done.push((file.name, fragment));
+        Ok(())
+    }
+
+    async fn clean_up(&mut self) {
+        if let Some(file) = self.open.take() {
+            // The first error is the one to report; what cannot be removed is left to clean-up.
+            let _ = file.writer.abort().await;
+        }
+        for (name, _) in &self.done {
+            let _ = self.store.delete(&format!("data/{name}")).await;
+        }
+    }
+}
+
+fn fragment_of(name: &str, summary: &FileSummary) -> Fragment {
+    let (major, minor) = summary.version.manifest_numbers();
+    let file = DataFile {
+        path: name.to_string(),
+        fields: summary.columns.iter().map(|(id, _)| *id).collect(),
+        column_indices: summary.columns.iter().map(|(_, column)| *column).collect(),
+        file_major_version: major,
+        file_minor_version: minor,
+        file_size_bytes: Some(summary.size),
+        base_id: None,
+    };
+    Fragment::new(vec![file], summary.num_rows)
+}
+
+fn check_stream(stream: &Arc<arrow_schema::Schema>, schema: &Schema) -> Result<()> {
+    let expected = schema.to_arrow()?;
+    let mismatch = |column: &str, expected: String, found: String| TableError::SchemaMismatch {
+        column: column.to_string(),
+        expected,
+        found,
+    };
+    if stream.fields().len() != expected.fields().len() {
+        let (want, found) = (expected.fields().len(), stream.fields().len());
+        return Err(mismatch("", format!("{want} columns"), format!("{found} columns")));
+    }
+    for (want, found) in expected.fields().iter().zip(stream.fields()) {
+        if want.name() != found.name() {
+            return Err(mismatch(want.name(), format!("column {}", want.name()), format!("column {}", found.name())));
+        }
+        if !want.data_type().equals_datatype(found.data_type()) {
+            return Err(mismatch(want.name(), want.data_type().to_string(), found.data_type().to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn check_nulls(batch: &RecordBatch, schema: &Schema) -> Result<()> {
+    for (column, field) in batch.columns().iter().zip(&schema.fields) {
+        if !field.nullable && column.logical_null_count() > 0 {
+            return Err(TableError::SchemaMismatch {
+                column: field.name.clone(),
+                expected: "no nulls, the column is not nullable".into(),
+                found: format!("{} nulls", column.logical_null_count()),
+            });
+        }
+    }
+    Ok(())
+}
