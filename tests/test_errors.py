@@ -164,24 +164,6 @@ def test_flipped_bytes_end_in_rows_or_in_an_error_of_ours(table: str) -> None:
         assert named
 
 
-@pytest.mark.parametrize(
-    ("column", "words"),
-    [
-        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), "2.2"),
-        (pa.array([None, {"x": 1}]), "2.1"),
-        (pa.array([["a", "b"]], pa.list_(pa.string(), 2)), "fixed"),
-        (pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]), "union"),
-    ],
-    ids=["map", "null struct", "fixed list of text", "union"],
-)
-def test_what_2_0_cannot_hold_is_refused_by_name(column: pa.Array, words: str, uri: str) -> None:
-    with pytest.raises(UnsupportedError, match=words) as caught:
-        esker.write_dataset(pa.table({"odd": column}), uri)
-    assert "odd" in str(caught.value)
-    assert not Path(uri, "_versions").exists()
-    assert not list(Path(uri).glob("data/*"))
-
-
 def test_unknown_feature_flags_are_refused_and_named(table: str) -> None:
     # Bit 64 (data overlay files): a one-byte varint behind the tag of field 9 (reader) or 10 (writer).
     from esker._native.table import Manifest
