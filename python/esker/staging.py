@@ -150,6 +150,8 @@ def stage(
     else:
         fields = native.Schema.from_arrow(source.schema)
     if progress is not None:
+        if not callable(progress):
+            raise TypeError(f"expected progress to be called with a number of rows, found {type(progress).__name__}")
         source = _counted(source, progress)
     try:
         fragments = write_native(
