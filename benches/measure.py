@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-ENOUGH = 0.2
+ENOUGH = 0.1
 """Seconds that one engine gets in each round: what is quicker is run again, up to `MOST` times."""
 
 MOST = 20

@@ -29,6 +29,9 @@ MAKERS = {
     "vortex": Vortex,
 }
 
+DEFAULT = [name for name in MAKERS if name != "parquet zstd"]
+"""The engines that take part unless others are named."""
+
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
@@ -41,7 +44,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--scratch", type=Path, help="folder for the tables, on the disk to measure; default: --output")
     parser.add_argument("--inputs", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--cases", nargs="+", choices=["size", *(case.name for case in cases.CASES)])
-    parser.add_argument("--engines", nargs="+", choices=list(MAKERS), default=list(MAKERS))
+    parser.add_argument("--engines", nargs="+", choices=list(MAKERS), default=DEFAULT)
     return parser.parse_args(arguments)
 
 
