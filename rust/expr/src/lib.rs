@@ -22,6 +22,7 @@
 mod coerce;
 mod columns;
 mod context;
+mod depth;
 mod dialect;
 mod display;
 mod error;
@@ -29,6 +30,10 @@ mod expression;
 mod plan;
 mod predicate;
 mod sql;
+mod substrait;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::{ExprError, Result};
 pub use expression::Expression;

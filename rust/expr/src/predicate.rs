@@ -8,9 +8,11 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use datafusion_expr::{Expr, Operator};
 
+use crate::display;
 use crate::error::{ExprError, Result};
 use crate::plan::Plan;
 use crate::sql;
+use crate::substrait;
 
 /// A condition on one row, bound to a schema. A row is kept where it is true; false and null drop it.
 ///
@@ -32,6 +34,15 @@ impl Predicate {
             ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in filter \"{text}\"")),
             other => other,
         })
+    }
+
+    /// Decodes a condition from a Substrait `ExtendedExpression`, such as `pyarrow.compute.Expression.to_substrait(schema)` gives.
+    ///
+    /// Columns are found by the names that they have in the message.
+    pub fn from_substrait(bytes: &[u8], schema: &Schema) -> Result<Self> {
+        let expr = substrait::decode(bytes, schema)?;
+        let text = display::sql(&expr);
+        Self::bind(expr, text, schema)
     }
 
     fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {

@@ -15,7 +15,9 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::columns;
 use crate::context::{scalar_function, ExprContext};
+use crate::depth;
 use crate::dialect::FilterDialect;
+use crate::display;
 use crate::error::{lower_first, ExprError, Result};
 
 /// Parentheses and calls may nest so deep.
@@ -70,6 +72,12 @@ fn parse_tree(what: &str, text: &str) -> Result<SqlExpr> {
             lower_first(&error.message)
         ))
     })?;
+    if let Some(limit) = depth::exceeds_limit(&tokens) {
+        return Err(ExprError::invalid(format!(
+            "cannot parse {what} {}: expected at most {limit} operators on one operand, found more",
+            quoted(text)
+        )));
+    }
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(NESTING_LIMIT).with_tokens_with_locations(tokens);
     let parsed = parser.parse_expr().and_then(|tree| match parser.peek_token().token {
@@ -158,10 +166,7 @@ impl NameResolution<'_> {
 
 /// A name that is printed in backticks where it must be.
 fn column_name(name: String) -> Ident {
-    let mut letters = name.chars();
-    let plain = letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    if plain {
+    if display::is_plain(&name) {
         Ident::new(name)
     } else {
         Ident::with_quote('`', name)

@@ -51,6 +51,17 @@ impl StatsCounters {
         self.list_requests.fetch_add(1, Relaxed);
     }
 
+    /// The counts since the last [`StatsCounters::take`], which go on.
+    pub fn peek(&self) -> IoStats {
+        IoStats {
+            read_requests: self.read_requests.load(Relaxed),
+            bytes_read: self.bytes_read.load(Relaxed),
+            write_requests: self.write_requests.load(Relaxed),
+            bytes_written: self.bytes_written.load(Relaxed),
+            list_requests: self.list_requests.load(Relaxed),
+        }
+    }
+
     /// The counts since the last call, which start again at zero.
     pub fn take(&self) -> IoStats {
         IoStats {

@@ -19,6 +19,9 @@ pub const TRANSACTIONS_DIR: &str = "_transactions";
 /// What an error calls a transaction before its file is known.
 const WHAT: &str = "transaction";
 
+/// The field that holds the transaction's own id.
+const UUID: u32 = 2;
+
 /// One staged or committed change. Immutable, and kept as its encoded bytes, unknown fields included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
@@ -62,6 +65,22 @@ impl Transaction {
         let mut encoded = head.encode_to_vec();
         crate::raw::push_length_delimited(&mut encoded, field, message);
         Self::decode(&Bytes::from(encoded))
+    }
+
+    /// The same change under an id that the caller has drawn.
+    pub fn with_uuid(&self, uuid: &str) -> Result<Self> {
+        let mut raw = RawMessage::decode(&self.encoded).map_err(|error| error.of(WHAT))?;
+        raw.set_bytes(UUID, uuid.as_bytes());
+        Self::decode(&Bytes::from(raw.encode()))
+    }
+
+    /// The schema that it brings, if it is an overwrite.
+    pub fn schema(&self) -> Result<Option<Schema>> {
+        let Operation::Overwrite { schema, schema_metadata, .. } = self.operation()? else { return Ok(None) };
+        let fields = schema.into_iter().map(esker_proto::lance::file::Field::decode);
+        let fields = fields.collect::<std::result::Result<Vec<_>, _>>();
+        let fields = fields.map_err(|error| TableError::corrupt(WHAT, error.to_string()))?;
+        Ok(Some(Schema::from_protos(&fields, &schema_metadata)?))
     }
 
     /// Decodes a transaction file, or the transaction inside a manifest file.

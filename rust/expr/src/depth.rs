@@ -1,0 +1,69 @@
+//! How deep an expression will be, told from its tokens before it is parsed.
+//!
+//! What follows an operand (`+ 1`, `IS NULL`, `::int`, `[1]`) makes the tree one level deeper each time, however flat the text looks, and
+//! everything that later walks the tree calls itself once a level. Chains of AND and OR do not count: they are balanced.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// A tree so deep fits the stack of any thread.
+const DEPTH_LIMIT: usize = 200;
+
+/// The operators of an operand, and the most that any operand before it had.
+#[derive(Default, Clone, Copy)]
+struct Level {
+    current: usize,
+    deepest: usize,
+}
+
+impl Level {
+    fn next_operand(&mut self) {
+        self.deepest = self.deepest.max(self.current);
+        self.current = 0;
+    }
+}
+
+/// Whether the tree of these tokens may be deeper than [`DEPTH_LIMIT`]; if so, the limit.
+pub(crate) fn exceeds_limit(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut outer: Vec<Level> = Vec::new();
+    let mut outer_depth = 0;
+    let mut level = Level::default();
+    for TokenWithSpan { token, .. } in tokens {
+        match token {
+            Token::LParen | Token::LBracket => {
+                outer_depth += level.current + 1;
+                outer.push(std::mem::take(&mut level));
+            }
+            Token::RParen | Token::RBracket => {
+                level.next_operand();
+                let inner = level.deepest + 1;
+                level = outer.pop().unwrap_or_default();
+                outer_depth = outer_depth.saturating_sub(level.current + 1);
+                level.current += inner;
+            }
+            Token::Comma => level.next_operand(),
+            Token::Word(word) => match word.keyword {
+                Keyword::AND | Keyword::OR | Keyword::WHEN | Keyword::THEN | Keyword::ELSE => level.next_operand(),
+                Keyword::IS
+                | Keyword::NOT
+                | Keyword::LIKE
+                | Keyword::ILIKE
+                | Keyword::SIMILAR
+                | Keyword::IN
+                | Keyword::BETWEEN
+                | Keyword::CASE => level.current += 1,
+                _ => {}
+            },
+            Token::Whitespace(_)
+            | Token::EOF
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::DoubleQuotedString(_) => {}
+            _ => level.current += 1,
+        }
+        if outer_depth + level.current > DEPTH_LIMIT {
+            return Some(DEPTH_LIMIT);
+        }
+    }
+    None
+}

@@ -1,0 +1,17 @@
+//! Substrait: the portable form of an expression that pyarrow and others write.
+//!
+//! An `ExtendedExpression` holds a schema, a table of the functions it calls, and the expression. Fields are referred to by position in that
+//! schema, functions and foreign types by a number from the table.
+//!
+//! ```text
+//! bytes -> messages -> decode (functions, literals, types; fields by name) -> expression tree
+//! ```
+
+mod decode;
+mod fields;
+mod functions;
+mod literals;
+mod messages;
+mod types;
+
+pub(crate) use decode::decode;

@@ -1,0 +1,268 @@
+//! SQL filters by the rows that they keep. What pylance accepts has pylance's result here.
+
+use super::rows::{batch, kept};
+use crate::{ExprError, Predicate};
+
+/// Filter and the rows it keeps, checked against pylance 14.
+const AS_PYLANCE: &[(&str, &[i32])] = &[
+    ("i > 1", &[2, 4]),
+    ("I > 10", &[2, 3, 4]),
+    ("`I` > 10", &[2, 3, 4]),
+    ("s = \"a\"", &[1]),
+    ("s = 'a'", &[1]),
+    ("`my col` > 2", &[3, 4]),
+    ("st.x > 1", &[2, 4]),
+    ("st.`x` > 1", &[2, 4]),
+    ("`st`.x > 1", &[2, 4]),
+    ("st['x'] > 1", &[2, 4]),
+    ("st[\"x\"] > 1", &[2, 4]),
+    ("st.y.Z = 'p'", &[1]),
+    ("st.y IS NULL", &[]),
+    ("S = 'a'", &[1]),
+    ("ts > timestamp '2021-01-02'", &[3, 4]),
+    ("ts > date '2021-01-02'", &[3, 4]),
+    ("tz > timestamp '2021-01-02 00:00:00'", &[3, 4]),
+    ("tz > timestamp '2021-01-02T00:00:00Z'", &[3, 4]),
+    ("d > date '2021-01-02'", &[3, 4]),
+    ("d = timestamp '2021-01-02'", &[2]),
+    ("dec > 2", &[2, 4]),
+    ("dec = decimal(10,2) '2.25'", &[2]),
+    ("dec = cast('2.25' as decimal(10,2))", &[2]),
+    ("l is null", &[3]),
+    ("array_has(l, 1)", &[1]),
+    ("array_contains(l, 3)", &[2]),
+    ("array_has_any(l, [1,3])", &[1, 2]),
+    ("array_length(l) = 1", &[2]),
+    ("l[1] = 3", &[2]),
+    ("l = [3]", &[2]),
+    ("b", &[1, 4]),
+    ("not b", &[2]),
+    ("~b", &[2]),
+    ("b is true", &[1, 4]),
+    ("b is not true", &[2, 3]),
+    ("b is false", &[2]),
+    ("b is not false", &[1, 3, 4]),
+    ("b = true", &[1, 4]),
+    ("isnan(f)", &[2]),
+    ("f > 1", &[1, 2, 4]),
+    ("f = 1.2", &[1]),
+    ("f > 1.2", &[2, 4]),
+    ("f in (1.2, 4)", &[1, 4]),
+    ("f between 1.2 and 2", &[1]),
+    ("u = 18446744073709551615", &[3]),
+    ("u > 9223372036854775807", &[3]),
+    ("by = X'ff'", &[2]),
+    ("x'6'=by", &[]),
+    ("s like 'a%'", &[1]),
+    ("s ilike 'd_'", &[4]),
+    ("s not like 'a%'", &[2, 4]),
+    ("s in ('a','b')", &[1, 2]),
+    ("s not in ('a')", &[2, 4]),
+    ("s not in ('a', null)", &[]),
+    ("s in ('a', null)", &[1]),
+    ("i in (1, 2)", &[1, 2]),
+    ("i between 1 and 3", &[1, 2]),
+    ("i not between 1 and 3", &[4]),
+    ("s is not null", &[1, 2, 4]),
+    ("starts_with(s,'a')", &[1]),
+    ("contains(s,'d')", &[4]),
+    ("regexp_match(s,'^D')", &[4]),
+    ("not regexp_match(s,'^D')", &[1, 2, 3]),
+    ("regexp_like(s,'^D')", &[4]),
+    ("length(s)=1", &[1, 2]),
+    ("lower(s)='dd'", &[4]),
+    ("s || 'x' = 'ax'", &[1]),
+    ("is_valid(s)", &[1, 2, 4]),
+    ("i = 1 or i is null", &[1, 3]),
+    ("i == 1", &[1]),
+    ("i != 1", &[2, 4]),
+    ("i <> 1", &[2, 4]),
+    ("i = null", &[]),
+    ("i % 2 = 0", &[2, 4]),
+    ("i / 2 = 1", &[2]),
+    ("-i = -1", &[1]),
+    ("- 1 = -i", &[1]),
+    ("i = -(-1)", &[1]),
+    ("try_cast(s as int) = 1", &[]),
+    ("cast(i as string) = '1'", &[1]),
+    ("i::string = '1'", &[1]),
+    ("cast(i as bigint) = 1", &[1]),
+    ("arrow_cast(i,'Float32') = 1", &[1]),
+    ("coalesce(i, 0) = 0", &[3]),
+    ("date_part('day', ts) = 2", &[2]),
+    ("date_trunc('day', ts) = timestamp '2021-01-02'", &[2]),
+    ("i is distinct from 1", &[2, 3, 4]),
+    ("true", &[1, 2, 3, 4]),
+    ("false", &[]),
+    ("i > 1 and s = 'b'", &[2]),
+    ("i>1 AND NOT (s='b')", &[4]),
+    ("ts > now()", &[]),
+    ("abs(i) = 1", &[1]),
+    ("n > 2 -- comment", &[3, 4]),
+    ("\"s\" = 'a'", &[]),
+    ("ls = 'a'", &[1]),
+    ("dict = 'a'", &[1, 4]),
+    ("dict in ('a', 'b')", &[1, 2, 4]),
+    ("dict like 'a%'", &[1, 4]),
+    ("dict is null", &[3]),
+    ("v is null", &[3]),
+];
+
+/// Filters that pylance refuses and we take.
+const BEYOND_PYLANCE: &[(&str, &[i32])] = &[
+    ("ts > '2021-01-02'", &[3, 4]),
+    ("tz > '2021-01-02'", &[3, 4]),
+    ("ns > '2021-01-02'", &[3, 4]),
+    ("ns > timestamp '2021-01-02'", &[3, 4]),
+    ("ns > timestamp '0001-01-01'", &[1, 2, 3, 4]),
+    ("d > '2021-01-02'", &[3, 4]),
+    ("ts = '2021-01-02T00:00:00'", &[2]),
+    ("ts between '2021-01-02' and '2021-01-03'", &[2, 3]),
+    ("ts in ('2021-01-02', '2021-01-03')", &[2, 3]),
+    ("t = '00:00:00.000001'", &[1]),
+    ("t = time '00:00:00.000001'", &[1]),
+    ("dec = 2.25", &[2]),
+    ("dec > 2.0", &[2, 4]),
+    ("dec = 2.251", &[]),
+    ("dec = decimal '2.25'", &[2]),
+    ("g = 1.2", &[1]),
+    ("i > 1.5", &[2, 4]),
+    ("i = '1'", &[1]),
+    ("i in ('1','2')", &[1, 2]),
+    ("i < 18446744073709551615", &[1, 2, 4]),
+    ("u > -1", &[1, 2, 3, 4]),
+    ("u8 > -1", &[1, 2, 3, 4]),
+    ("u8 = 300", &[]),
+    ("u8 < 300", &[1, 2, 3, 4]),
+    ("by = 'a'", &[1]),
+    ("fb = X'6262'", &[2]),
+    ("i & 1 = 1", &[1]),
+    ("b is unknown", &[3]),
+    ("case when i=1 then true else false end", &[1]),
+    ("case i when 1 then 'x' when 2 then 'y' end = 'y'", &[2]),
+    ("cast(i as int64) = 1", &[1]),
+    ("cast(i as varchar) = '1'", &[1]),
+    ("extract(day from ts) = 2", &[2]),
+    ("position('b' in s) = 1", &[2]),
+    ("substring(s from 1 for 1) = 'a'", &[1]),
+    ("substr(s,1,1) = 'a'", &[1]),
+    ("trim(s) = 'a'", &[1]),
+    ("s ~ '^a'", &[1]),
+    ("s similar to 'a'", &[1]),
+    ("ts + interval '1 day' > timestamp '2021-01-04'", &[4]),
+    ("du > interval '2 second'", &[3, 4]),
+    ("sv = 'a'", &[1]),
+    ("sv like 'D%'", &[4]),
+    ("b = 'true'", &[1, 4]),
+    ("round(g) = 4", &[4]),
+];
+
+fn check(cases: &[(&str, &[i32])]) {
+    let schema = batch().schema();
+    let mut wrong = Vec::new();
+    for (filter, rows) in cases {
+        match Predicate::parse_sql(filter, &schema) {
+            Ok(predicate) if kept(&predicate) == *rows => {}
+            Ok(predicate) => wrong.push(format!("{filter}: kept {:?}, expected {rows:?}", kept(&predicate))),
+            Err(error) => wrong.push(format!("{filter}: {error}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn test_filters_keep_the_rows_that_pylance_keeps() {
+    check(AS_PYLANCE);
+}
+
+#[test]
+fn test_filters_beyond_pylance_keep_the_right_rows() {
+    check(BEYOND_PYLANCE);
+}
+
+#[test]
+fn test_the_canonical_text_parses_to_the_same_rows() {
+    let schema = batch().schema();
+    for (filter, rows) in AS_PYLANCE.iter().chain(BEYOND_PYLANCE) {
+        let text = Predicate::parse_sql(filter, &schema).unwrap().to_string();
+        let again = Predicate::parse_sql(&text, &schema).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(kept(&again), *rows, "{text}");
+    }
+}
+
+#[test]
+fn test_nulls_stay_null() {
+    let batch = batch();
+    let mask = Predicate::parse_sql("i > 1", &batch.schema()).unwrap().evaluate(&batch).unwrap();
+    assert_eq!(mask, arrow_array::BooleanArray::from(vec![Some(false), Some(true), None, Some(true)]));
+}
+
+#[test]
+fn test_columns_are_the_top_level_ones_it_reads() {
+    let schema = batch().schema();
+    let columns = |text: &str| Predicate::parse_sql(text, &schema).unwrap().columns().to_vec();
+    assert_eq!(columns("st.y.Z = 'p' and i > 1 or S is null"), ["i", "s", "st"]);
+    assert_eq!(columns("true"), Vec::<String>::new());
+}
+
+#[test]
+fn test_and_keeps_what_both_keep() {
+    let schema = batch().schema();
+    let left = Predicate::parse_sql("i > 1 or i is null", &schema).unwrap();
+    let both = left.and(&Predicate::parse_sql("n < 4", &schema).unwrap()).unwrap();
+    assert_eq!(kept(&both), [2, 3]);
+    assert_eq!(both.columns(), ["i", "n"]);
+    assert_eq!(both.to_string(), "(i > 1 OR i IS NULL) AND (n < 4)");
+    assert_eq!(kept(&Predicate::parse_sql(&both.to_string(), &schema).unwrap()), [2, 3]);
+}
+
+#[test]
+fn test_a_predicate_runs_on_many_threads() {
+    let batch = batch();
+    let predicate = Predicate::parse_sql("i > 1 and s like 'b%'", &batch.schema()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (predicate, batch) = (predicate.clone(), &batch);
+            scope.spawn(move || assert_eq!(predicate.evaluate(batch).unwrap().true_count(), 1));
+        }
+    });
+}
+
+#[test]
+fn test_a_long_chain_of_conditions_does_not_overflow_the_stack() {
+    let schema = batch().schema();
+    for operator in ["or", "and"] {
+        let filter = (0..20_000).map(|k| format!("i != {k} {operator} s = '{k}'")).collect::<Vec<_>>();
+        let filter = filter.join(&format!(" {operator} "));
+        let predicate = Predicate::parse_sql(&filter, &schema).unwrap();
+        predicate.evaluate(&batch()).unwrap();
+    }
+    let listed = (2..100_000).map(|k| k.to_string()).collect::<Vec<_>>().join(", ");
+    let predicate = Predicate::parse_sql(&format!("i in ({listed})"), &schema).unwrap();
+    assert_eq!(kept(&predicate), [2, 4]);
+}
+
+#[test]
+fn test_a_deep_expression_is_refused_or_works_but_never_overflows_the_stack() {
+    let schema = batch().schema();
+    let deep = [
+        format!("i = 0{}", "+1".repeat(50_000)),
+        format!("i{} = 1", "::bigint".repeat(20_000)),
+        format!("i{}", " is null".repeat(20_000)),
+        format!("{}b{}", "(".repeat(20_000), ")".repeat(20_000)),
+        format!("{}b", "not ".repeat(20_000)),
+        format!("{}i = 1", "-".repeat(1)).repeat(1),
+        format!("l{} = 1", "[1]".repeat(20_000)),
+        format!("i = {}1{}", "abs(".repeat(20_000), ")".repeat(20_000)),
+        format!("st{} = 1", ".x".repeat(20_000)),
+        format!("{}b", "b = ".repeat(20_000)),
+        format!("{}b", "b and not b or ".repeat(20_000)),
+        format!("s = 'a'{}", " || 'b'".repeat(20_000)),
+    ];
+    for filter in deep {
+        match Predicate::parse_sql(&filter, &schema) {
+            Ok(predicate) => drop(predicate.evaluate(&batch())),
+            Err(error) => assert!(matches!(error, ExprError::InvalidArgument(_)), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `Expression`.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, SchemaRef};
+use esker_expr::Expression;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
+use pyo3_arrow::{PyRecordBatch, PySchema};
+
+use super::predicate::picklable;
+use crate::error::{python, Result};
+
+/// An expression over the columns of one schema.
+#[pyclass(name = "Expression", module = "esker._native.expr", frozen)]
+pub(crate) struct PyExpression {
+    expression: Expression,
+    sql: String,
+    schema: SchemaRef,
+}
+
+/// An array on its way to Python.
+#[pyclass(module = "esker._native.expr", frozen)]
+struct Values {
+    array: arrow_array::ArrayRef,
+}
+
+#[pymethods]
+impl Values {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> Result<Bound<'py, PyTuple>> {
+        let field = Arc::new(Field::new("", self.array.data_type().clone(), true));
+        to_array_pycapsules(py, field, &self.array, requested_schema).map_err(python)
+    }
+}
+
+#[pymethods]
+impl PyExpression {
+    #[staticmethod]
+    fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
+        let schema = schema.into_inner();
+        Ok(PyExpression { expression: Expression::parse_sql(&sql, &schema)?, sql, schema })
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.expression.columns().to_vec()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        to_schema_pycapsule(py, &Field::new("", self.expression.data_type().clone(), true)).map_err(python)
+    }
+
+    fn evaluate<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> Result<Bound<'py, PyAny>> {
+        let batch = batch.into_inner();
+        let array = py.detach(|| self.expression.evaluate(&batch))?;
+        Ok(Bound::new(py, Values { array }).map_err(python)?.into_any())
+    }
+
+    fn __str__(&self) -> String {
+        self.expression.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Expression({:?})", self.expression.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>))> {
+        let this = slf.get();
+        let schema = picklable(slf.py(), &this.schema)?;
+        Ok((slf.get_type().getattr("parse_sql")?, (this.sql.clone(), schema)))
+    }
+}

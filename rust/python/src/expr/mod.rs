@@ -1,0 +1,13 @@
+//! `esker._native.expr`.
+
+mod expression;
+mod predicate;
+
+pub(crate) use predicate::PyPredicate;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyPredicate>()?;
+    module.add_class::<expression::PyExpression>()
+}

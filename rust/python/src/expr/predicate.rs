@@ -1,0 +1,88 @@
+//! `Predicate`.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use esker_expr::Predicate;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+use pyo3_arrow::PySchema;
+
+use crate::arrow::schema_capsule;
+use crate::error::Result;
+
+/// A boolean expression over the columns of one schema.
+#[pyclass(name = "Predicate", module = "esker._native.expr", frozen)]
+pub(crate) struct PyPredicate {
+    predicate: Predicate,
+    source: Source,
+    schema: SchemaRef,
+}
+
+/// What the predicate was made from, so that a copy can be made of it elsewhere.
+enum Source {
+    Sql(String),
+    Substrait(Vec<u8>),
+}
+
+/// A schema in a pickle.
+#[pyclass(module = "esker._native.expr", frozen)]
+struct SchemaCapsule(SchemaRef);
+
+#[pymethods]
+impl SchemaCapsule {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0)
+    }
+}
+
+/// A schema as an object that pickles: pyarrow's.
+pub(super) fn picklable<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyAny>> {
+    py.import("pyarrow")?.getattr("schema")?.call1((SchemaCapsule(Arc::clone(schema)),))
+}
+
+impl PyPredicate {
+    /// The predicate itself.
+    pub(crate) fn inner(&self) -> &Predicate {
+        &self.predicate
+    }
+}
+
+#[pymethods]
+impl PyPredicate {
+    #[staticmethod]
+    fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
+        let schema = schema.into_inner();
+        Ok(PyPredicate { predicate: Predicate::parse_sql(&sql, &schema)?, source: Source::Sql(sql), schema })
+    }
+
+    #[staticmethod]
+    fn from_substrait(data: Vec<u8>, schema: PySchema) -> Result<Self> {
+        let schema = schema.into_inner();
+        let predicate = Predicate::from_substrait(&data, &schema)?;
+        Ok(PyPredicate { predicate, source: Source::Substrait(data), schema })
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.predicate.columns().to_vec()
+    }
+
+    fn __str__(&self) -> String {
+        self.predicate.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Predicate({:?})", self.predicate.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, Bound<'py, PyAny>))> {
+        let (py, this) = (slf.py(), slf.get());
+        let schema = picklable(py, &this.schema)?;
+        let (maker, source) = match &this.source {
+            Source::Sql(sql) => ("parse_sql", sql.into_pyobject(py)?.into_any()),
+            Source::Substrait(data) => ("from_substrait", PyBytes::new(py, data).into_any()),
+        };
+        Ok((slf.get_type().getattr(maker)?, (source, schema)))
+    }
+}

@@ -1,0 +1,27 @@
+//! The module tree, with each submodule in `sys.modules` under its full name.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::{expr, scan, store, table, write};
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    add(module, "store", store::register)?;
+    add(module, "table", table::register)?;
+    add(module, "expr", expr::register)?;
+    add(module, "scan", scan::register)?;
+    add(module, "write", write::register)?;
+    Ok(())
+}
+
+fn add(parent: &Bound<'_, PyModule>, name: &str, register: fn(&Bound<'_, PyModule>) -> PyResult<()>) -> PyResult<()> {
+    let py = parent.py();
+    let full_name = format!("esker._native.{name}");
+    let module = PyModule::new(py, &full_name)?;
+    register(&module)?;
+    parent.add(name, &module)?;
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    modules.set_item(full_name, module)
+}

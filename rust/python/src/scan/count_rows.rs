@@ -1,0 +1,25 @@
+//! `count_rows`.
+
+use esker_store::block_on;
+use esker_table::read::{self, ScanRequest};
+use pyo3::prelude::*;
+
+use crate::error::Result;
+use crate::expr::PyPredicate;
+use crate::store::PyStore;
+use crate::table::PyManifest;
+
+/// How many rows satisfy a filter.
+#[pyfunction]
+#[pyo3(signature = (store, manifest, *, filter, fragment_ids = None))]
+pub(crate) fn count_rows(
+    py: Python<'_>,
+    store: &PyStore,
+    manifest: &PyManifest,
+    filter: &PyPredicate,
+    fragment_ids: Option<Vec<u64>>,
+) -> Result<u64> {
+    let request = ScanRequest { filter: Some(filter.inner().clone()), fragment_ids, ..ScanRequest::default() };
+    let (files, manifest) = (store.files(), manifest.0.clone());
+    Ok(py.detach(|| block_on(read::count_rows(files, &manifest, &request)))?)
+}

@@ -1,0 +1,16 @@
+//! `esker._native.scan`.
+
+mod batch_stream;
+mod count_rows;
+#[allow(clippy::module_inception)]
+mod scan;
+mod take;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<batch_stream::PyBatchStream>()?;
+    module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
+    module.add_function(wrap_pyfunction!(take::take, module)?)?;
+    module.add_function(wrap_pyfunction!(count_rows::count_rows, module)?)
+}

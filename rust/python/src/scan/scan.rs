@@ -1,0 +1,43 @@
+//! `scan`.
+
+use esker_table::read::{self, ScanRequest};
+use pyo3::prelude::*;
+
+use super::batch_stream::PyBatchStream;
+use crate::error::Result;
+use crate::expr::PyPredicate;
+use crate::store::PyStore;
+use crate::table::PyManifest;
+
+/// Rows of a version as batches.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // They are Python's keywords.
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true))]
+pub(crate) fn scan(
+    store: &PyStore,
+    manifest: &PyManifest,
+    columns: Option<Vec<String>>,
+    filter: Option<&PyPredicate>,
+    limit: Option<u64>,
+    offset: Option<u64>,
+    batch_size: Option<usize>,
+    fragment_ids: Option<Vec<u64>>,
+    row_range: Option<(u64, u64)>,
+    with_row_id: bool,
+    with_row_address: bool,
+    scan_in_order: bool,
+) -> Result<PyBatchStream> {
+    let request = ScanRequest {
+        columns,
+        filter: filter.map(|f| f.inner().clone()),
+        limit,
+        offset,
+        batch_size,
+        fragment_ids,
+        row_range: row_range.map(|(start, end)| start..end),
+        with_row_id,
+        with_row_address,
+        unordered: !scan_in_order,
+    };
+    Ok(read::scan(store.files(), &manifest.0, &request)?.into())
+}

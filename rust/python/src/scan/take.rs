@@ -1,0 +1,35 @@
+//! `take`.
+
+use esker_store::block_on;
+use esker_table::read::{self, BatchStream};
+use esker_table::Result as TableResult;
+use futures::{stream, StreamExt};
+use pyo3::prelude::*;
+use pyo3_arrow::PyArray;
+
+use super::batch_stream::PyBatchStream;
+use crate::arrow::row_numbers;
+use crate::error::Result;
+use crate::store::PyStore;
+use crate::table::PyManifest;
+
+/// Rows by number, in the order asked for.
+#[pyfunction]
+#[pyo3(signature = (store, manifest, indices, *, columns = None, fragment_ids = None))]
+pub(crate) fn take(
+    py: Python<'_>,
+    store: &PyStore,
+    manifest: &PyManifest,
+    indices: PyArray,
+    columns: Option<Vec<String>>,
+    fragment_ids: Option<Vec<u64>>,
+) -> Result<PyBatchStream> {
+    let indices = row_numbers(&indices)?;
+    let (files, manifest) = (store.files(), manifest.0.clone());
+    let batch = py.detach(|| {
+        let taken = read::take(files, &manifest, indices.values(), columns.as_deref(), fragment_ids.as_deref());
+        block_on(taken)
+    })?;
+    let stream = BatchStream { schema: batch.schema(), batches: stream::iter([TableResult::Ok(batch)]).boxed() };
+    Ok(stream.into())
+}

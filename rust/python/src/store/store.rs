@@ -1,0 +1,112 @@
+//! `Store`.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_store::store::PutOutcome;
+use esker_store::{block_on, StoreRef};
+use esker_table::read::TableFiles;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::io_stats::PyIoStats;
+use super::object_meta::PyObjectMeta;
+use crate::error::Result;
+
+/// The objects under one root.
+#[pyclass(name = "Store", module = "esker._native.store", frozen)]
+pub(crate) struct PyStore {
+    files: Arc<TableFiles>,
+    uri: String,
+    options: HashMap<String, String>,
+    durable: bool,
+}
+
+impl PyStore {
+    /// The table's files, opened ones kept.
+    pub(crate) fn files(&self) -> Arc<TableFiles> {
+        self.files.clone()
+    }
+
+    /// The store itself.
+    pub(crate) fn store(&self) -> &StoreRef {
+        self.files.store()
+    }
+}
+
+#[pymethods]
+impl PyStore {
+    #[new]
+    #[pyo3(signature = (uri, *, storage_options = None, durable = true))]
+    fn new(uri: String, storage_options: Option<HashMap<String, String>>, durable: bool) -> Result<Self> {
+        let options = storage_options.unwrap_or_default();
+        let store = esker_store::open(&uri, &options, durable)?;
+        Ok(PyStore { files: Arc::new(TableFiles::new(store)), uri, options, durable })
+    }
+
+    #[staticmethod]
+    fn _restore(uri: String, options: HashMap<String, String>, durable: bool) -> Result<Self> {
+        PyStore::new(uri, Some(options), durable)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, HashMap<String, String>, bool))> {
+        let restore = slf.get_type().getattr("_restore")?;
+        let this = slf.get();
+        Ok((restore, (this.uri.clone(), this.options.clone(), this.durable)))
+    }
+
+    #[getter]
+    fn uri(&self) -> &str {
+        self.store().uri()
+    }
+
+    fn get<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| block_on(self.store().get(path)))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn get_ranges<'py>(&self, py: Python<'py>, path: &str, ranges: Vec<(u64, u64)>) -> Result<Vec<Bound<'py, PyBytes>>> {
+        let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();
+        let parts = py.detach(|| block_on(self.store().get_ranges(path, &ranges)))?;
+        Ok(parts.iter().map(|part| PyBytes::new(py, part)).collect())
+    }
+
+    fn head(&self, py: Python<'_>, path: &str) -> Result<PyObjectMeta> {
+        Ok(PyObjectMeta(py.detach(|| block_on(self.store().head(path)))?))
+    }
+
+    fn put(&self, py: Python<'_>, path: &str, data: &[u8]) -> Result<()> {
+        let data = Bytes::copy_from_slice(data);
+        Ok(py.detach(|| block_on(self.store().put(path, data)))?)
+    }
+
+    fn put_if_absent(&self, py: Python<'_>, path: &str, data: &[u8]) -> Result<bool> {
+        let data = Bytes::copy_from_slice(data);
+        let outcome = py.detach(|| block_on(self.store().put_if_absent(path, data)))?;
+        Ok(outcome == PutOutcome::Created)
+    }
+
+    #[pyo3(signature = (prefix = ""))]
+    fn list(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
+        let found = py.detach(|| block_on(self.store().list(prefix)))?;
+        Ok(found.into_iter().map(PyObjectMeta).collect())
+    }
+
+    fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
+        Ok(py.detach(|| block_on(self.store().delete(path)))?)
+    }
+
+    fn io_stats(&self) -> PyIoStats {
+        PyIoStats(self.store().stats().take())
+    }
+
+    fn io_stats_snapshot(&self) -> PyIoStats {
+        PyIoStats(self.store().stats().peek())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Store({:?})", self.uri())
+    }
+}

@@ -1,0 +1,87 @@
+//! `Fragment`.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use esker_table::fragment::Fragment;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::data_file::PyDataFile;
+use crate::error::Result;
+
+/// A horizontal slice of a table.
+#[pyclass(name = "Fragment", module = "esker._native.table", frozen, from_py_object)]
+#[derive(Clone)]
+pub(crate) struct PyFragment(pub(crate) Fragment);
+
+#[pymethods]
+impl PyFragment {
+    #[new]
+    #[pyo3(signature = (id = 0, *, files, physical_rows))]
+    fn new(id: u64, files: Vec<PyDataFile>, physical_rows: u64) -> Self {
+        let files = files.into_iter().map(|f| f.0).collect();
+        PyFragment(Fragment::new(files, physical_rows).with_id(id))
+    }
+
+    #[staticmethod]
+    fn decode(data: &[u8]) -> Result<Self> {
+        Ok(PyFragment(Fragment::decode(&Bytes::copy_from_slice(data))?))
+    }
+
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encode())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("decode")?, (slf.get().encode(slf.py()),)))
+    }
+
+    fn with_id(&self, id: u64) -> Self {
+        PyFragment(self.0.clone().with_id(id))
+    }
+
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    #[getter]
+    fn files(&self) -> Vec<PyDataFile> {
+        self.0.files().iter().cloned().map(PyDataFile).collect()
+    }
+
+    #[getter]
+    fn physical_rows(&self) -> u64 {
+        self.0.physical_rows().unwrap_or(0)
+    }
+
+    #[getter]
+    fn num_deletions(&self) -> u64 {
+        self.0.num_deletions().unwrap_or(0)
+    }
+
+    #[getter]
+    fn num_rows(&self) -> u64 {
+        self.0.num_rows().unwrap_or(0)
+    }
+
+    #[getter]
+    fn deletion_file(&self) -> Option<String> {
+        self.0.deletion_file().map(|file| file.path(self.0.id()))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyFragment>().is_ok_and(|other| other.get().0.encode() == self.0.encode())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.encode().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Fragment(id={}, physical_rows={}, files={})", self.0.id(), self.physical_rows(), self.0.files().len())
+    }
+}

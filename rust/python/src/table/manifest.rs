@@ -1,0 +1,134 @@
+//! `Manifest`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_table::manifest::Manifest;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::fragment::PyFragment;
+use super::schema::PySchema;
+use super::transaction::PyTransaction;
+use crate::error::Result;
+
+/// One version of a table.
+#[pyclass(name = "Manifest", module = "esker._native.table", frozen)]
+pub(crate) struct PyManifest(pub(crate) Arc<Manifest>);
+
+#[pymethods]
+impl PyManifest {
+    #[staticmethod]
+    fn decode(py: Python<'_>, data: &[u8], path: &str) -> Result<Self> {
+        let data = Bytes::copy_from_slice(data);
+        Ok(PyManifest(Arc::new(py.detach(|| Manifest::decode(&data, path))?)))
+    }
+
+    fn encode<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.encode())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {
+        let this = slf.get();
+        Ok((slf.get_type().getattr("decode")?, (this.encode(slf.py())?, this.0.path().to_string())))
+    }
+
+    #[getter]
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
+    #[getter]
+    fn timestamp_ns(&self) -> i64 {
+        self.0.timestamp_ns()
+    }
+
+    #[getter]
+    fn data_storage_version(&self) -> Result<String> {
+        Ok(self.0.data_storage_version()?.to_string())
+    }
+
+    #[getter]
+    fn reader_feature_flags(&self) -> u64 {
+        self.0.reader_feature_flags()
+    }
+
+    #[getter]
+    fn writer_feature_flags(&self) -> u64 {
+        self.0.writer_feature_flags()
+    }
+
+    #[getter]
+    fn transaction_file(&self) -> Option<&str> {
+        self.0.transaction_file()
+    }
+
+    #[getter]
+    fn schema(&self) -> Result<PySchema> {
+        Ok(PySchema(self.0.schema()?))
+    }
+
+    #[getter]
+    fn config(&self) -> BTreeMap<String, String> {
+        self.0.config().clone()
+    }
+
+    #[getter]
+    fn num_fragments(&self) -> usize {
+        self.0.num_fragments()
+    }
+
+    #[getter]
+    fn num_rows(&self) -> Result<u64> {
+        Ok(self.0.num_rows()?.unwrap_or(0))
+    }
+
+    fn fragments(&self) -> Result<Vec<PyFragment>> {
+        Ok(self.0.fragments().map(|f| f.map(PyFragment)).collect::<std::result::Result<Vec<_>, _>>()?)
+    }
+
+    fn summary(&self) -> Result<BTreeMap<&'static str, u64>> {
+        let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut add = |name: &'static str, value: u64| *counts.entry(name).or_insert(0) += value;
+        for fragment in self.0.fragments() {
+            let fragment = fragment?;
+            add("total_fragments", 1);
+            add("total_data_files", fragment.files().len() as u64);
+            add("total_files_size", fragment.files().iter().filter_map(|f| f.file_size_bytes).sum());
+            add("total_data_file_rows", fragment.physical_rows().unwrap_or(0));
+            add("total_deletion_files", u64::from(fragment.deletion_file().is_some()));
+            add("total_deletion_file_rows", fragment.num_deletions().unwrap_or(0));
+            add("total_rows", fragment.num_rows().unwrap_or(0));
+        }
+        for name in [
+            "total_fragments",
+            "total_data_files",
+            "total_files_size",
+            "total_data_file_rows",
+            "total_deletion_files",
+            "total_deletion_file_rows",
+            "total_rows",
+        ] {
+            counts.entry(name).or_insert(0);
+        }
+        Ok(counts)
+    }
+
+    fn check_readable(&self) -> Result<()> {
+        Ok(self.0.check_readable()?)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        Ok(self.0.check_writable()?)
+    }
+
+    fn inline_transaction(&self) -> Result<Option<PyTransaction>> {
+        Ok(self.0.inline_transaction()?.map(PyTransaction))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Manifest(version={}, fragments={})", self.0.version(), self.0.num_fragments())
+    }
+}

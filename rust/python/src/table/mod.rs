@@ -1,0 +1,26 @@
+//! `esker._native.table`.
+
+mod data_file;
+mod field;
+mod fragment;
+mod manifest;
+mod naming;
+mod schema;
+mod transaction;
+
+pub(crate) use fragment::PyFragment;
+pub(crate) use manifest::PyManifest;
+pub(crate) use schema::PySchema;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<field::PyField>()?;
+    module.add_class::<PySchema>()?;
+    module.add_class::<data_file::PyDataFile>()?;
+    module.add_class::<PyFragment>()?;
+    module.add_class::<PyManifest>()?;
+    module.add_class::<transaction::PyTransaction>()?;
+    module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
+    module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)
+}

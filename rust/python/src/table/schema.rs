@@ -1,0 +1,75 @@
+//! `Schema`.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use esker_file::schema::Schema;
+use esker_proto::lance::file as pb;
+use esker_table::TableError;
+use prost::Message;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
+
+use super::field::{metadata_dict, PyField};
+use crate::arrow::schema_capsule;
+use crate::error::Result;
+
+/// A table's columns with their field ids.
+#[pyclass(name = "Schema", module = "esker._native.table", frozen, eq)]
+#[derive(PartialEq, Eq)]
+pub(crate) struct PySchema(pub(crate) Schema);
+
+impl PySchema {
+    fn encode(&self) -> Vec<u8> {
+        pb::Schema { fields: self.0.to_protos(), metadata: self.0.proto_metadata() }.encode_to_vec()
+    }
+}
+
+#[pymethods]
+impl PySchema {
+    #[staticmethod]
+    fn from_arrow(schema: pyo3_arrow::PySchema) -> Result<Self> {
+        Ok(PySchema(Schema::from_arrow(&schema.into_inner())?))
+    }
+
+    #[staticmethod]
+    fn _restore(data: &[u8]) -> Result<Self> {
+        let schema = pb::Schema::decode(Bytes::copy_from_slice(data))
+            .map_err(|e| TableError::corrupt("pickled schema", e.to_string()))?;
+        Ok(PySchema(Schema::from_protos(&schema.fields, &schema.metadata)?))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("_restore")?, (PyBytes::new(slf.py(), &slf.get().encode()),)))
+    }
+
+    #[getter]
+    fn fields(&self) -> Vec<PyField> {
+        self.0.fields.iter().cloned().map(PyField).collect()
+    }
+
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        metadata_dict(py, &self.0.metadata)
+    }
+
+    #[getter]
+    fn max_field_id(&self) -> i32 {
+        self.0.max_field_id()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0.to_arrow()?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.encode().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<String> = self.0.fields.iter().map(|f| format!("{}: {}", f.name, f.logical_type)).collect();
+        format!("Schema({})", names.join(", "))
+    }
+}

@@ -1,0 +1,134 @@
+//! `Transaction`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_file::FileVersion;
+use esker_table::apply::CommitParams;
+use esker_table::conflict::{self, Verdict};
+use esker_table::operation::Operation;
+use esker_table::transaction::Transaction;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::fragment::PyFragment;
+use super::manifest::PyManifest;
+use super::schema::PySchema;
+use crate::error::Result;
+
+/// A change to a table.
+#[pyclass(name = "Transaction", module = "esker._native.table", frozen)]
+pub(crate) struct PyTransaction(pub(crate) Transaction);
+
+fn with_uuid(transaction: Transaction, uuid: Option<String>) -> Result<PyTransaction> {
+    Ok(PyTransaction(match uuid {
+        Some(uuid) => transaction.with_uuid(&uuid)?,
+        None => transaction,
+    }))
+}
+
+#[pymethods]
+impl PyTransaction {
+    #[staticmethod]
+    #[pyo3(signature = (read_version, fragments, *, properties = None, uuid = None))]
+    fn append(
+        read_version: u64,
+        fragments: Vec<PyFragment>,
+        properties: Option<BTreeMap<String, String>>,
+        uuid: Option<String>,
+    ) -> Result<Self> {
+        let fragments: Vec<_> = fragments.into_iter().map(|f| f.0).collect();
+        with_uuid(Transaction::append(read_version, &fragments, properties.unwrap_or_default())?, uuid)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (read_version, fragments, schema, *, config = None, properties = None, uuid = None))]
+    fn overwrite(
+        read_version: u64,
+        fragments: Vec<PyFragment>,
+        schema: &PySchema,
+        config: Option<BTreeMap<String, String>>,
+        properties: Option<BTreeMap<String, String>>,
+        uuid: Option<String>,
+    ) -> Result<Self> {
+        let fragments: Vec<_> = fragments.into_iter().map(|f| f.0).collect();
+        let (config, properties) = (config.unwrap_or_default(), properties.unwrap_or_default());
+        with_uuid(Transaction::overwrite(read_version, &fragments, &schema.0, config, properties)?, uuid)
+    }
+
+    #[staticmethod]
+    fn decode(data: &[u8]) -> Result<Self> {
+        Ok(PyTransaction(Transaction::decode(&Bytes::copy_from_slice(data))?))
+    }
+
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encode())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("decode")?, (slf.get().encode(slf.py()),)))
+    }
+
+    #[getter]
+    fn read_version(&self) -> u64 {
+        self.0.read_version()
+    }
+
+    #[getter]
+    fn uuid(&self) -> &str {
+        self.0.uuid()
+    }
+
+    #[getter]
+    fn operation(&self) -> &'static str {
+        self.0.kind().name()
+    }
+
+    #[getter]
+    fn properties(&self) -> BTreeMap<String, String> {
+        self.0.properties().clone()
+    }
+
+    #[getter]
+    fn fragments(&self) -> Result<Vec<PyFragment>> {
+        let fragments = match self.0.operation()? {
+            Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
+            Operation::Other { .. } => Vec::new(),
+        };
+        Ok(fragments.into_iter().map(PyFragment).collect())
+    }
+
+    #[getter]
+    fn schema(&self) -> Result<Option<PySchema>> {
+        Ok(self.0.schema()?.map(PySchema))
+    }
+
+    fn conflict_with(&self, other: &PyTransaction) -> &'static str {
+        match conflict::check(&self.0, &other.0) {
+            Verdict::Compatible => "compatible",
+            Verdict::Retry => "retry",
+            Verdict::Incompatible => "incompatible",
+        }
+    }
+
+    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns))]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        base: Option<&PyManifest>,
+        version: u64,
+        data_storage_version: &str,
+        timestamp_ns: i64,
+    ) -> Result<PyManifest> {
+        let params =
+            CommitParams { version, timestamp_ns, data_storage_version: Some(FileVersion::parse(data_storage_version)?) };
+        let base = base.map(|manifest| manifest.0.clone());
+        let next = py.detach(|| self.0.apply(base.as_deref(), &params))?;
+        Ok(PyManifest(Arc::new(next)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Transaction({}, read_version={}, uuid={:?})", self.operation(), self.0.read_version(), self.0.uuid())
+    }
+}

@@ -1,0 +1,9 @@
+//! `esker._native.write`.
+
+mod write_fragments;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(write_fragments::write_fragments, module)?)
+}

@@ -1,0 +1,37 @@
+//! `write_fragments`.
+
+use esker_file::FileVersion;
+use esker_store::block_on;
+use esker_table::write::{self, WriteRequest};
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatchReader;
+
+use crate::error::{python, Result};
+use crate::store::PyStore;
+use crate::table::{PyFragment, PySchema};
+
+/// Writes a stream as data files and returns a fragment for each.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // They are Python's keywords.
+#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit))]
+pub(crate) fn write_fragments(
+    py: Python<'_>,
+    store: &PyStore,
+    stream: PyRecordBatchReader,
+    schema: &PySchema,
+    data_storage_version: &str,
+    max_rows_per_file: u64,
+    max_bytes_per_file: u64,
+    memory_limit: u64,
+) -> Result<Vec<PyFragment>> {
+    let batches = stream.into_reader().map_err(python)?;
+    let request = WriteRequest {
+        schema: schema.0.clone(),
+        version: FileVersion::parse(data_storage_version)?,
+        max_rows_per_file,
+        max_bytes_per_file,
+        memory_limit,
+    };
+    let fragments = py.detach(|| block_on(write::write_fragments(store.store(), batches, &request)))?;
+    Ok(fragments.into_iter().map(PyFragment).collect())
+}
