@@ -23,3 +23,6 @@ pub use error::{FileError, Result};
 pub use reader::{FileProjection, FileReader};
 pub use version::FileVersion;
 pub use writer::{FileSummary, FileWriter, WriteOptions};
+
+#[cfg(test)]
+mod tests;

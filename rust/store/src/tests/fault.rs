@@ -1,5 +1,6 @@
 //! The store that fails on purpose: each fault does what it says, and a plan replays.
 
+use std::os::unix::process::ExitStatusExt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,6 +130,39 @@ fn test_a_crashed_writer_leaves_its_temporary_file_behind() {
         let wanted = [400_000, 300_000, 0][3 - point as usize];
         assert_eq!(left[0].metadata().unwrap().len(), wanted, "{fault}");
         std::fs::remove_file(left[0].path()).unwrap();
+    }
+}
+
+/// Not a test of its own: the process that the next test starts to have it killed.
+#[test]
+#[ignore = "run by test_a_process_killed_at_any_operation_leaves_the_old_version_or_the_new"]
+fn child_that_is_killed() {
+    let folder = std::env::var("ESKER_TEST_FOLDER").unwrap();
+    let plan = FaultPlan::from_str(&std::env::var("ESKER_TEST_PLAN").unwrap()).unwrap();
+    let inner: StoreRef = Arc::new(LocalStore::new("t", folder, true).unwrap());
+    block_on(commit(&failing(&inner, plan), "second")).unwrap();
+}
+
+#[test]
+fn test_a_process_killed_at_any_operation_leaves_the_old_version_or_the_new() {
+    let folder = tempfile::tempdir().unwrap();
+    for point in 0..6 {
+        for fault in [Fault::KillBefore, Fault::KillAfter] {
+            let table = folder.path().join(format!("{fault}{point}"));
+            let inner: StoreRef = Arc::new(LocalStore::new("t", &table, true).unwrap());
+            block_on(commit(&failing(&inner, FaultPlan::none()), "first")).unwrap();
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--ignored", "--exact", "tests::fault::child_that_is_killed"])
+                .env("ESKER_TEST_FOLDER", &table)
+                .env("ESKER_TEST_PLAN", FaultPlan::none().at(point, fault).to_string())
+                .output()
+                .unwrap();
+            assert_eq!(child.status.signal(), Some(9), "{child:?}");
+            let landed = point == 5 && fault == Fault::KillAfter;
+            assert_eq!(check_table(&inner), 1 + usize::from(landed), "{fault} at {point}");
+            block_on(commit(&failing(&inner, FaultPlan::none()), "third")).unwrap();
+            assert_eq!(check_table(&inner), 2 + usize::from(landed));
+        }
     }
 }
 
