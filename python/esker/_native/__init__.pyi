@@ -6,6 +6,8 @@ Errors are those of `esker.exceptions`.
 """
 
 from . import expr as expr
+from . import fault as fault
+from . import file as file
 from . import scan as scan
 from . import store as store
 from . import table as table

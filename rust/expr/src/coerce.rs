@@ -59,7 +59,17 @@ fn fit_comparison(node: Expr, schema: &DFSchema) -> std::result::Result<Expr, (E
 }
 
 fn is_comparison(op: Operator) -> bool {
-    op.supports_propagation() || matches!(op, Operator::NotEq | Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+    matches!(
+        op,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
 }
 
 /// `side` as it must be to be compared with `other`; unchanged unless it is a literal.

@@ -87,33 +87,36 @@ impl Plan {
 
     /// The columns of `batch` where the physical expression looks for them, in the types that it was made for.
     fn input(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let mut arrays = Vec::with_capacity(self.columns.len());
-        for field in self.schema.fields() {
-            let array = batch.column_by_name(field.name()).ok_or_else(|| {
-                let names: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
-                ExprError::invalid(format!(
-                    "expected column {} in the batch, found only {}",
-                    field.name(),
-                    names.join(", ")
-                ))
-            })?;
-            arrays.push(if array.data_type() == field.data_type() {
-                Arc::clone(array)
-            } else {
-                arrow_cast::cast(array, field.data_type()).map_err(|error| {
-                    ExprError::invalid(format!(
-                        "expected column {} of type {}, found {}: {error}",
-                        field.name(),
-                        field.data_type(),
-                        array.data_type()
-                    ))
-                })?
-            });
-        }
+        let arrays: Vec<ArrayRef> =
+            self.schema.fields().iter().map(|field| column(batch, field)).collect::<Result<_>>()?;
+        let same = arrays.iter().zip(self.schema.fields()).all(|(array, field)| array.data_type() == field.data_type());
+        let schema = if same {
+            Arc::clone(&self.schema)
+        } else {
+            // Types alike but for what nested fields promise about nulls.
+            let actual = arrays.iter().zip(self.schema.fields());
+            let actual = actual.map(|(array, field)| Field::new(field.name(), array.data_type().clone(), true));
+            Arc::new(Schema::new(actual.collect::<Vec<_>>()))
+        };
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+        RecordBatch::try_new_with_options(schema, arrays, &options)
             .map_err(|error| ExprError::invalid(format!("cannot evaluate: {error}")))
     }
+}
+
+/// The batch's column for a field, cast if it is of another type (a dictionary, say, where the schema has its values).
+fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
+    let array = batch.column_by_name(field.name()).ok_or_else(|| {
+        let names: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+        ExprError::invalid(format!("expected column {} in the batch, found only {}", field.name(), names.join(", ")))
+    })?;
+    if array.data_type().equals_datatype(field.data_type()) {
+        return Ok(Arc::clone(array));
+    }
+    arrow_cast::cast(array, field.data_type()).map_err(|error| {
+        let (name, wanted, found) = (field.name(), field.data_type(), array.data_type());
+        ExprError::invalid(format!("expected column {name} of type {wanted}, found {found}: {error}"))
+    })
 }
 
 /// The fields, all nullable: what a schema promises about nulls is not what every writer kept.

@@ -13,6 +13,7 @@
 
 pub mod container;
 pub mod error;
+pub mod inspect;
 pub mod reader;
 pub mod schema;
 mod v2_0;

@@ -3,6 +3,8 @@
 mod arrow;
 mod error;
 mod expr;
+mod fault;
+mod file;
 mod module;
 mod scan;
 mod store;

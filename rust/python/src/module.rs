@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{expr, scan, store, table, write};
+use crate::{expr, fault, file, scan, store, table, write};
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -11,6 +11,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add(module, "store", store::register)?;
     add(module, "table", table::register)?;
     add(module, "expr", expr::register)?;
+    add(module, "file", file::register)?;
+    add(module, "fault", fault::register)?;
     add(module, "scan", scan::register)?;
     add(module, "write", write::register)?;
     Ok(())

@@ -130,10 +130,8 @@ impl Decoder<'_> {
                     return Err(ExprError::invalid("expected a Substrait reference to a column, found another"));
                 };
                 let field = at(&self.fields, top.position)?;
-                // Checks that there is such a column, and says which there are if not.
-                columns::resolve(self.schema, &[field.name.as_str()])?;
-                let column = Expr::Column(Column::new_unqualified(&field.name));
-                descend(column, &field.children, top.child.as_deref())
+                let name = columns::resolve(self.schema, &[field.name.as_str()])?.concat();
+                descend(Expr::Column(Column::new_unqualified(name)), &field.children, top.child.as_deref())
             }
         }
     }

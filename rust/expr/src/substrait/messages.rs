@@ -8,24 +8,24 @@ use prost::{Message, Oneof};
 
 /// One or more expressions over a schema, and the functions that they call.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ExtendedExpression {
+pub(crate) struct ExtendedExpression {
     #[prost(message, repeated, tag = "2")]
-    pub(super) extensions: Vec<ExtensionDeclaration>,
+    pub(crate) extensions: Vec<ExtensionDeclaration>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) referred_expr: Vec<ExpressionReference>,
+    pub(crate) referred_expr: Vec<ExpressionReference>,
     #[prost(message, optional, tag = "4")]
-    pub(super) base_schema: Option<NamedStruct>,
+    pub(crate) base_schema: Option<NamedStruct>,
 }
 
 /// Gives a number to a type, a type's variation or a function.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ExtensionDeclaration {
+pub(crate) struct ExtensionDeclaration {
     #[prost(oneof = "Declared", tags = "1, 3")]
-    pub(super) declared: Option<Declared>,
+    pub(crate) declared: Option<Declared>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Declared {
+pub(crate) enum Declared {
     #[prost(message, tag = "1")]
     Type(Anchor),
     #[prost(message, tag = "3")]
@@ -33,21 +33,21 @@ pub(super) enum Declared {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Anchor {
+pub(crate) struct Anchor {
     #[prost(uint32, tag = "2")]
-    pub(super) anchor: u32,
+    pub(crate) anchor: u32,
     #[prost(string, tag = "3")]
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ExpressionReference {
+pub(crate) struct ExpressionReference {
     #[prost(oneof = "Referred", tags = "1, 2")]
-    pub(super) referred: Option<Referred>,
+    pub(crate) referred: Option<Referred>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Referred {
+pub(crate) enum Referred {
     #[prost(message, tag = "1")]
     Expression(Expression),
     #[prost(message, tag = "2")]
@@ -56,25 +56,25 @@ pub(super) enum Referred {
 
 /// Names of all fields, depth first, and their types.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct NamedStruct {
+pub(crate) struct NamedStruct {
     #[prost(string, repeated, tag = "1")]
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     #[prost(message, optional, tag = "2")]
-    pub(super) structure: Option<StructType>,
+    pub(crate) structure: Option<StructType>,
 }
 
 /// A message whose presence is all that matters.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Ignored {}
+pub(crate) struct Ignored {}
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Expression {
+pub(crate) struct Expression {
     #[prost(oneof = "Rex", tags = "1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 13")]
-    pub(super) rex: Option<Rex>,
+    pub(crate) rex: Option<Rex>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Rex {
+pub(crate) enum Rex {
     #[prost(message, tag = "1")]
     Literal(Literal),
     #[prost(message, tag = "2")]
@@ -100,15 +100,15 @@ pub(super) enum Rex {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct FieldReference {
+pub(crate) struct FieldReference {
     #[prost(oneof = "ReferenceType", tags = "1, 2")]
-    pub(super) reference: Option<ReferenceType>,
+    pub(crate) reference: Option<ReferenceType>,
     #[prost(oneof = "ReferenceRoot", tags = "3, 4, 5")]
-    pub(super) root: Option<ReferenceRoot>,
+    pub(crate) root: Option<ReferenceRoot>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum ReferenceType {
+pub(crate) enum ReferenceType {
     #[prost(message, tag = "1")]
     Direct(ReferenceSegment),
     #[prost(message, tag = "2")]
@@ -116,7 +116,7 @@ pub(super) enum ReferenceType {
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum ReferenceRoot {
+pub(crate) enum ReferenceRoot {
     #[prost(message, tag = "3")]
     Expression(Box<Expression>),
     #[prost(message, tag = "4")]
@@ -126,13 +126,13 @@ pub(super) enum ReferenceRoot {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ReferenceSegment {
+pub(crate) struct ReferenceSegment {
     #[prost(oneof = "Segment", tags = "1, 2, 3")]
-    pub(super) segment: Option<Segment>,
+    pub(crate) segment: Option<Segment>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Segment {
+pub(crate) enum Segment {
     #[prost(message, tag = "1")]
     MapKey(Ignored),
     #[prost(message, tag = "2")]
@@ -143,34 +143,34 @@ pub(super) enum Segment {
 
 /// The n-th field of a struct or the n-th element of a list, from 0, and what to take of that.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct PositionSegment {
+pub(crate) struct PositionSegment {
     #[prost(int32, tag = "1")]
-    pub(super) position: i32,
+    pub(crate) position: i32,
     #[prost(message, optional, boxed, tag = "2")]
-    pub(super) child: Option<Box<ReferenceSegment>>,
+    pub(crate) child: Option<Box<ReferenceSegment>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ScalarFunction {
+pub(crate) struct ScalarFunction {
     #[prost(uint32, tag = "1")]
-    pub(super) function_reference: u32,
+    pub(crate) function_reference: u32,
     /// How arguments were written before version 0.13 of the format.
     #[prost(bytes = "bytes", repeated, tag = "2")]
-    pub(super) old_arguments: Vec<Bytes>,
+    pub(crate) old_arguments: Vec<Bytes>,
     #[prost(message, repeated, tag = "4")]
-    pub(super) arguments: Vec<Argument>,
+    pub(crate) arguments: Vec<Argument>,
     #[prost(message, repeated, tag = "5")]
-    pub(super) options: Vec<FunctionOption>,
+    pub(crate) options: Vec<FunctionOption>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Argument {
+pub(crate) struct Argument {
     #[prost(oneof = "ArgumentKind", tags = "1, 2, 3")]
-    pub(super) kind: Option<ArgumentKind>,
+    pub(crate) kind: Option<ArgumentKind>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum ArgumentKind {
+pub(crate) enum ArgumentKind {
     #[prost(string, tag = "1")]
     Enum(String),
     #[prost(message, tag = "2")]
@@ -181,77 +181,77 @@ pub(super) enum ArgumentKind {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct FunctionOption {
+pub(crate) struct FunctionOption {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(string, repeated, tag = "2")]
-    pub(super) preference: Vec<String>,
+    pub(crate) preference: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct IfThen {
+pub(crate) struct IfThen {
     #[prost(message, repeated, tag = "1")]
-    pub(super) ifs: Vec<IfClause>,
+    pub(crate) ifs: Vec<IfClause>,
     #[prost(message, optional, boxed, tag = "2")]
-    pub(super) otherwise: Option<Box<Expression>>,
+    pub(crate) otherwise: Option<Box<Expression>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct IfClause {
+pub(crate) struct IfClause {
     #[prost(message, optional, tag = "1")]
-    pub(super) condition: Option<Expression>,
+    pub(crate) condition: Option<Expression>,
     #[prost(message, optional, tag = "2")]
-    pub(super) then: Option<Expression>,
+    pub(crate) then: Option<Expression>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Switch {
+pub(crate) struct Switch {
     #[prost(message, optional, boxed, tag = "3")]
-    pub(super) matched: Option<Box<Expression>>,
+    pub(crate) matched: Option<Box<Expression>>,
     #[prost(message, repeated, tag = "1")]
-    pub(super) ifs: Vec<IfValue>,
+    pub(crate) ifs: Vec<IfValue>,
     #[prost(message, optional, boxed, tag = "2")]
-    pub(super) otherwise: Option<Box<Expression>>,
+    pub(crate) otherwise: Option<Box<Expression>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct IfValue {
+pub(crate) struct IfValue {
     #[prost(message, optional, tag = "1")]
-    pub(super) value: Option<Literal>,
+    pub(crate) value: Option<Literal>,
     #[prost(message, optional, tag = "2")]
-    pub(super) then: Option<Expression>,
+    pub(crate) then: Option<Expression>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SingularOrList {
+pub(crate) struct SingularOrList {
     #[prost(message, optional, boxed, tag = "1")]
-    pub(super) value: Option<Box<Expression>>,
+    pub(crate) value: Option<Box<Expression>>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) options: Vec<Expression>,
+    pub(crate) options: Vec<Expression>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Cast {
+pub(crate) struct Cast {
     #[prost(message, optional, tag = "1")]
-    pub(super) to: Option<Type>,
+    pub(crate) to: Option<Type>,
     #[prost(message, optional, boxed, tag = "2")]
-    pub(super) input: Option<Box<Expression>>,
+    pub(crate) input: Option<Box<Expression>>,
     /// 1 makes null of what cannot be cast, anything else an error.
     #[prost(int32, tag = "3")]
-    pub(super) failure_behavior: i32,
+    pub(crate) failure_behavior: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Literal {
+pub(crate) struct Literal {
     #[prost(
         oneof = "LiteralType",
         tags = "1, 2, 3, 5, 7, 10, 11, 12, 13, 14, 16, 17, 21, 22, 23, 24, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37"
     )]
-    pub(super) literal: Option<LiteralType>,
+    pub(crate) literal: Option<LiteralType>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum LiteralType {
+pub(crate) enum LiteralType {
     #[prost(bool, tag = "1")]
     Boolean(bool),
     #[prost(int32, tag = "2")]
@@ -310,66 +310,66 @@ pub(super) enum LiteralType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct VarChar {
+pub(crate) struct VarChar {
     #[prost(string, tag = "1")]
-    pub(super) value: String,
+    pub(crate) value: String,
 }
 
 /// A whole number in 16 bytes, little endian, to be divided by 10 to the power of `scale`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
     #[prost(int32, tag = "2")]
-    pub(super) precision: i32,
+    pub(crate) precision: i32,
     #[prost(int32, tag = "3")]
-    pub(super) scale: i32,
+    pub(crate) scale: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct LiteralList {
+pub(crate) struct LiteralList {
     #[prost(message, repeated, tag = "1")]
-    pub(super) values: Vec<Literal>,
+    pub(crate) values: Vec<Literal>,
 }
 
 /// A value of a type from the table, packed in one of protobuf's wrapper messages.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct UserDefinedLiteral {
+pub(crate) struct UserDefinedLiteral {
     #[prost(uint32, tag = "1")]
-    pub(super) type_reference: u32,
+    pub(crate) type_reference: u32,
     #[prost(message, optional, tag = "2")]
-    pub(super) value: Option<Packed>,
+    pub(crate) value: Option<Packed>,
 }
 
 /// `google.protobuf.Any`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Packed {
+pub(crate) struct Packed {
     #[prost(string, tag = "1")]
-    pub(super) type_url: String,
+    pub(crate) type_url: String,
     #[prost(bytes = "vec", tag = "2")]
-    pub(super) value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// A moment in units of 10 to the power of minus `precision` seconds.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Precise {
+pub(crate) struct Precise {
     #[prost(int32, tag = "1")]
-    pub(super) precision: i32,
+    pub(crate) precision: i32,
     #[prost(int64, tag = "2")]
-    pub(super) value: i64,
+    pub(crate) value: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Type {
+pub(crate) struct Type {
     #[prost(
         oneof = "Kind",
         tags = "1, 2, 3, 5, 7, 10, 11, 12, 13, 14, 16, 17, 21, 22, 23, 24, 25, 27, 28, 29, 30, 32, 33, 34, 36"
     )]
-    pub(super) kind: Option<Kind>,
+    pub(crate) kind: Option<Kind>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     #[prost(message, tag = "1")]
     Bool(Ignored),
     #[prost(message, tag = "2")]
@@ -423,47 +423,47 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct FixedBinaryType {
+pub(crate) struct FixedBinaryType {
     #[prost(int32, tag = "1")]
-    pub(super) length: i32,
+    pub(crate) length: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct DecimalType {
+pub(crate) struct DecimalType {
     #[prost(int32, tag = "1")]
-    pub(super) scale: i32,
+    pub(crate) scale: i32,
     #[prost(int32, tag = "2")]
-    pub(super) precision: i32,
+    pub(crate) precision: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct StructType {
+pub(crate) struct StructType {
     #[prost(message, repeated, tag = "1")]
-    pub(super) types: Vec<Type>,
+    pub(crate) types: Vec<Type>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ListType {
+pub(crate) struct ListType {
     #[prost(message, optional, boxed, tag = "1")]
-    pub(super) element: Option<Box<Type>>,
+    pub(crate) element: Option<Box<Type>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct MapType {
+pub(crate) struct MapType {
     #[prost(message, optional, boxed, tag = "1")]
-    pub(super) key: Option<Box<Type>>,
+    pub(crate) key: Option<Box<Type>>,
     #[prost(message, optional, boxed, tag = "2")]
-    pub(super) value: Option<Box<Type>>,
+    pub(crate) value: Option<Box<Type>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct UserDefinedType {
+pub(crate) struct UserDefinedType {
     #[prost(uint32, tag = "1")]
-    pub(super) type_reference: u32,
+    pub(crate) type_reference: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct PreciseType {
+pub(crate) struct PreciseType {
     #[prost(int32, tag = "1")]
-    pub(super) precision: i32,
+    pub(crate) precision: i32,
 }

@@ -11,7 +11,7 @@ mod decode;
 mod fields;
 mod functions;
 mod literals;
-mod messages;
+pub(crate) mod messages;
 mod types;
 
 pub(crate) use decode::decode;

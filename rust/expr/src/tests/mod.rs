@@ -1,5 +1,7 @@
 //! The crate through its public door, on one small table.
 
 mod errors;
+mod expressions;
 mod rows;
 mod sql_filters;
+mod substrait;

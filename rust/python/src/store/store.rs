@@ -8,12 +8,13 @@ use bytes::Bytes;
 use esker_store::store::PutOutcome;
 use esker_store::{block_on, StoreRef};
 use esker_table::read::TableFiles;
+use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::io_stats::PyIoStats;
 use super::object_meta::PyObjectMeta;
-use crate::error::Result;
+use crate::error::{NativeError, Result};
 
 /// The objects under one root.
 #[pyclass(name = "Store", module = "esker._native.store", frozen)]
@@ -28,6 +29,11 @@ impl PyStore {
     /// The table's files, opened ones kept.
     pub(crate) fn files(&self) -> Arc<TableFiles> {
         self.files.clone()
+    }
+
+    /// A handle to a store that no URI leads to. It does not pickle.
+    pub(crate) fn over(store: StoreRef) -> Self {
+        PyStore { files: Arc::new(TableFiles::new(store)), uri: String::new(), options: HashMap::new(), durable: true }
     }
 
     /// The store itself.
@@ -54,6 +60,10 @@ impl PyStore {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, HashMap<String, String>, bool))> {
         let restore = slf.get_type().getattr("_restore")?;
         let this = slf.get();
+        if this.uri.is_empty() {
+            let error = TableError::unsupported("a store that was not opened by its URI cannot be pickled");
+            return Err(NativeError::from(error).into());
+        }
         Ok((restore, (this.uri.clone(), this.options.clone(), this.durable)))
     }
 

@@ -44,7 +44,6 @@ pub(super) fn read_tail(path: &Path, nbytes: u64, stats: &StatsCounters) -> Resu
     let file = open(path)?;
     let size = file_size(&file, path)?;
     let run = size.saturating_sub(nbytes)..size;
-    fetch_ahead(&file, std::slice::from_ref(&run));
     let bytes = read_run(&file, path, &run)?;
     stats.add_read(bytes.len() as u64);
     Ok(Tail { bytes, size })

@@ -1,0 +1,108 @@
+//! What a file holds where: columns, pages, encodings, offsets and bytes.
+
+use std::collections::BTreeMap;
+
+use crate::container::{BufferRange, Container, PageEncoding};
+use crate::error::Result;
+use crate::reader::FileReader;
+use crate::schema::Field;
+use crate::v2_0::columns::assign_columns;
+use crate::v2_0::decode::describe;
+
+/// One page of a column.
+#[derive(Debug, Clone)]
+pub struct PageLayout {
+    /// Values of the column before this page.
+    pub first_value: u64,
+    /// Values in this page.
+    pub num_values: u64,
+    /// How they are encoded.
+    pub encoding: String,
+    /// Where the page's buffers lie in the file.
+    pub buffers: Vec<BufferRange>,
+}
+
+/// One column of a file.
+#[derive(Debug, Clone)]
+pub struct ColumnLayout {
+    /// Its number in the file.
+    pub index: usize,
+    /// The field that it holds, as a dotted path; list items are named `item` or as their field is.
+    pub field: String,
+    /// The field's type as the format spells it.
+    pub logical_type: String,
+    /// The pages in order.
+    pub pages: Vec<PageLayout>,
+    /// Bytes in the file.
+    pub bytes: u64,
+}
+
+/// One file.
+#[derive(Debug, Clone)]
+pub struct FileLayout {
+    /// Path in its store.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// The version of the file format.
+    pub version: String,
+    /// Rows in the file.
+    pub num_rows: u64,
+    /// The columns in order.
+    pub columns: Vec<ColumnLayout>,
+    /// Where the global buffers lie; 0 is the file's descriptor.
+    pub global_buffers: Vec<BufferRange>,
+}
+
+/// Describes an open file. Nothing but its metadata is read.
+pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
+    let file = reader.container();
+    let names = field_names(file);
+    let columns = (0..file.num_columns())
+        .map(|index| {
+            let meta = file.column(index)?;
+            let pages: Vec<PageLayout> = meta
+                .pages
+                .iter()
+                .map(|page| PageLayout {
+                    first_value: page.first_value,
+                    num_values: page.num_values,
+                    encoding: match &page.encoding {
+                        PageEncoding::V2_0(encoding) => describe(Some(encoding)),
+                        PageEncoding::Other(name, _) => name.clone(),
+                    },
+                    buffers: page.buffers.clone(),
+                })
+                .collect();
+            let bytes = pages.iter().flat_map(|p| &p.buffers).chain(&meta.buffers).map(|b| b.end - b.start).sum();
+            let (field, logical_type) = names.get(&index).cloned().unwrap_or_default();
+            Ok(ColumnLayout { index, field, logical_type, pages, bytes })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(FileLayout {
+        path: file.path().to_string(),
+        size: file.size(),
+        version: file.version().to_string(),
+        num_rows: file.num_rows(),
+        columns,
+        global_buffers: file.global_buffers().to_vec(),
+    })
+}
+
+fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {
+    fn visit(field: &Field, prefix: &str, columns: &BTreeMap<i32, usize>, out: &mut BTreeMap<usize, (String, String)>) {
+        let name = if prefix.is_empty() { field.name.clone() } else { format!("{prefix}.{}", field.name) };
+        for child in &field.children {
+            visit(child, &name, columns, out);
+        }
+        if let Some(column) = columns.get(&field.id) {
+            out.insert(*column, (name, field.logical_type.clone()));
+        }
+    }
+    let columns = assign_columns(file.schema());
+    let mut out = BTreeMap::new();
+    for field in &file.schema().fields {
+        visit(field, "", &columns, &mut out);
+    }
+    out
+}

@@ -1,0 +1,5 @@
+//! Files through the public door: what is written comes back, and damaged bytes end in an error.
+
+mod hostile;
+mod round_trip;
+mod samples;

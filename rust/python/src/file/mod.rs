@@ -1,0 +1,12 @@
+//! `esker._native.file`.
+
+mod inspect;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<inspect::PyFileLayout>()?;
+    module.add_class::<inspect::PyColumnLayout>()?;
+    module.add_class::<inspect::PyPageLayout>()?;
+    module.add_function(wrap_pyfunction!(inspect::inspect, module)?)
+}
