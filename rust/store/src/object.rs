@@ -182,7 +182,8 @@ impl Store for ObjectAdapter {
             // Not every store knows how to count from the end, and some refuse it for an empty object.
             Err(object_store::Error::NotSupported { .. } | object_store::Error::Generic { .. }) => {
                 let size = self.head(path).await?.size;
-                let mut bytes = self.get_ranges(path, &[size.saturating_sub(nbytes)..size]).await?;
+                let range = size.saturating_sub(nbytes)..size;
+                let mut bytes = self.get_ranges(path, std::slice::from_ref(&range)).await?;
                 Ok(Tail {
                     bytes: bytes.pop().unwrap_or_default(),
                     size,

@@ -52,7 +52,7 @@ pub async fn write_fragments(
     let mut output = Output { store, request, open: None, done: Vec::new() };
     let result = output.run(receiver).await;
     let produced = producer.await.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")));
-    match result.and_then(|()| produced) {
+    match result.and(produced) {
         Ok(()) => Ok(output.done.into_iter().map(|(_, fragment)| fragment).collect()),
         Err(error) => {
             output.clean_up().await;

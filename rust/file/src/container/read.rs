@@ -251,7 +251,8 @@ async fn widen(store: &StoreRef, path: &str, suffix: Suffix, wanted: u64, size: 
     if wanted >= suffix.start {
         return Ok(suffix);
     }
-    let mut parts = store.get_ranges(path, &[wanted..size]).await?;
+    let range = wanted..size;
+    let mut parts = store.get_ranges(path, std::slice::from_ref(&range)).await?;
     let bytes = parts.pop().unwrap_or_default();
     Ok(Suffix { bytes, start: wanted })
 }

@@ -130,7 +130,7 @@ impl ContainerWriter {
     }
 
     async fn pad(&mut self) -> Result<()> {
-        const ZEROS: [u8; ALIGNMENT as usize] = [0; ALIGNMENT as usize];
+        const ZEROS: [u8; 64] = [0; 64];
         let over = self.position % ALIGNMENT;
         if over > 0 {
             let missing = usize::try_from(ALIGNMENT - over).unwrap_or(0);

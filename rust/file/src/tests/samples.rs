@@ -20,7 +20,7 @@ impl Numbers {
     }
 
     fn flag(&mut self, one_in: u64) -> bool {
-        one_in > 0 && self.next() % one_in == 0
+        one_in > 0 && self.next().is_multiple_of(one_in)
     }
 }
 

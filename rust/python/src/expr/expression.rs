@@ -53,7 +53,7 @@ impl PyExpression {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
-        to_schema_pycapsule(py, &Field::new("", self.expression.data_type().clone(), true)).map_err(python)
+        to_schema_pycapsule(py, Field::new("", self.expression.data_type().clone(), true)).map_err(python)
     }
 
     fn evaluate<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> Result<Bound<'py, PyAny>> {

@@ -201,7 +201,7 @@ fn ask(manifest: &Manifest) {
     let _ = (manifest.inline_transaction().map(|t| t.map(|t| t.operation())), manifest.max_fragment_id());
     let _ = (manifest.num_rows(), manifest.has_deletions(), manifest.build(), manifest.timestamp_ns());
     manifest.fragments().for_each(|fragment| {
-        let _ = fragment.map(|f| (f.num_rows(), f.files().iter().map(|file| file.version().is_ok()).count()));
+        let _ = fragment.map(|f| (f.num_rows(), f.files().iter().filter(|file| file.version().is_ok()).count()));
     });
 }
 
