@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -83,6 +84,21 @@ def test_every_type_is_printed(uri: str, run: Run) -> None:
     assert run("head", uri)
 
 
+def test_inspect_shows_what_a_file_holds_where(table: str, run: Run) -> None:
+    path = next(str(item) for item in Path(table, "data").iterdir())
+    found = _json(run, "inspect", path)
+    assert (found["file_version"], found["bytes"]) == ("2.0", Path(path).stat().st_size)
+    assert found["rows"] in (25, 5)
+    columns = {column["field"]: column for column in found["columns"]}
+    assert {"id", "score", "name", "vector", "place.city"} <= set(columns)
+    page = columns["id"]["pages"][0]
+    assert (page["values"], columns["id"]["ratio"]) == (found["rows"], 1.0)
+    assert all(0 <= buffer["offset"] < found["bytes"] for buffer in page["buffers"])
+    text = run("inspect", path)
+    assert "vector" in text
+    assert "from the first byte to the last" in text
+
+
 def test_errors_are_one_line_and_a_code(table: str, run: Run) -> None:
     for arguments in (
         ("info", table + "-none"),
@@ -90,6 +106,8 @@ def test_errors_are_one_line_and_a_code(table: str, run: Run) -> None:
         ("count", table, "--filter", "id >"),
         ("info", table, "--at", "9"),
         ("info", table, "--storage-option", "x"),
+        ("inspect", table + "/data/none.lance"),
+        ("inspect", __file__),
     ):
         text = run(*arguments, code=1)
         assert text.startswith("error: ")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ._native import table as native
-from .commit.lance import LanceCommit, LanceLog, NamingScheme
+from .commit.lance import LanceCommit, NamingScheme
 from .commit.loop import CommitLimits, commit
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
@@ -128,12 +128,12 @@ def write_dataset(
         lock=commit_lock,
     )
     try:
-        version = commit(first, limits=limits)
+        return _opened(uri, first, commit(first, limits=limits), storage_options)
     except AlreadyExistsError:
         if staged.mode != "append" or target.base is not None:
             raise
-        version = commit(_append_to_newcomer(staged, properties, commit_lock), limits=limits)
-    return _opened(uri, target.log, version, storage_options)
+    second = _append_to_newcomer(staged, scheme, properties, commit_lock)
+    return _opened(uri, second, commit(second, limits=limits), storage_options)
 
 
 def commit_operation(
@@ -174,23 +174,25 @@ def commit_operation(
             raise UnsupportedError(
                 f"fragments of file version {version} cannot be appended to a table of {current}", file_version=version
             )
-    committed = commit(
-        LanceCommit(
-            target.log,
-            transaction,
-            data_storage_version=version,
-            scheme="V2" if v2_names else "V1",
-            lock=commit_lock,
-        ),
-        limits=_limits(max_retries, timeout),
+    change = LanceCommit(
+        target.log,
+        transaction,
+        data_storage_version=version,
+        scheme="V2" if v2_names else "V1",
+        lock=commit_lock,
     )
-    return _opened(base_uri, target.log, committed, storage_options)
+    committed = commit(change, limits=_limits(max_retries, timeout))
+    return _opened(base_uri, change, committed, storage_options)
 
 
-def _append_to_newcomer(staged: Staged, properties: dict[str, str] | None, lock: CommitLock | None) -> LanceCommit:
+def _append_to_newcomer(
+    staged: Staged, scheme: NamingScheme, properties: dict[str, str] | None, lock: CommitLock | None
+) -> LanceCommit:
     """The append of fragments that were staged for a new table to the table that another writer made meanwhile."""
     log = staged.target.log
-    base, _ = log.open(1)
+    listing = log.listing()
+    base = log.manifest(1, listing.scheme if listing.versions else scheme)
+    base.check_readable()
     if pa.schema(base.schema) != pa.schema(staged.schema) or base.data_storage_version != staged.data_storage_version:
         raise SchemaMismatchError(
             f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
@@ -203,7 +205,10 @@ def _append_to_newcomer(staged: Staged, properties: dict[str, str] | None, lock:
 
 
 def _opened(
-    uri: str | os.PathLike[str] | LanceDataset, log: LanceLog, version: int, storage_options: dict[str, str] | None
+    uri: str | os.PathLike[str] | LanceDataset,
+    change: LanceCommit,
+    version: int,
+    storage_options: dict[str, str] | None,
 ) -> LanceDataset:
     from .dataset import LanceDataset
 
@@ -212,7 +217,7 @@ def _opened(
         name = uri.uri
     else:
         name = os.fspath(uri)
-    return LanceDataset._at(name, log, log.open(version)[0], storage_options)
+    return LanceDataset._at(name, change.log, change.committed(version), storage_options)
 
 
 def _files_version(transaction: native.Transaction) -> str | None:

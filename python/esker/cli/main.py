@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..exceptions import EskerError
-from . import rows, tables
+from . import inspect, rows, tables
 from .output import Output
 
 
@@ -66,4 +66,5 @@ def _parser() -> argparse.ArgumentParser:
     head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
+    command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
     return parser

@@ -182,6 +182,8 @@ class LanceCommit:
         self._scheme = scheme
         self._lock = lock
         self._base: Manifest | None = None
+        self._made: Manifest | None = None
+        self._known = 0
         self._staged = False
 
     def latest(self) -> int:
@@ -189,7 +191,8 @@ class LanceCommit:
         listing = self.log.listing()
         if listing.versions:
             self._scheme = listing.scheme
-        return listing.latest
+        # A listing may lag behind what a put has met.
+        return max(listing.latest, self._known)
 
     def changes_since(self, version: int, latest: int) -> Iterator[LanceChange]:
         """The transactions behind the versions after `version` up to `latest`."""
@@ -226,16 +229,25 @@ class LanceCommit:
                 uri=self.log.uri,
             )
         storage = self._data_storage_version or (base.data_storage_version if base else "2.0")
-        manifest = self.transaction.apply(
+        self._made = self.transaction.apply(
             base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
         )
         self._stage()
-        return manifest.encode()
+        return self._made.encode()
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
         with self._lock(version) if self._lock else nullcontext():
-            return self.log.store.put_if_absent(VERSIONS + manifest_name(version, self._scheme), data)
+            landed = self.log.store.put_if_absent(VERSIONS + manifest_name(version, self._scheme), data)
+        if not landed:
+            self._known = max(self._known, version)
+        return landed
+
+    def committed(self, version: int) -> Manifest:
+        """The manifest of the version that this became: what was put, without reading it again."""
+        if self._made is not None and self._made.version == version:
+            return self._made
+        return self.log.manifest(version, self._scheme)
 
     def write_id_at(self, version: int) -> str | None:
         """The uuid of the transaction that made `version`, from the name that its manifest gives."""
