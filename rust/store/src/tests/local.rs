@@ -112,7 +112,7 @@ fn test_permission_denied_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = store_at(folder.path());
     put(&store, "a/b", "x");
-    fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o000)).unwrap();
     let found = block_on(store.get("a/b"));
     fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
     // Root may read everything; then there is nothing to see here.
