@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import esker.spark
 from tests.spark.conftest import by_pylance, data_files, load, save
 
 
@@ -150,6 +151,8 @@ def test_frames_that_race_to_make_a_table_both_land(spark: SparkSession, uri: st
 
     def append(first: int) -> None:
         try:
+            # A thread of our own: it has no session of Spark until it is told.
+            esker.spark.register(spark)
             save(spark.range(first, first + 100, 1, 1), uri)
         except BaseException as error:
             errors.append(error)

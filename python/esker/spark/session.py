@@ -23,7 +23,8 @@ def register(spark: SparkSession) -> None:
     """Makes the format `esker` known to a session.
 
     Spark finds it by itself where the package `pyspark_esker` is on the driver's path; this is for where it is not, and
-    for where another package of that kind is broken, which hides all of them.
+    for where another package of that kind is broken, which hides all of them. Spark looks for formats in the session
+    of the calling thread, so that a thread of your own needs this too before it writes.
 
     Args:
         spark: A session, classic or Connect.
@@ -32,6 +33,10 @@ def register(spark: SparkSession) -> None:
         `esker.spark.register(spark)`
     """
     spark.dataSource.register(EskerSource)
+    java = getattr(spark, "_jvm", None)
+    if java is not None:
+        # What Spark itself does in `createDataFrame`: a new thread of Java has no session until it is told.
+        java.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def read(
