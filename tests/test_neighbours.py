@@ -63,7 +63,9 @@ def test_duckdb_answers_as_over_pylance(query: str, dataset: esker.LanceDataset)
     connection = duckdb.connect()
     answers = []
     for module in (esker, lance):
-        connection.register("people", module.dataset(dataset.uri))
+        # The peer cannot take a filter on a nested field: what it answers is computed from all its rows.
+        found = module.dataset(dataset.uri)
+        connection.register("people", found if module is esker or "zip" not in query else found.to_table())
         answers.append(connection.sql(query).fetchall())
     assert answers[0] == answers[1]
 

@@ -53,6 +53,8 @@ def test_what_pylance_writes_esker_reads(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows_per_file = max(rows_per_file, table.num_rows // 8 + 1)
+        # The peer cannot take slices of structs within structs: it gets whole arrays.
+        table = table.combine_chunks()
         lance.write_dataset(
             table,
             folder + "/t",

@@ -85,7 +85,10 @@ def test_take_of_an_unknown_column_is_an_error_of_ours(pair: Pair) -> None:
 def test_a_fragment_takes_by_its_own_numbers(pair: Pair) -> None:
     for number in (0, 2, 3):
         ours, theirs = (dataset.get_fragments()[number] for dataset in pair)
-        same(theirs.take([5, 0, 5], columns=["id", "utf8"]), ours.take([5, 0, 5], columns=["id", "utf8"]))
+        # The peer's fragments take rising numbers only.
+        columns = ["id", "utf8", "list_list"]
+        same(theirs.take([0, 5, 99], columns=columns), ours.take([0, 5, 99], columns=columns))
+        assert ours.take([5, 0, 5], columns=["id"])["id"].to_pylist() == [number * 800 + row for row in (5, 0, 5)]
     with pytest.raises(OutOfRangeError):
         pair[0].get_fragments()[3].take([600])
 

@@ -258,8 +258,8 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         Example:
             >>> import esker, pyarrow as pa
             >>> dataset = esker.write_dataset(pa.table({"id": [3, 1, 2]}), "memory://doc-scanner")
-            >>> dataset.scanner(columns={"twice": "id"}, order_by=["twice"], limit=1).to_table().num_rows
-            1
+            >>> dataset.scanner(columns={"twice": "id * 2"}, order_by=["id"], limit=1).to_table().to_pylist()
+            [{'twice': 2}]
         """
         builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
         options |= {

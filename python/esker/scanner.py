@@ -16,7 +16,7 @@ from ._native.expr import Predicate
 from .batches import cut_to_bytes, join_to_rows, read, read_all
 from .exceptions import InvalidArgumentError, UnsupportedError
 from .predicate import to_predicate
-from .projection import Projection
+from .projection import ROW_ADDRESS, ROW_ID, Projection
 from .scan_options import ColumnOrdering, ScannerBuilder, ScanOptions, ScanStatistics
 
 if TYPE_CHECKING:
@@ -171,7 +171,10 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         columns = projection.columns
         if options.order_by and columns is not None:
             keys = [key.column_name for key in options.order_by]
-            columns = [*columns, *(key for key in dict.fromkeys(keys) if key not in columns)]
+            columns = [
+                *columns,
+                *(key for key in dict.fromkeys(keys) if key not in columns and key not in (ROW_ID, ROW_ADDRESS)),
+            ]
         return native.scan(
             self._ds._store,
             self._ds._manifest,

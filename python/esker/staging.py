@@ -144,6 +144,7 @@ def stage(
     version = storage_version(data_storage_version, target.base, chosen)
     source = coerce_reader(data, schema)
     _check_metadata(source.schema)
+    _check_extensions(source.schema)
     if chosen == "append" and target.base is not None:
         fields = target.base.schema
         source = conform(source, pa.schema(fields))
@@ -225,6 +226,18 @@ def _check_metadata(schema: pa.Schema) -> None:
             raise InvalidArgumentError(
                 f"schema metadata {key!r} is not valid utf8; encode it, for example as base64"
             ) from error
+
+
+def _check_extensions(schema: pa.Schema) -> None:
+    """Lance keeps `arrow.json` in a binary form of its own: as text under that name the peers refuse the table."""
+    for field in schema:
+        name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+        if "arrow.json" in (name, getattr(field.type, "extension_name", "")):
+            raise UnsupportedError(
+                f"column {field.name!r}: extension arrow.json (json) cannot be written yet; cast it to a string",
+                column=field.name,
+                type=str(field.type),
+            )
 
 
 def _counted(source: BatchSource, progress: Progress) -> BatchSource:
