@@ -57,7 +57,6 @@ class Samples:
 def once(operation: Operation) -> tuple[float, float]:
     """Run an operation once and return its wall-clock and processor seconds, the latter of all threads."""
     operation.before()
-    gc.collect()
     gc.disable()
     try:
         processor = time.process_time()
@@ -82,6 +81,7 @@ def in_turns(operations: Mapping[str, Operation], rounds: int) -> dict[str, Samp
     Returns:
         the samples of each engine; the warm-up is not among them.
     """
+    gc.freeze()  # what is imported by now need not be looked at again
     repeats = {}
     for name, operation in operations.items():
         wall, _ = once(operation)
@@ -91,6 +91,7 @@ def in_turns(operations: Mapping[str, Operation], rounds: int) -> dict[str, Samp
     for turn in range(rounds):
         start = turn % len(names)
         for name in names[start:] + names[:start]:
+            gc.collect()
             for _ in range(repeats[name]):
                 wall, processor = once(operations[name])
                 samples[name].wall.append(wall)

@@ -91,7 +91,7 @@ def print_summary(console: Console, results: Results, titles: dict[str, str]) ->
             f"{data} {case} {ratio:.2f}"
             for data in inputs
             for case in titles
-            if (ratio := results.ratio(data, case, peer)) is not None and ratio < 1
+            if (ratio := results.ratio(data, case, peer)) is not None and ratio < 0.995
         ]
         if below:
             console.print(f"[bold red]below 1.0 of {peer}:[/bold red] {'; '.join(below)}", highlight=False)
