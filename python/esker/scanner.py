@@ -170,11 +170,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         projection = self._projection
         columns = projection.columns
         if options.order_by and columns is not None:
-            keys = [key.column_name for key in options.order_by]
-            columns = [
-                *columns,
-                *(key for key in dict.fromkeys(keys) if key not in columns and key not in (ROW_ID, ROW_ADDRESS)),
-            ]
+            present = {*columns, ROW_ID, ROW_ADDRESS}
+            keys = dict.fromkeys(key.column_name for key in options.order_by)
+            columns = [*columns, *(key for key in keys if key not in present)]
         return native.scan(
             self._ds._store,
             self._ds._manifest,

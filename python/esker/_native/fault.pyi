@@ -4,6 +4,12 @@ from typing import final
 
 from .store import Store
 
+__all__ = [
+    "FaultStore",
+]
+
+__all__ = ["FaultStore"]
+
 @final
 class FaultStore:
     """A store that fails as planned, around another one.

@@ -4,6 +4,15 @@ from typing import final
 
 from .store import Store
 
+__all__ = [
+    "ColumnLayout",
+    "FileLayout",
+    "PageLayout",
+    "inspect",
+]
+
+__all__ = ["ColumnLayout", "FileLayout", "PageLayout", "inspect"]
+
 @final
 class PageLayout:
     """One page of a column."""

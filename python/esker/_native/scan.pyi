@@ -1,13 +1,24 @@
 """Reading one version of a table: scan, take, count."""
 
 from collections.abc import Sequence
-from typing import Protocol, final
+from typing import Protocol, final, type_check_only
 
 from ..exceptions import EskerError
 from .expr import Predicate
 from .store import Store
 from .table import Manifest
 
+__all__ = [
+    "BatchStream",
+    "count_rows",
+    "scan",
+    "take",
+]
+
+__all__ = ["BatchStream", "count_rows", "scan", "take"]
+
+@type_check_only
+@type_check_only
 class ArrowArrayExportable(Protocol):
     """Anything that hands out an array by the Arrow PyCapsule interface."""
 

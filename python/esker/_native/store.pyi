@@ -3,6 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, final
 
+__all__ = [
+    "IoStats",
+    "ObjectMeta",
+    "Store",
+]
+
+__all__ = ["IoStats", "ObjectMeta", "Store"]
+
 @final
 class ObjectMeta:
     """What a store knows of an object without reading it."""

@@ -1,8 +1,23 @@
 """Manifests, fragments and transactions of a Lance table: opaque handles and pure rules."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, Protocol, final, type_check_only
 
+__all__ = [
+    "DataFile",
+    "Field",
+    "Fragment",
+    "Manifest",
+    "Schema",
+    "Transaction",
+    "manifest_name",
+    "parse_manifest_name",
+]
+
+__all__ = ["DataFile", "Field", "Fragment", "Manifest", "Schema", "Transaction", "manifest_name", "parse_manifest_name"]
+
+@type_check_only
+@type_check_only
 class ArrowSchemaExportable(Protocol):
     """Anything that hands out its schema by the Arrow PyCapsule interface."""
 
@@ -60,7 +75,7 @@ class Schema:
         """The highest field id in use, -1 if there are no columns."""
 
     def __arrow_c_schema__(self) -> object: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -107,7 +122,7 @@ class DataFile:
     def base_id(self) -> int | None:
         """The base path that the file lies under; None is the table's own root."""
 
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
@@ -149,7 +164,7 @@ class Fragment:
     def deletion_file(self) -> str | None:
         """Path of the deletion file relative to the table's root, None if no row is deleted."""
 
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
