@@ -13,17 +13,6 @@ from . import store as store
 from . import table as table
 from . import write as write
 
-__all__ = [
-    "__version__",
-    "expr",
-    "fault",
-    "file",
-    "scan",
-    "store",
-    "table",
-    "write",
-]
-
 __all__ = ["__version__", "expr", "fault", "file", "scan", "store", "table", "write"]
 
 __version__: str

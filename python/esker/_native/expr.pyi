@@ -4,14 +4,8 @@ from typing import Any, Protocol, final, type_check_only
 
 from .table import ArrowSchemaExportable
 
-__all__ = [
-    "Expression",
-    "Predicate",
-]
-
 __all__ = ["Expression", "Predicate"]
 
-@type_check_only
 @type_check_only
 class ArrowBatchExportable(Protocol):
     """Anything that hands out a record batch, or an array, by the Arrow PyCapsule interface."""

@@ -4,10 +4,6 @@ from typing import final
 
 from .store import Store
 
-__all__ = [
-    "FaultStore",
-]
-
 __all__ = ["FaultStore"]
 
 @final

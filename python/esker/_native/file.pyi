@@ -4,13 +4,6 @@ from typing import final
 
 from .store import Store
 
-__all__ = [
-    "ColumnLayout",
-    "FileLayout",
-    "PageLayout",
-    "inspect",
-]
-
 __all__ = ["ColumnLayout", "FileLayout", "PageLayout", "inspect"]
 
 @final

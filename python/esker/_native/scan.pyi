@@ -8,16 +8,8 @@ from .expr import Predicate
 from .store import Store
 from .table import Manifest
 
-__all__ = [
-    "BatchStream",
-    "count_rows",
-    "scan",
-    "take",
-]
-
 __all__ = ["BatchStream", "count_rows", "scan", "take"]
 
-@type_check_only
 @type_check_only
 class ArrowArrayExportable(Protocol):
     """Anything that hands out an array by the Arrow PyCapsule interface."""

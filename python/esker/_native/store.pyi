@@ -3,12 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = [
-    "IoStats",
-    "ObjectMeta",
-    "Store",
-]
-
 __all__ = ["IoStats", "ObjectMeta", "Store"]
 
 @final

@@ -3,20 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
-__all__ = [
-    "DataFile",
-    "Field",
-    "Fragment",
-    "Manifest",
-    "Schema",
-    "Transaction",
-    "manifest_name",
-    "parse_manifest_name",
-]
-
 __all__ = ["DataFile", "Field", "Fragment", "Manifest", "Schema", "Transaction", "manifest_name", "parse_manifest_name"]
 
-@type_check_only
 @type_check_only
 class ArrowSchemaExportable(Protocol):
     """Anything that hands out its schema by the Arrow PyCapsule interface."""

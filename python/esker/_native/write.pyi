@@ -5,13 +5,8 @@ from typing import Protocol, type_check_only
 from .store import Store
 from .table import Fragment, Schema
 
-__all__ = [
-    "write_fragments",
-]
-
 __all__ = ["write_fragments"]
 
-@type_check_only
 @type_check_only
 class ArrowStreamExportable(Protocol):
     """Anything that hands out record batches by the Arrow PyCapsule interface."""
