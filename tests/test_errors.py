@@ -254,3 +254,23 @@ def test_handlers_written_for_pylance_still_catch(case: str, table: str, monkeyp
     with pytest.raises(EskerError) as caught:
         run(table)
     assert isinstance(caught.value, builtin)
+
+
+RUST = Path(__file__).parents[1] / "rust"
+
+
+@pytest.mark.skipif(not RUST.is_dir(), reason="the Rust sources are not beside the tests")
+def test_kinds_and_classes_are_the_same_in_rust_and_python() -> None:
+    import re
+
+    classes = {error.__name__ for error in _all_errors()}
+    named = set(re.findall(r'Raised::new\("(\w+)"\)', (RUST / "python/src/error.rs").read_text()))
+    assert named, "the file that maps errors of Rust has moved"
+    assert named <= classes
+    kinds = {error.kind for error in _all_errors()}
+    for source in sorted(RUST.glob("*/src/error.rs")):
+        body = re.search(r"fn kind\(&self\)[^{]*\{(.*?)\n    \}", source.read_text(), re.DOTALL)
+        if body:
+            found = set(re.findall(r'=> "(\w+)"', body.group(1)))
+            assert found
+            assert found <= kinds, source
