@@ -11,6 +11,9 @@
 //! | table metadata, branch, fields of newer writers | as before | as before |
 //! | tag, auxiliary data, inline transaction | gone: they belong to one version | likewise |
 
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
 use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
 use prost::Message;
@@ -34,7 +37,8 @@ pub struct CommitParams {
     pub version: u64,
     /// The time of the commit, in nanoseconds since 1970 (UTC).
     pub timestamp_ns: i64,
-    /// The version of the table's data files; `None`: as before, 2.0 for a new table.
+    /// The version of the table's data files; `None`: as before; as its files for a new table,
+    /// and 2.0 if it has none.
     pub data_storage_version: Option<FileVersion>,
 }
 
@@ -53,19 +57,34 @@ impl Transaction {
         }
         match (self.operation()?, base) {
             (Operation::Append { fragments }, Some(base)) => append(self, base, &fragments, params),
-            (Operation::Append { .. }, None) => {
-                Err(TableError::invalid("expected a table to append to, found none; create it by an overwrite"))
-            }
-            (Operation::Overwrite { initial_bases, .. }, _) if initial_bases > 0 => {
-                Err(TableError::unsupported("base paths are not supported yet: create the table under one root"))
-            }
-            (Operation::Overwrite { fragments, schema, schema_metadata, config, .. }, base) => {
-                let contents = Contents { fragments: &fragments, schema, schema_metadata, config };
+            (Operation::Append { .. }, None) => Err(TableError::invalid(
+                "expected a table to append to, found none; create it by an overwrite",
+            )),
+            (Operation::Overwrite { initial_bases, .. }, _) if initial_bases > 0 => Err(TableError::unsupported(
+                "base paths are not supported yet: create the table under one root",
+            )),
+            (
+                Operation::Overwrite {
+                    fragments,
+                    schema,
+                    schema_metadata,
+                    config,
+                    ..
+                },
+                base,
+            ) => {
+                let contents = Contents {
+                    fragments: &fragments,
+                    schema,
+                    schema_metadata,
+                    config,
+                };
                 overwrite(self, base, contents, params)
             }
-            (Operation::Other { kind, .. }, _) => {
-                Err(TableError::unsupported(format!("expected an Append or Overwrite to commit, found {}", kind.name())))
-            }
+            (Operation::Other { kind, .. }, _) => Err(TableError::unsupported(format!(
+                "expected an Append or Overwrite to commit, found {}",
+                kind.name()
+            ))),
         }
     }
 }
@@ -73,9 +92,9 @@ impl Transaction {
 /// What an overwrite puts in place.
 struct Contents<'a> {
     fragments: &'a [Fragment],
-    schema: Vec<bytes::Bytes>,
-    schema_metadata: std::collections::BTreeMap<String, bytes::Bytes>,
-    config: std::collections::BTreeMap<String, String>,
+    schema: Vec<Bytes>,
+    schema_metadata: BTreeMap<String, Bytes>,
+    config: BTreeMap<String, String>,
 }
 
 fn append(transaction: &Transaction, base: &Manifest, new: &[Fragment], params: &CommitParams) -> Result<Manifest> {
@@ -86,7 +105,7 @@ fn append(transaction: &Transaction, base: &Manifest, new: &[Fragment], params: 
             "expected data_storage_version {version} as the table has, found {asked}; leave it out, or overwrite the table"
         )));
     }
-    let ids: Vec<i32> = base.schema_fields().iter().map(|field| field.id).collect();
+    let ids: HashSet<i32> = base.schema_fields().iter().map(|field| field.id).collect();
     check_fragments(new, version, &ids)?;
     let mut fragments = base.fragments.clone();
     let max_id = push_fragments(&mut fragments, new, base.max_fragment_id()?)?;
@@ -109,10 +128,18 @@ fn overwrite(
     let version = match (params.data_storage_version, base) {
         (Some(asked), _) => asked,
         (None, Some(base)) => base.data_storage_version()?,
-        (None, None) => FileVersion::V2_0,
+        (None, None) => match contents.fragments.iter().flat_map(Fragment::files).next() {
+            Some(file) => file.version()?,
+            None => FileVersion::V2_0,
+        },
     };
-    let fields = contents.schema.iter().map(|field| esker_proto::lance::file::Field::decode(field.clone()));
-    let ids = fields.map(|field| field.map(|field| field.id)).collect::<std::result::Result<Vec<_>, _>>();
+    let fields = contents
+        .schema
+        .iter()
+        .map(|field| esker_proto::lance::file::Field::decode(field.clone()));
+    let ids = fields
+        .map(|field| field.map(|field| field.id))
+        .collect::<Result<HashSet<_>, _>>();
     let ids = ids.map_err(|error| TableError::corrupt("Overwrite", error.to_string()))?;
     check_fragments(contents.fragments, version, &ids)?;
     let mut fragments = FragmentList::default();
@@ -120,15 +147,28 @@ fn overwrite(
     let max_id = push_fragments(&mut fragments, contents.fragments, highest)?;
     let mut raw = base.map(|base| base.raw.clone()).unwrap_or_default();
     raw.set_all_bytes(field::SCHEMA, contents.schema.iter().map(AsRef::as_ref));
-    let message = pb::Manifest { schema_metadata: contents.schema_metadata, ..Default::default() };
+    let message = pb::Manifest {
+        schema_metadata: contents.schema_metadata,
+        ..Default::default()
+    };
     set_map(&mut raw, field::SCHEMA_METADATA, &message)?;
     if !contents.config.is_empty() {
         let mut config = base.map(|base| base.config().clone()).unwrap_or_default();
         config.extend(contents.config);
-        set_map(&mut raw, field::CONFIG, &pb::Manifest { config, ..Default::default() })?;
+        set_map(
+            &mut raw,
+            field::CONFIG,
+            &pb::Manifest {
+                config,
+                ..Default::default()
+            },
+        )?;
     }
     set_data_format(&mut raw, version);
-    let has_deletions = contents.fragments.iter().any(|fragment| fragment.deletion_file().is_some());
+    let has_deletions = contents
+        .fragments
+        .iter()
+        .any(|fragment| fragment.deletion_file().is_some());
     finish(raw, fragments, has_deletions, max_id, transaction, params)
 }
 
@@ -166,24 +206,34 @@ fn finish(
     raw.set_optional_varint(field::MAX_FRAGMENT_ID, max_fragment_id.map(u64::from));
     raw.set_bytes(field::TRANSACTION_FILE, transaction.file_name().as_bytes());
     let (library, version) = (LIBRARY.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let writer = pb::manifest::WriterVersion { library, version, ..Default::default() };
+    let writer = pb::manifest::WriterVersion {
+        library,
+        version,
+        ..Default::default()
+    };
     raw.set_bytes(field::WRITER_VERSION, &writer.encode_to_vec());
     Manifest::from_parts(raw, fragments, "")
 }
 
 fn timestamp(nanoseconds: i64) -> prost_types::Timestamp {
     let nanos = i32::try_from(nanoseconds.rem_euclid(NANOS_PER_SECOND)).unwrap_or(0);
-    prost_types::Timestamp { seconds: nanoseconds.div_euclid(NANOS_PER_SECOND), nanos }
+    prost_types::Timestamp {
+        seconds: nanoseconds.div_euclid(NANOS_PER_SECOND),
+        nanos,
+    }
 }
 
 fn set_data_format(raw: &mut RawMessage, version: FileVersion) {
-    let format = pb::manifest::DataStorageFormat { file_format: "lance".into(), version: version.to_string() };
+    let format = pb::manifest::DataStorageFormat {
+        file_format: "lance".into(),
+        version: version.to_string(),
+    };
     raw.set_bytes(field::DATA_FORMAT, &format.encode_to_vec());
 }
 
 /// Replaces a map by the one that `message` holds under the same number.
 fn set_map(raw: &mut RawMessage, number: u32, message: &pb::Manifest) -> Result<()> {
-    let encoded = bytes::Bytes::from(message.encode_to_vec());
+    let encoded = Bytes::from(message.encode_to_vec());
     let entries = RawMessage::decode(&encoded).map_err(|error| error.of("manifest"))?;
     raw.set_all_bytes(number, entries.all(number).map(|entry| entry.payload().as_ref()));
     Ok(())
@@ -199,34 +249,49 @@ fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest: Option<u32
         encoded.push(fragment.clone().with_id(u64::from(id)).encode());
         highest = Some(id);
     }
-    list.push_all(encoded.iter().map(Vec::as_slice)).map_err(|error| error.of("manifest"))?;
+    list.push_all(encoded.iter().map(Vec::as_slice))
+        .map_err(|error| error.of("manifest"))?;
     Ok(highest)
 }
 
 /// What readers rely on: they look at the table's data format and schema, not at each file.
-fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &[i32]) -> Result<()> {
+fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &HashSet<i32>) -> Result<()> {
     for (index, fragment) in fragments.iter().enumerate() {
         let wrong = |message: String| Err(TableError::invalid(format!("new fragment {index}: {message}")));
         if fragment.physical_rows().is_none() {
             return wrong("expected its number of rows, found none; leave an empty fragment out".into());
         }
         if fragment.has_row_ids() {
-            return Err(TableError::unsupported(format!("new fragment {index}: stable row ids cannot be written yet")));
+            return Err(TableError::unsupported(format!(
+                "new fragment {index}: stable row ids cannot be written yet"
+            )));
         }
         for file in fragment.files() {
             let found = file.version()?;
             if found != version {
-                return wrong(format!("expected files of version {version} as the table has, found {found} in {}", file.path));
+                return wrong(format!(
+                    "expected files of version {version} as the table has, found {found} in {}",
+                    file.path
+                ));
             }
             if file.base_id.is_some() {
-                return Err(TableError::unsupported(format!("{}: base paths are not supported yet", file.path)));
+                return Err(TableError::unsupported(format!(
+                    "{}: base paths are not supported yet",
+                    file.path
+                )));
             }
             if version != FileVersion::V0_1 && file.column_indices.len() != file.fields.len() {
                 let (columns, fields) = (file.column_indices.len(), file.fields.len());
-                return wrong(format!("expected a column for each of {fields} fields, found {columns} in {}", file.path));
+                return wrong(format!(
+                    "expected a column for each of {fields} fields, found {columns} in {}",
+                    file.path
+                ));
             }
             if let Some(id) = file.fields.iter().find(|id| !field_ids.contains(id)) {
-                return wrong(format!("expected fields of the table's schema, found field {id} in {}", file.path));
+                return wrong(format!(
+                    "expected fields of the table's schema, found field {id} in {}",
+                    file.path
+                ));
             }
         }
     }
@@ -236,23 +301,31 @@ fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &[i3
 /// Tables that only a library that knows the bugs of their writers can continue.
 fn check_appendable(base: &Manifest) -> Result<()> {
     let refused = |why: &str| {
-        Err(TableError::unsupported(format!("the table cannot be appended to: {why}; overwrite it, or write it anew")))
+        Err(TableError::unsupported(format!(
+            "the table cannot be appended to: {why}; overwrite it, or write it anew"
+        )))
     };
-    if base.schema_fields().iter().any(|field| field.dictionary.is_some_and(|values| values.length > 0)) {
+    if base
+        .schema_fields()
+        .iter()
+        .any(|field| field.dictionary.is_some_and(|values| values.length > 0))
+    {
         return refused("its manifest file holds the values of dictionary columns");
     }
     match base.writer_version() {
-        None if base.num_fragments() > 0 => refused("a release of Lance before 0.8 wrote it, whose row counts may be wrong"),
-        Some(("lance", version)) if base.has_indices() && is_older_than_0_8_15(version) => {
-            refused("a release of Lance before 0.8.15 wrote its indices, which may claim fragments that they do not cover")
+        None if base.num_fragments() > 0 => {
+            refused("a release of Lance before 0.8 wrote it, whose row counts may be wrong")
         }
+        Some(("lance", version)) if base.has_indices() && is_older_than_0_8_15(version) => refused(
+            "a release of Lance before 0.8.15 wrote its indices, which may claim fragments that they do not cover",
+        ),
         _ => Ok(()),
     }
 }
 
 fn is_older_than_0_8_15(version: &str) -> bool {
     let core = version.split(['-', '+']).next().unwrap_or_default();
-    let numbers = core.split('.').map(str::parse).collect::<std::result::Result<Vec<u64>, _>>();
+    let numbers = core.split('.').map(str::parse).collect::<Result<Vec<u64>, _>>();
     // A version that is no version may be of any age.
     numbers.map_or(true, |numbers| numbers.as_slice() < [0, 8, 15].as_slice())
 }

@@ -105,7 +105,10 @@ fn cell(ours: Kind, theirs: Kind) -> Cell {
         _ => {
             let row = MATRIX.iter().find(|(kind, _)| *kind == ours).map(|(_, row)| row);
             let column = COLUMNS.iter().position(|kind| *kind == theirs);
-            row.zip(column).and_then(|(row, column)| row.get(column)).copied().unwrap_or(Retry)
+            row.zip(column)
+                .and_then(|(row, column)| row.get(column))
+                .copied()
+                .unwrap_or(Retry)
         }
     }
 }
@@ -114,7 +117,13 @@ fn cell(ours: Kind, theirs: Kind) -> Cell {
 /// Where a transaction is too damaged to answer a cell's question, the answer is yes.
 pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
     let retry_if = |conflict: bool| if conflict { Verdict::Retry } else { Verdict::Compatible };
-    let never_if = |conflict: bool| if conflict { Verdict::Incompatible } else { Verdict::Compatible };
+    let never_if = |conflict: bool| {
+        if conflict {
+            Verdict::Incompatible
+        } else {
+            Verdict::Compatible
+        }
+    };
     match cell(ours.kind(), theirs.kind()) {
         Ok => Verdict::Compatible,
         Retry => Verdict::Retry,

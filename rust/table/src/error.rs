@@ -62,7 +62,10 @@ pub enum TableError {
 impl TableError {
     /// A corrupt-bytes error.
     pub fn corrupt(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Corrupt { path: path.into(), message: message.into() }
+        Self::Corrupt {
+            path: path.into(),
+            message: message.into(),
+        }
     }
 
     /// An invalid-argument error.
@@ -79,9 +82,10 @@ impl TableError {
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {
         match self {
-            Self::Corrupt { path: part, message } if part != path => {
-                Self::Corrupt { path: path.to_owned(), message: format!("{part}: {message}") }
-            }
+            Self::Corrupt { path: part, message } if part != path => Self::Corrupt {
+                path: path.to_owned(),
+                message: format!("{part}: {message}"),
+            },
             other => other,
         }
     }

@@ -92,7 +92,11 @@ mod tests {
     fn test_supported_flags_pass() {
         check_readable(0).unwrap();
         check_readable(DELETION_FILES | STABLE_ROW_IDS | V2_FORMAT_DEPRECATED | TABLE_CONFIG).unwrap();
-        check_writable(DELETION_FILES, DELETION_FILES | TABLE_CONFIG | TRANSACTION_FILE_DISABLED).unwrap();
+        check_writable(
+            DELETION_FILES,
+            DELETION_FILES | TABLE_CONFIG | TRANSACTION_FILE_DISABLED,
+        )
+        .unwrap();
     }
 
     #[test]
@@ -105,7 +109,10 @@ mod tests {
                 continue;
             }
             let message = checked.unwrap_err().to_string();
-            assert!(message.contains(&format!("support {bit} ({})", flag_name(bit))), "{message}");
+            assert!(
+                message.contains(&format!("support {bit} ({})", flag_name(bit))),
+                "{message}"
+            );
             check_writable(bit, 0).unwrap_err();
         }
     }
@@ -131,15 +138,27 @@ mod tests {
 
     #[test]
     fn test_all_refused_bits_are_named_at_once() {
-        let message = check_readable(BASE_PATHS | MIXED_FILE_VERSIONS | 1 << 40).unwrap_err().to_string();
-        for part in ["16 (base paths", "256 (data files of several versions)", "1099511627776 (unknown)"] {
+        let message = check_readable(BASE_PATHS | MIXED_FILE_VERSIONS | 1 << 40)
+            .unwrap_err()
+            .to_string();
+        for part in [
+            "16 (base paths",
+            "256 (data files of several versions)",
+            "1099511627776 (unknown)",
+        ] {
             assert!(message.contains(part), "{message}");
         }
     }
 
     #[test]
     fn test_flags_follow_the_contents() {
-        assert_eq!(next_flags(DELETION_FILES | V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | TABLE_CONFIG, false), 0);
+        assert_eq!(
+            next_flags(
+                DELETION_FILES | V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | TABLE_CONFIG,
+                false
+            ),
+            0
+        );
         assert_eq!(next_flags(0, true), DELETION_FILES);
     }
 }

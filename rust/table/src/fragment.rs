@@ -44,11 +44,13 @@ impl DataFile {
     /// The version of the file format.
     pub fn version(&self) -> Result<FileVersion> {
         let number = |value: u32| {
-            u16::try_from(value).map_err(|_| {
-                TableError::corrupt(&self.path, format!("expected a file version, found {value} in it"))
-            })
+            u16::try_from(value)
+                .map_err(|_| TableError::corrupt(&self.path, format!("expected a file version, found {value} in it")))
         };
-        Ok(FileVersion::from_footer(number(self.file_major_version)?, number(self.file_minor_version)?)?)
+        Ok(FileVersion::from_footer(
+            number(self.file_major_version)?,
+            number(self.file_minor_version)?,
+        )?)
     }
 
     fn from_proto(proto: pb::DataFile) -> Self {
@@ -167,7 +169,12 @@ impl Fragment {
         let mut raw = RawMessage::default();
         raw.set_all_bytes(FILES, encoded.iter().map(Vec::as_slice));
         raw.set_varint(PHYSICAL_ROWS, physical_rows);
-        Self { raw, id: 0, files, deletion_file: None }
+        Self {
+            raw,
+            id: 0,
+            files,
+            deletion_file: None,
+        }
     }
 
     /// Decodes one fragment message.
@@ -177,7 +184,12 @@ impl Fragment {
         let proto = pb::DataFragment::decode(message.clone()).map_err(damaged)?;
         let deletion_file = proto.deletion_file.as_ref().map(DeletionFile::from_proto).transpose()?;
         let files = proto.files.into_iter().map(DataFile::from_proto).collect();
-        Ok(Self { raw, id: proto.id, files, deletion_file })
+        Ok(Self {
+            raw,
+            id: proto.id,
+            files,
+            deletion_file,
+        })
     }
 
     /// The fragment as one message, with all that [`Fragment::decode`] found in it.
@@ -202,12 +214,17 @@ impl Fragment {
 
     /// Rows in the files, deleted ones included; `None` in tables whose writers did not note it.
     pub fn physical_rows(&self) -> Option<u64> {
-        self.raw.get(PHYSICAL_ROWS).map(|field| field.varint()).filter(|rows| *rows != 0)
+        self.raw
+            .get(PHYSICAL_ROWS)
+            .map(|field| field.varint())
+            .filter(|rows| *rows != 0)
     }
 
     /// Deleted rows; `None` in tables whose writers did not note it.
     pub fn num_deletions(&self) -> Option<u64> {
-        self.deletion_file.as_ref().map_or(Some(0), |file| file.num_deleted_rows)
+        self.deletion_file
+            .as_ref()
+            .map_or(Some(0), |file| file.num_deleted_rows)
     }
 
     /// Rows that count; `None` where that cannot be known without reading files.
@@ -275,7 +292,11 @@ pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
         Some(deleted) if physical != 0 => u64::checked_sub(physical, deleted),
         _ => None,
     };
-    Ok(Summary { id, has_deletions, num_rows })
+    Ok(Summary {
+        id,
+        has_deletions,
+        num_rows,
+    })
 }
 
 #[cfg(test)]
@@ -296,7 +317,13 @@ mod tests {
     }
 
     fn deletion_file(num_deleted_rows: Option<u64>) -> DeletionFile {
-        DeletionFile { file_type: DeletionFileType::Bitmap, read_version: 4, id: u64::MAX, num_deleted_rows, base_id: None }
+        DeletionFile {
+            file_type: DeletionFileType::Bitmap,
+            read_version: 4,
+            id: u64::MAX,
+            num_deleted_rows,
+            base_id: None,
+        }
     }
 
     #[test]
@@ -304,7 +331,10 @@ mod tests {
         let fragment = Fragment::new(vec![data_file()], 3).with_id(7);
         let again = Fragment::decode(&Bytes::from(fragment.encode())).unwrap();
         assert_eq!(again, fragment);
-        assert_eq!((again.id(), again.physical_rows(), again.num_rows()), (7, Some(3), Some(3)));
+        assert_eq!(
+            (again.id(), again.physical_rows(), again.num_rows()),
+            (7, Some(3), Some(3))
+        );
         assert_eq!(again.files(), [data_file()]);
         assert_eq!(again.files()[0].version().unwrap(), FileVersion::V2_0);
     }
@@ -315,12 +345,18 @@ mod tests {
         push_length_delimited(&mut message, 12, b"lineage");
         push_length_delimited(&mut message, 99, b"from the future");
         let fragment = Fragment::decode(&Bytes::from(message)).unwrap();
-        let changed = fragment.with_id(5).with_deletion_file(Some(deletion_file(Some(1)))).encode();
+        let changed = fragment
+            .with_id(5)
+            .with_deletion_file(Some(deletion_file(Some(1))))
+            .encode();
         for part in [b"lineage".as_slice(), b"from the future"] {
             assert!(changed.windows(part.len()).any(|window| window == part));
         }
         let again = Fragment::decode(&Bytes::from(changed)).unwrap();
-        assert_eq!((again.id(), again.num_deletions(), again.num_rows()), (5, Some(1), Some(2)));
+        assert_eq!(
+            (again.id(), again.num_deletions(), again.num_rows()),
+            (5, Some(1), Some(2))
+        );
         assert_eq!(again.with_deletion_file(None).num_rows(), Some(3));
     }
 
@@ -334,11 +370,21 @@ mod tests {
 
     #[test]
     fn test_a_summary_says_what_the_fragment_says() {
-        for deletions in [None, Some(deletion_file(None)), Some(deletion_file(Some(2))), Some(deletion_file(Some(9)))] {
-            let fragment = Fragment::new(vec![data_file()], 3).with_id(70_000).with_deletion_file(deletions);
+        for deletions in [
+            None,
+            Some(deletion_file(None)),
+            Some(deletion_file(Some(2))),
+            Some(deletion_file(Some(9))),
+        ] {
+            let fragment = Fragment::new(vec![data_file()], 3)
+                .with_id(70_000)
+                .with_deletion_file(deletions);
             let summary = summarize(&fragment.encode()).unwrap();
-            let expected =
-                Summary { id: 70_000, has_deletions: fragment.deletion_file().is_some(), num_rows: fragment.num_rows() };
+            let expected = Summary {
+                id: 70_000,
+                has_deletions: fragment.deletion_file().is_some(),
+                num_rows: fragment.num_rows(),
+            };
             assert_eq!(summary, expected);
         }
     }
@@ -346,14 +392,20 @@ mod tests {
     #[test]
     fn test_the_path_of_a_deletion_file_names_fragment_version_and_id() {
         assert_eq!(deletion_file(None).path(3), "_deletions/3-4-18446744073709551615.bin");
-        let arrow = DeletionFile { file_type: DeletionFileType::Arrow, id: 5, ..deletion_file(None) };
+        let arrow = DeletionFile {
+            file_type: DeletionFileType::Arrow,
+            id: 5,
+            ..deletion_file(None)
+        };
         assert_eq!(arrow.path(0), "_deletions/0-4-5.arrow");
     }
 
     #[test]
     fn test_truncated_fragments_never_panic() {
         let message = Bytes::from(
-            Fragment::new(vec![data_file(), data_file()], 3).with_deletion_file(Some(deletion_file(Some(1)))).encode(),
+            Fragment::new(vec![data_file(), data_file()], 3)
+                .with_deletion_file(Some(deletion_file(Some(1))))
+                .encode(),
         );
         for length in 0..message.len() {
             let _ = Fragment::decode(&message.slice(..length));

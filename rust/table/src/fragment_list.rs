@@ -35,7 +35,11 @@ impl FragmentList {
         };
         if !together {
             let mut list = Self::default();
-            list.push_all(records.iter().map(|(_, payload)| message.get(payload.clone()).unwrap_or_default()))?;
+            list.push_all(
+                records
+                    .iter()
+                    .map(|(_, payload)| message.get(payload.clone()).unwrap_or_default()),
+            )?;
             return Ok(list);
         }
         let start = first.start;
@@ -43,7 +47,10 @@ impl FragmentList {
             .iter()
             .map(|(_, payload)| span(payload.start.saturating_sub(start), payload.end.saturating_sub(start)))
             .collect::<Result<_, _>>()?;
-        Ok(Self { records: message.slice(start..last.end), spans })
+        Ok(Self {
+            records: message.slice(start..last.end),
+            spans,
+        })
     }
 
     /// Adds encoded fragments at the end.
@@ -51,7 +58,8 @@ impl FragmentList {
         let mut records = self.records.to_vec();
         for fragment in fragments {
             push_length_delimited(&mut records, FRAGMENTS, fragment);
-            self.spans.push(span(records.len().saturating_sub(fragment.len()), records.len())?);
+            self.spans
+                .push(span(records.len().saturating_sub(fragment.len()), records.len())?);
         }
         self.records = Bytes::from(records);
         Ok(())
@@ -67,7 +75,9 @@ impl FragmentList {
     }
 
     fn messages(&self) -> impl Iterator<Item = Bytes> + '_ {
-        self.spans.iter().map(|(start, end)| self.records.slice(*start as usize..*end as usize))
+        self.spans
+            .iter()
+            .map(|(start, end)| self.records.slice(*start as usize..*end as usize))
     }
 
     pub fn get(&self, index: usize) -> Option<Result<Fragment>> {
@@ -80,7 +90,9 @@ impl FragmentList {
     }
 
     pub fn summaries(&self) -> impl Iterator<Item = Result<Summary>> + '_ {
-        self.messages().map(|message| summarize(&message))
+        self.spans
+            .iter()
+            .map(|(start, end)| summarize(self.records.get(*start as usize..*end as usize).unwrap_or_default()))
     }
 
     /// The fragment of that id.
@@ -110,7 +122,10 @@ impl FragmentList {
 fn span(start: usize, end: usize) -> Result<(u32, u32), Malformed> {
     match (u32::try_from(start), u32::try_from(end)) {
         (Ok(start), Ok(end)) => Ok((start, end)),
-        _ => Err(Malformed { position: start, message: "expected fragments of less than 4 GiB altogether" }),
+        _ => Err(Malformed {
+            position: start,
+            message: "expected fragments of less than 4 GiB altogether",
+        }),
     }
 }
 
@@ -120,7 +135,9 @@ mod tests {
     use crate::raw::push_varint;
 
     fn encoded(ids: &[u64]) -> Vec<Vec<u8>> {
-        ids.iter().map(|id| Fragment::new(vec![], 10).with_id(*id).encode()).collect()
+        ids.iter()
+            .map(|id| Fragment::new(vec![], 10).with_id(*id).encode())
+            .collect()
     }
 
     fn list(ids: &[u64]) -> FragmentList {

@@ -21,31 +21,47 @@ const FOOTER_VERSION: [u8; 4] = [0, 0, 2, 0];
 /// The manifest message of a manifest file, and where the bytes in front of it end.
 pub(crate) fn split_manifest(data: &Bytes, path: &str) -> Result<(Bytes, usize)> {
     let corrupt = |message: String| TableError::corrupt(path, message);
-    let footer_start = data
-        .len()
-        .checked_sub(FOOTER_LEN)
-        .ok_or_else(|| corrupt(format!("expected a manifest of at least {FOOTER_LEN} bytes, found {}", data.len())))?;
+    let footer_start = data.len().checked_sub(FOOTER_LEN).ok_or_else(|| {
+        corrupt(format!(
+            "expected a manifest of at least {FOOTER_LEN} bytes, found {}",
+            data.len()
+        ))
+    })?;
     let footer = data.get(footer_start..).unwrap_or_default();
     if !footer.ends_with(MAGIC) {
-        return Err(corrupt("expected a file that ends with 'LANC'; it is truncated or no manifest".into()));
+        return Err(corrupt(
+            "expected a file that ends with 'LANC'; it is truncated or no manifest".into(),
+        ));
     }
-    let position = footer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).unwrap_or_default();
+    let position = footer
+        .first_chunk()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .unwrap_or_default();
     let start = usize::try_from(position)
         .ok()
         .filter(|start| start.checked_add(LENGTH_LEN).is_some_and(|end| end <= footer_start))
-        .ok_or_else(|| corrupt(format!("expected a manifest before byte {footer_start}, found its position {position}")))?;
+        .ok_or_else(|| {
+            corrupt(format!(
+                "expected a manifest before byte {footer_start}, found its position {position}"
+            ))
+        })?;
     let length = length_at(data, start);
     let message = data.slice(start + LENGTH_LEN..footer_start);
     if length != message.len() as u64 {
         let found = message.len();
-        return Err(corrupt(format!("expected {found} bytes of manifest at byte {start}, found a length of {length}")));
+        return Err(corrupt(format!(
+            "expected {found} bytes of manifest at byte {start}, found a length of {length}"
+        )));
     }
     Ok((message, start))
 }
 
 /// A section in front of the manifest, which starts at `end`.
 pub(crate) fn section(data: &Bytes, position: u64, end: usize, what: &str, path: &str) -> Result<Bytes> {
-    let start = usize::try_from(position).ok().and_then(|start| start.checked_add(LENGTH_LEN)).filter(|start| *start <= end);
+    let start = usize::try_from(position)
+        .ok()
+        .and_then(|start| start.checked_add(LENGTH_LEN))
+        .filter(|start| *start <= end);
     let range = start.and_then(|start| {
         let length = usize::try_from(length_at(data, start.saturating_sub(LENGTH_LEN))).ok()?;
         let section_end = start.checked_add(length).filter(|section_end| *section_end <= end)?;
@@ -53,7 +69,10 @@ pub(crate) fn section(data: &Bytes, position: u64, end: usize, what: &str, path:
     });
     match range {
         Some(range) => Ok(data.slice(range)),
-        None => Err(TableError::corrupt(path, format!("expected the {what} at byte {position} to end before byte {end}"))),
+        None => Err(TableError::corrupt(
+            path,
+            format!("expected the {what} at byte {position} to end before byte {end}"),
+        )),
     }
 }
 
@@ -65,8 +84,12 @@ fn length_at(data: &[u8], position: usize) -> u64 {
 /// Appends a length and the bytes it counts, and returns where that starts.
 pub(crate) fn push_section(out: &mut Vec<u8>, section: &[u8]) -> Result<u64> {
     let position = out.len() as u64;
-    let length = u32::try_from(section.len())
-        .map_err(|_| TableError::unsupported(format!("a manifest holds less than 4 GiB, this one needs {}", section.len())))?;
+    let length = u32::try_from(section.len()).map_err(|_| {
+        TableError::unsupported(format!(
+            "a manifest holds less than 4 GiB, this one needs {}",
+            section.len()
+        ))
+    })?;
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(section);
     Ok(position)

@@ -67,7 +67,11 @@ impl Manifest {
         if let Some(position) = manifest.head.index_section {
             manifest.index_section = Some(section(data, position, end, "index section", path)?);
         }
-        if let Some(position) = manifest.head.transaction_section_v2.or(manifest.head.transaction_section) {
+        if let Some(position) = manifest
+            .head
+            .transaction_section_v2
+            .or(manifest.head.transaction_section)
+        {
             manifest.inline_transaction = Some(section(data, position, end, "transaction", path)?);
         }
         manifest.source = Some(data.clone());
@@ -75,9 +79,8 @@ impl Manifest {
     }
 
     fn from_message(message: &Bytes, path: &str) -> Result<Self> {
-        let mut raw = RawMessage::decode(message).map_err(|error| error.of(path))?;
+        let raw = RawMessage::decode_fields(message, |number| number != FRAGMENTS).map_err(|error| error.of(path))?;
         let fragments = FragmentList::from_manifest(message).map_err(|error| error.of(path))?;
-        raw.remove(FRAGMENTS);
         Self::from_parts(raw, fragments, path)
     }
 
@@ -86,7 +89,15 @@ impl Manifest {
         let head = pb::Manifest::decode(raw.encode().as_slice());
         let head = head.map_err(|error| TableError::corrupt(path, error.to_string()))?;
         let path = path.to_owned();
-        Ok(Self { raw, fragments, index_section: None, inline_transaction: None, head, source: None, path })
+        Ok(Self {
+            raw,
+            fragments,
+            index_section: None,
+            inline_transaction: None,
+            head,
+            source: None,
+            path,
+        })
     }
 
     /// The manifest as a whole file: byte for byte what was decoded, or a new version built by
@@ -101,17 +112,28 @@ impl Manifest {
     fn build(&self) -> Result<Bytes> {
         let mut raw = self.raw.clone();
         let mut out = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()) + 4096);
-        let index = self.index_section.as_ref().map(|index| push_section(&mut out, index)).transpose()?;
+        let index = self
+            .index_section
+            .as_ref()
+            .map(|index| push_section(&mut out, index))
+            .transpose()?;
         raw.set_optional_varint(field::INDEX_SECTION, index);
-        if let Some(transaction) = &self.inline_transaction {
-            raw.remove(field::TRANSACTION_SECTION_OLD);
-            raw.set_optional_varint(field::TRANSACTION_SECTION, Some(push_section(&mut out, transaction)?));
-        }
+        let transaction = self
+            .inline_transaction
+            .as_ref()
+            .map(|inline| push_section(&mut out, inline))
+            .transpose()?;
+        raw.remove(field::TRANSACTION_SECTION_OLD);
+        raw.set_optional_varint(field::TRANSACTION_SECTION, transaction);
         let mut message = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()));
         let (before, behind): (Vec<_>, Vec<_>) = raw.fields().iter().partition(|field| field.number() < FRAGMENTS);
-        before.iter().for_each(|field| message.extend_from_slice(field.record()));
+        before
+            .iter()
+            .for_each(|field| message.extend_from_slice(field.record()));
         message.extend_from_slice(self.fragments.records());
-        behind.iter().for_each(|field| message.extend_from_slice(field.record()));
+        behind
+            .iter()
+            .for_each(|field| message.extend_from_slice(field.record()));
         let position = push_section(&mut out, &message)?;
         push_footer(&mut out, position);
         Ok(Bytes::from(out))
@@ -130,7 +152,9 @@ impl Manifest {
     /// When it was committed, in nanoseconds since 1970 (UTC); 0 if the writer did not say.
     pub fn timestamp_ns(&self) -> i64 {
         self.head.timestamp.as_ref().map_or(0, |time| {
-            time.seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(i64::from(time.nanos))
+            time.seconds
+                .saturating_mul(NANOS_PER_SECOND)
+                .saturating_add(i64::from(time.nanos))
         })
     }
 
@@ -149,7 +173,9 @@ impl Manifest {
         flags::check_readable(self.head.reader_feature_flags)?;
         let tree = self.raw.get(field::FRAGMENT_TREE).is_some();
         let refused = |what: &str| {
-            Err(TableError::unsupported(format!("the table cannot be read: it has {what}; use a newer esker")))
+            Err(TableError::unsupported(format!(
+                "the table cannot be read: it has {what}; use a newer esker"
+            )))
         };
         if tree {
             return refused("a fragment tree");
@@ -218,7 +244,10 @@ impl Manifest {
 
     /// Library and release that wrote the version.
     pub fn writer_version(&self) -> Option<(&str, &str)> {
-        self.head.writer_version.as_ref().map(|writer| (writer.library.as_str(), writer.version.as_str()))
+        self.head
+            .writer_version
+            .as_ref()
+            .map(|writer| (writer.library.as_str(), writer.version.as_str()))
     }
 
     /// The highest fragment id given out so far, by this version or an earlier one.
@@ -249,12 +278,17 @@ impl Manifest {
 
     /// Decodes the fragments one by one, in the order in which a scan returns their rows.
     pub fn fragments(&self) -> impl Iterator<Item = Result<Fragment>> + '_ {
-        self.fragments.iter().map(|fragment| fragment.map_err(|error| error.in_file(&self.path)))
+        self.fragments
+            .iter()
+            .map(|fragment| fragment.map_err(|error| error.in_file(&self.path)))
     }
 
     /// The fragment at a position of that order.
     pub fn fragment_at(&self, position: usize) -> Result<Option<Fragment>> {
-        self.fragments.get(position).transpose().map_err(|error| error.in_file(&self.path))
+        self.fragments
+            .get(position)
+            .transpose()
+            .map_err(|error| error.in_file(&self.path))
     }
 
     /// The fragment with that id.

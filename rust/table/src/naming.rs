@@ -65,7 +65,11 @@ pub fn parse_detached_name(name: &str) -> Option<u64> {
 
 fn parse_digits(digits: &str) -> Option<u64> {
     // `parse` alone would take a plus sign.
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())
+        .flatten()
 }
 
 /// The versions among the names in a table's `_versions/`, ascending, and the table's scheme; nothing if there is no version.
@@ -74,7 +78,9 @@ pub fn parse_history<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Opt
     let mut scheme: Option<(NamingScheme, &str)> = None;
     let mut versions = Vec::new();
     for name in names {
-        let Some((version, found)) = parse_manifest_name(name) else { continue };
+        let Some((version, found)) = parse_manifest_name(name) else {
+            continue;
+        };
         match scheme {
             None => scheme = Some((found, name)),
             Some((expected, first)) if expected != found => {
@@ -152,7 +158,12 @@ mod tests {
     fn test_a_history_is_sorted_and_of_one_scheme() {
         let history = parse_history(["10.manifest", "9.manifest", "d9223372036854775815.manifest"]).unwrap();
         assert_eq!(history, Some((NamingScheme::V1, vec![9, 10])));
-        let error = parse_history(["1.manifest", "18446744073709551613.manifest"]).unwrap_err().to_string();
-        assert!(error.contains("'1.manifest' (V1)") && error.contains("'18446744073709551613.manifest' (V2)"), "{error}");
+        let error = parse_history(["1.manifest", "18446744073709551613.manifest"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("'1.manifest' (V1)") && error.contains("'18446744073709551613.manifest' (V2)"),
+            "{error}"
+        );
     }
 }

@@ -81,7 +81,9 @@ impl OperationKind {
     pub fn from_field(number: u32) -> Option<Self> {
         const FIRST: u32 = 100;
         let index = number.checked_sub(FIRST)?;
-        let named = usize::try_from(index).ok().and_then(|index| Self::NAMED.get(index).copied());
+        let named = usize::try_from(index)
+            .ok()
+            .and_then(|index| Self::NAMED.get(index).copied());
         Some(named.unwrap_or(Self::Unknown(number)))
     }
 
@@ -145,7 +147,9 @@ impl Operation {
     pub(crate) fn decode(kind: OperationKind, message: &Bytes) -> Result<Self> {
         let raw = || RawMessage::decode(message).map_err(|error| error.of(kind.name()));
         match kind {
-            OperationKind::Append => Ok(Self::Append { fragments: decode_fragments(&raw()?)? }),
+            OperationKind::Append => Ok(Self::Append {
+                fragments: decode_fragments(&raw()?)?,
+            }),
             OperationKind::Overwrite => {
                 const SCHEMA: u32 = 2;
                 let raw = raw()?;
@@ -163,18 +167,18 @@ impl Operation {
                     initial_bases: proto.initial_bases.len(),
                 })
             }
-            _ => Ok(Self::Other { kind, message: message.clone() }),
+            _ => Ok(Self::Other {
+                kind,
+                message: message.clone(),
+            }),
         }
     }
 }
 
 fn decode_fragments(raw: &RawMessage) -> Result<Vec<Fragment>> {
-    raw.all(NEW_FRAGMENTS).map(|field| Fragment::decode(field.payload())).collect()
-}
-
-/// The encoded fields of a schema.
-pub(crate) fn encode_fields(fields: &[esker_proto::lance::file::Field]) -> Vec<Vec<u8>> {
-    fields.iter().map(Message::encode_to_vec).collect()
+    raw.all(NEW_FRAGMENTS)
+        .map(|field| Fragment::decode(field.payload()))
+        .collect()
 }
 
 /// An encoded Overwrite.

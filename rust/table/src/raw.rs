@@ -71,12 +71,18 @@ pub struct Walk<'a> {
 
 /// Steps through the fields of `message`. Ends after the first error.
 pub fn walk(message: &[u8]) -> Walk<'_> {
-    Walk { bytes: message, position: 0 }
+    Walk {
+        bytes: message,
+        position: 0,
+    }
 }
 
 impl Walk<'_> {
     fn malformed<T>(&self, message: &'static str) -> Result<T, Malformed> {
-        Err(Malformed { position: self.position, message })
+        Err(Malformed {
+            position: self.position,
+            message,
+        })
     }
 
     fn varint(&mut self) -> Result<u64, Malformed> {
@@ -99,7 +105,9 @@ impl Walk<'_> {
 
     fn skip(&mut self, length: u64) -> Result<Range<usize>, Malformed> {
         let start = self.position;
-        let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));
+        let end = usize::try_from(length)
+            .ok()
+            .and_then(|length| start.checked_add(length));
         match end.filter(|end| *end <= self.bytes.len()) {
             Some(end) => {
                 self.position = end;
@@ -131,7 +139,13 @@ impl Walk<'_> {
             5 => (WireType::Fixed32, self.skip(4)?),
             _ => return self.malformed("expected wire type 0, 1, 2 or 5"),
         };
-        Ok(Record { number, wire_type, record: start..self.position, payload, varint })
+        Ok(Record {
+            number,
+            wire_type,
+            record: start..self.position,
+            payload,
+            varint,
+        })
     }
 }
 
@@ -178,7 +192,13 @@ impl RawField {
         push_varint(&mut record, value);
         let record = Bytes::from(record);
         let payload = record.slice(start..);
-        Self { number, wire_type: WireType::Varint, record, payload, varint: value }
+        Self {
+            number,
+            wire_type: WireType::Varint,
+            record,
+            payload,
+            varint: value,
+        }
     }
 
     fn from_bytes(number: u32, value: &[u8]) -> Self {
@@ -186,7 +206,13 @@ impl RawField {
         push_length_delimited(&mut record, number, value);
         let record = Bytes::from(record);
         let payload = record.slice(record.len() - value.len()..);
-        Self { number, wire_type: WireType::Length, record, payload, varint: 0 }
+        Self {
+            number,
+            wire_type: WireType::Length,
+            record,
+            payload,
+            varint: 0,
+        }
     }
 
     /// The field's number.
@@ -224,7 +250,18 @@ pub struct RawMessage {
 impl RawMessage {
     /// Splits a message. The fields share its bytes.
     pub fn decode(message: &Bytes) -> Result<Self, Malformed> {
-        let fields = walk(message).map(|record| Ok(RawField::from_record(message, record?))).collect::<Result<_, _>>()?;
+        Self::decode_fields(message, |_| true)
+    }
+
+    /// The same for a part of the fields; the others are checked and left out.
+    pub fn decode_fields(message: &Bytes, keep: impl Fn(u32) -> bool) -> Result<Self, Malformed> {
+        let mut fields = Vec::new();
+        for record in walk(message) {
+            let record = record?;
+            if keep(record.number) {
+                fields.push(RawField::from_record(message, record));
+            }
+        }
         Ok(Self { fields })
     }
 
@@ -280,7 +317,10 @@ impl RawMessage {
 
     /// Makes `values` the only fields `number`, in their order.
     pub fn set_all_bytes<'a>(&mut self, number: u32, values: impl IntoIterator<Item = &'a [u8]>) {
-        self.replace(number, values.into_iter().map(|value| RawField::from_bytes(number, value)));
+        self.replace(
+            number,
+            values.into_iter().map(|value| RawField::from_bytes(number, value)),
+        );
     }
 
     /// Adds one more field `number` behind those that are there.
@@ -292,7 +332,10 @@ impl RawMessage {
 
     /// Where a new field belongs: writers sort by number, and readers of their output may compare bytes.
     fn sorted_position(&self, number: u32) -> usize {
-        self.fields.iter().position(|field| field.number > number).unwrap_or(self.fields.len())
+        self.fields
+            .iter()
+            .position(|field| field.number > number)
+            .unwrap_or(self.fields.len())
     }
 
     fn replace(&mut self, number: u32, values: impl IntoIterator<Item = RawField>) {
@@ -371,7 +414,10 @@ mod tests {
         assert_eq!(numbers, [2, 2, 2, 2, 4, 39, 40, 5]);
         let again = RawMessage::decode(&Bytes::from(message.encode())).unwrap();
         assert_eq!(again, message);
-        assert_eq!(again.all(2).map(|f| f.payload().clone()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(
+            again.all(2).map(|f| f.payload().clone()).collect::<Vec<_>>(),
+            ["a", "b", "c", "d"]
+        );
         assert_eq!(again.encoded_len(), again.encode().len());
     }
 
@@ -381,7 +427,11 @@ mod tests {
         let ends: Vec<_> = walk(&sample).map(|record| record.unwrap().record.end).collect();
         for length in 0..sample.len() {
             let decoded = RawMessage::decode(&sample.slice(..length));
-            assert_eq!(decoded.is_ok(), length == 0 || ends.contains(&length), "prefix of {length} bytes");
+            assert_eq!(
+                decoded.is_ok(),
+                length == 0 || ends.contains(&length),
+                "prefix of {length} bytes"
+            );
         }
     }
 

@@ -76,7 +76,14 @@ impl Transaction {
 
     /// The schema that it brings, if it is an overwrite.
     pub fn schema(&self) -> Result<Option<Schema>> {
-        let Operation::Overwrite { schema, schema_metadata, .. } = self.operation()? else { return Ok(None) };
+        let Operation::Overwrite {
+            schema,
+            schema_metadata,
+            ..
+        } = self.operation()?
+        else {
+            return Ok(None);
+        };
         let fields = schema.into_iter().map(esker_proto::lance::file::Field::decode);
         let fields = fields.collect::<std::result::Result<Vec<_>, _>>();
         let fields = fields.map_err(|error| TableError::corrupt(WHAT, error.to_string()))?;
@@ -168,24 +175,40 @@ mod tests {
         let transaction = Transaction::append(7, &fragments, properties()).unwrap();
         let again = Transaction::decode(&transaction.encode()).unwrap();
         assert_eq!(again, transaction);
-        assert_eq!((again.read_version(), again.kind(), again.properties()), (7, OperationKind::Append, &properties()));
+        assert_eq!(
+            (again.read_version(), again.kind(), again.properties()),
+            (7, OperationKind::Append, &properties())
+        );
         assert_eq!(again.file_name(), format!("7-{}.txn", again.uuid()));
-        let Operation::Append { fragments: found } = again.operation().unwrap() else { panic!("not an append") };
+        let Operation::Append { fragments: found } = again.operation().unwrap() else {
+            panic!("not an append")
+        };
         assert_eq!(found, fragments);
     }
 
     #[test]
     fn test_an_overwrite_comes_back() {
-        let schema = Schema { fields: vec![], metadata: [("k".to_string(), b"v".to_vec())].into() };
+        let schema = Schema {
+            fields: vec![],
+            metadata: [("k".to_string(), b"v".to_vec())].into(),
+        };
         let config: BTreeMap<_, _> = [("a".to_string(), "1".to_string())].into();
         let fragments = [Fragment::new(vec![], 3)];
         let transaction = Transaction::overwrite(0, &fragments, &schema, config.clone(), BTreeMap::new()).unwrap();
-        let Operation::Overwrite { fragments: found, schema_metadata, config: found_config, initial_bases, .. } =
-            transaction.operation().unwrap()
+        let Operation::Overwrite {
+            fragments: found,
+            schema_metadata,
+            config: found_config,
+            initial_bases,
+            ..
+        } = transaction.operation().unwrap()
         else {
             panic!("not an overwrite")
         };
-        assert_eq!((found.as_slice(), found_config, initial_bases), (fragments.as_slice(), config, 0));
+        assert_eq!(
+            (found.as_slice(), found_config, initial_bases),
+            (fragments.as_slice(), config, 0)
+        );
         assert_eq!(schema_metadata["k"].as_ref(), b"v");
     }
 
@@ -210,7 +233,9 @@ mod tests {
 
     #[test]
     fn test_damaged_transactions_never_panic() {
-        let encoded = Transaction::append(7, &[Fragment::new(vec![], 3)], properties()).unwrap().encode();
+        let encoded = Transaction::append(7, &[Fragment::new(vec![], 3)], properties())
+            .unwrap()
+            .encode();
         for position in 0..encoded.len() {
             let _ = Transaction::decode(&encoded.slice(..position)).map(|t| t.operation());
             for bit in 0..8 {

@@ -31,12 +31,25 @@ fn fragment(rows: u64) -> Fragment {
 }
 
 fn schema() -> Schema {
-    let field = |id, name: &str| Field { id, name: name.into(), logical_type: "int64".into(), nullable: true, ..Default::default() };
-    Schema { fields: vec![field(0, "p"), field(1, "q")], metadata: [("m".to_string(), b"n".to_vec())].into() }
+    let field = |id, name: &str| Field {
+        id,
+        name: name.into(),
+        logical_type: "int64".into(),
+        nullable: true,
+        ..Default::default()
+    };
+    Schema {
+        fields: vec![field(0, "p"), field(1, "q")],
+        metadata: [("m".to_string(), b"n".to_vec())].into(),
+    }
 }
 
 fn params(version: u64) -> CommitParams {
-    CommitParams { version, timestamp_ns: 1_700_000_000_123_456_789, data_storage_version: None }
+    CommitParams {
+        version,
+        timestamp_ns: 1_700_000_000_123_456_789,
+        data_storage_version: None,
+    }
 }
 
 fn append(fragments: &[Fragment]) -> Transaction {
@@ -60,8 +73,14 @@ fn ids(manifest: &Manifest) -> Vec<u64> {
 fn test_a_new_table_starts_at_version_one() {
     let transaction = overwrite(&[fragment(3), fragment(4)], BTreeMap::new());
     let manifest = written(&transaction.apply(None, &params(1)).unwrap());
-    assert_eq!((manifest.version(), ids(&manifest), manifest.num_rows().unwrap()), (1, vec![0, 1], Some(7)));
-    assert_eq!((manifest.reader_feature_flags(), manifest.writer_feature_flags()), (0, 0));
+    assert_eq!(
+        (manifest.version(), ids(&manifest), manifest.num_rows().unwrap()),
+        (1, vec![0, 1], Some(7))
+    );
+    assert_eq!(
+        (manifest.reader_feature_flags(), manifest.writer_feature_flags()),
+        (0, 0)
+    );
     assert_eq!(manifest.max_fragment_id().unwrap(), Some(1));
     assert_eq!(manifest.data_storage_version().unwrap(), FileVersion::V2_0);
     assert_eq!(manifest.timestamp_ns(), 1_700_000_000_123_456_789);
@@ -75,17 +94,29 @@ fn test_a_new_table_starts_at_version_one() {
 #[test]
 fn test_a_new_table_without_rows_has_given_out_no_id() {
     let manifest = written(&overwrite(&[], BTreeMap::new()).apply(None, &params(1)).unwrap());
-    assert_eq!((manifest.num_fragments(), manifest.max_fragment_id().unwrap()), (0, None));
+    assert_eq!(
+        (manifest.num_fragments(), manifest.max_fragment_id().unwrap()),
+        (0, None)
+    );
 }
 
 #[test]
 fn test_an_append_carries_all_else_byte_for_byte() {
     let base = golden("index_config_metadata_deletions");
     let next = written(&append(&[fragment(5)]).apply(Some(&base), &params(7)).unwrap());
-    assert_eq!((next.version(), ids(&next), next.num_rows().unwrap()), (7, vec![0, 1, 2], Some(9)));
+    assert_eq!(
+        (next.version(), ids(&next), next.num_rows().unwrap()),
+        (7, vec![0, 1, 2], Some(9))
+    );
     assert_eq!(next.index_section, base.index_section);
     assert_eq!((next.reader_feature_flags(), next.writer_feature_flags()), (1, 9));
-    for number in [field::SCHEMA, field::SCHEMA_METADATA, field::CONFIG, field::DATA_FORMAT, 19] {
+    for number in [
+        field::SCHEMA,
+        field::SCHEMA_METADATA,
+        field::CONFIG,
+        field::DATA_FORMAT,
+        19,
+    ] {
         let records = |manifest: &Manifest| manifest.raw.all(number).map(|f| f.record().clone()).collect::<Vec<_>>();
         assert_eq!(records(&next), records(&base), "field {number}");
         assert!(!records(&next).is_empty(), "field {number}");
@@ -119,7 +150,10 @@ fn test_what_belongs_to_one_version_is_not_carried() {
     let mut base = golden("created_2_0");
     base.raw.set_bytes(field::TAG, b"tag");
     base.raw.set_varint(field::VERSION_AUX_DATA, 9);
-    base.raw.set_varint(field::WRITER_FLAGS, flags::V2_FORMAT_DEPRECATED | flags::TRANSACTION_FILE_DISABLED);
+    base.raw.set_varint(
+        field::WRITER_FLAGS,
+        flags::V2_FORMAT_DEPRECATED | flags::TRANSACTION_FILE_DISABLED,
+    );
     let base = Manifest::from_parts(base.raw, base.fragments, "").unwrap();
     let next = append(&[fragment(1)]).apply(Some(&base), &params(2)).unwrap();
     assert!(next.raw.get(field::TAG).is_none() && next.raw.get(field::VERSION_AUX_DATA).is_none());
@@ -130,18 +164,30 @@ fn test_what_belongs_to_one_version_is_not_carried() {
 fn test_an_overwrite_replaces_contents_and_keeps_settings() {
     let base = golden("index_config_metadata_deletions");
     let config = BTreeMap::from([("new".to_string(), "1".to_string())]);
-    let next = written(&overwrite(&[fragment(5)], config).apply(Some(&base), &params(7)).unwrap());
+    let next = written(
+        &overwrite(&[fragment(5)], config)
+            .apply(Some(&base), &params(7))
+            .unwrap(),
+    );
     assert_eq!((ids(&next), next.max_fragment_id().unwrap()), (vec![2], Some(2)));
     assert_eq!(next.schema().unwrap(), schema());
     assert!(!next.has_indices() && next.raw.get(field::INDEX_SECTION).is_none());
     assert_eq!((next.reader_feature_flags(), next.writer_feature_flags()), (0, 8));
-    assert_eq!(next.config().iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(), ["new=1", "owner=golden"]);
+    assert_eq!(
+        next.config()
+            .iter()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect::<Vec<_>>(),
+        ["new=1", "owner=golden"]
+    );
     assert_eq!(next.table_metadata()["about"], "golden");
 }
 
 #[test]
 fn test_ids_are_not_given_out_twice() {
-    let empty = overwrite(&[], BTreeMap::new()).apply(Some(&golden("overwritten")), &params(8)).unwrap();
+    let empty = overwrite(&[], BTreeMap::new())
+        .apply(Some(&golden("overwritten")), &params(8))
+        .unwrap();
     assert_eq!((empty.num_fragments(), empty.max_fragment_id().unwrap()), (0, Some(2)));
     let next = append(&[fragment(1)]).apply(Some(&empty), &params(9)).unwrap();
     assert_eq!(ids(&next), [3]);
@@ -155,15 +201,35 @@ fn test_ids_are_not_given_out_twice() {
 #[test]
 fn test_a_storage_version_changes_by_overwrite_only() {
     let base = golden("created_2_0");
-    let other = CommitParams { data_storage_version: Some(FileVersion::V2_1), ..params(2) };
-    let error = append(&[fragment(1)]).apply(Some(&base), &other).unwrap_err().to_string();
-    assert!(error.contains("expected data_storage_version 2.0 as the table has, found 2.1"), "{error}");
-    let files = vec![DataFile { file_minor_version: 1, ..data_file(&[0, 1]) }];
+    let other = CommitParams {
+        data_storage_version: Some(FileVersion::V2_1),
+        ..params(2)
+    };
+    let error = append(&[fragment(1)])
+        .apply(Some(&base), &other)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("expected data_storage_version 2.0 as the table has, found 2.1"),
+        "{error}"
+    );
+    let files = vec![DataFile {
+        file_minor_version: 1,
+        ..data_file(&[0, 1])
+    }];
     let fragments = [Fragment::new(files, 1)];
-    let next = overwrite(&fragments, BTreeMap::new()).apply(Some(&base), &other).unwrap();
+    let next = overwrite(&fragments, BTreeMap::new())
+        .apply(Some(&base), &other)
+        .unwrap();
     assert_eq!(next.data_storage_version().unwrap(), FileVersion::V2_1);
-    let error = append(&fragments).apply(Some(&base), &params(2)).unwrap_err().to_string();
-    assert!(error.contains("files of version 2.0") && error.contains("found 2.1"), "{error}");
+    let error = append(&fragments)
+        .apply(Some(&base), &params(2))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("files of version 2.0") && error.contains("found 2.1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -174,18 +240,57 @@ fn test_a_commit_that_cannot_be_right_is_refused() {
         assert!(error.contains(expected), "expected '{expected}', found '{error}'");
     };
     refused(&append(&[fragment(1)]), None, 1, "expected a table to append to");
-    refused(&append(&[fragment(1)]), Some(&base), 3, "expected to commit version 2, found 3");
+    refused(
+        &append(&[fragment(1)]),
+        Some(&base),
+        3,
+        "expected to commit version 2, found 3",
+    );
     refused(&append(&[fragment(0)]), Some(&base), 2, "leave an empty fragment out");
-    refused(&append(&[Fragment::new(vec![data_file(&[0, 7])], 1)]), Some(&base), 2, "found field 7");
-    let columns = DataFile { column_indices: vec![0], ..data_file(&[0, 1]) };
-    refused(&append(&[Fragment::new(vec![columns], 1)]), Some(&base), 2, "a column for each of 2 fields, found 1");
-    let elsewhere = DataFile { base_id: Some(0), ..data_file(&[0, 1]) };
-    refused(&append(&[Fragment::new(vec![elsewhere], 1)]), Some(&base), 2, "base paths");
+    refused(
+        &append(&[Fragment::new(vec![data_file(&[0, 7])], 1)]),
+        Some(&base),
+        2,
+        "found field 7",
+    );
+    let columns = DataFile {
+        column_indices: vec![0],
+        ..data_file(&[0, 1])
+    };
+    refused(
+        &append(&[Fragment::new(vec![columns], 1)]),
+        Some(&base),
+        2,
+        "a column for each of 2 fields, found 1",
+    );
+    let elsewhere = DataFile {
+        base_id: Some(0),
+        ..data_file(&[0, 1])
+    };
+    refused(
+        &append(&[Fragment::new(vec![elsewhere], 1)]),
+        Some(&base),
+        2,
+        "base paths",
+    );
     let stable = golden("stable_row_ids").fragment_at(0).unwrap().unwrap();
     refused(&append(&[stable]), Some(&base), 2, "stable row ids");
-    refused(&append(&[fragment(1)]), Some(&golden("stable_row_ids")), 2, "2 (stable row ids)");
-    refused(&append(&[fragment(1)]), Some(&golden("base_paths")), 2, "16 (base paths");
-    let delete = golden("index_config_metadata_deletions").inline_transaction().unwrap().unwrap();
+    refused(
+        &append(&[fragment(1)]),
+        Some(&golden("stable_row_ids")),
+        2,
+        "2 (stable row ids)",
+    );
+    refused(
+        &append(&[fragment(1)]),
+        Some(&golden("base_paths")),
+        2,
+        "16 (base paths",
+    );
+    let delete = golden("index_config_metadata_deletions")
+        .inline_transaction()
+        .unwrap()
+        .unwrap();
     refused(&delete, Some(&base), 2, "found Delete");
 }
 
@@ -194,17 +299,31 @@ fn test_tables_of_releases_with_known_bugs_are_not_appended_to() {
     let mut raw = golden("created_2_0").raw;
     raw.remove(field::WRITER_VERSION);
     let old = Manifest::from_parts(raw, golden("created_2_0").fragments, "").unwrap();
-    let error = append(&[fragment(1)]).apply(Some(&old), &params(2)).unwrap_err().to_string();
+    let error = append(&[fragment(1)])
+        .apply(Some(&old), &params(2))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("row counts may be wrong"), "{error}");
-    overwrite(&[fragment(1)], BTreeMap::new()).apply(Some(&old), &params(2)).unwrap();
-    for (version, older) in [("0.8.14", true), ("0.8.15", false), ("0.8.15-beta.1", false), ("14.0.2", false), ("x", true)] {
+    overwrite(&[fragment(1)], BTreeMap::new())
+        .apply(Some(&old), &params(2))
+        .unwrap();
+    for (version, older) in [
+        ("0.8.14", true),
+        ("0.8.15", false),
+        ("0.8.15-beta.1", false),
+        ("14.0.2", false),
+        ("x", true),
+    ] {
         assert_eq!(is_older_than_0_8_15(version), older, "{version}");
     }
 }
 
 #[test]
 fn test_a_time_before_1970_keeps_its_nanoseconds() {
-    let early = CommitParams { timestamp_ns: -1, ..params(1) };
+    let early = CommitParams {
+        timestamp_ns: -1,
+        ..params(1)
+    };
     let manifest = overwrite(&[], BTreeMap::new()).apply(None, &early).unwrap();
     assert_eq!(manifest.timestamp_ns(), -1);
     assert!(Bytes::from(timestamp(-1).encode_to_vec()).len() > 2);

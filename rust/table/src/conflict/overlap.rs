@@ -45,7 +45,12 @@ fn touched_fragments(transaction: &Transaction) -> Names<u64> {
         Kind::Rewrite => {
             let rewrite: op::Rewrite = decode(transaction)?;
             let grouped = rewrite.groups.iter().flat_map(|group| &group.old_fragments);
-            Some(grouped.chain(&rewrite.old_fragments).map(|fragment| fragment.id).collect())
+            Some(
+                grouped
+                    .chain(&rewrite.old_fragments)
+                    .map(|fragment| fragment.id)
+                    .collect(),
+            )
         }
         Kind::DataReplacement => {
             let replacement: op::DataReplacement = decode(transaction)?;
@@ -70,7 +75,12 @@ fn index_metadata(transaction: &Transaction) -> Option<Vec<IndexMetadata>> {
 /// Whether both add, replace or drop an index of one name.
 pub(super) fn indices(ours: &Transaction, theirs: &Transaction) -> bool {
     let names = |transaction| -> Names<String> {
-        Some(index_metadata(transaction)?.into_iter().map(|index| index.name).collect())
+        Some(
+            index_metadata(transaction)?
+                .into_iter()
+                .map(|index| index.name)
+                .collect(),
+        )
     };
     intersect(names(ours), names(theirs))
 }
@@ -82,10 +92,21 @@ pub(super) fn indexed_columns(ours: &Transaction, theirs: &Transaction) -> bool 
 
 fn columns(transaction: &Transaction) -> Names<i32> {
     match transaction.kind() {
-        Kind::CreateIndex => Some(index_metadata(transaction)?.into_iter().flat_map(|index| index.fields).collect()),
+        Kind::CreateIndex => Some(
+            index_metadata(transaction)?
+                .into_iter()
+                .flat_map(|index| index.fields)
+                .collect(),
+        ),
         Kind::DataReplacement => {
             let replacement: op::DataReplacement = decode(transaction)?;
-            Some(replacement.replacements.into_iter().flat_map(|group| group.new_file.unwrap_or_default().fields).collect())
+            Some(
+                replacement
+                    .replacements
+                    .into_iter()
+                    .flat_map(|group| group.new_file.unwrap_or_default().fields)
+                    .collect(),
+            )
         }
         _ => None,
     }
@@ -109,10 +130,21 @@ pub(super) fn config_keys(ours: &Transaction, theirs: &Transaction) -> bool {
 fn changed_keys(transaction: &Transaction) -> Names<ConfigKey> {
     let update: op::UpdateConfig = decode(transaction)?;
     let mut keys = BTreeSet::new();
-    keys.extend(update.upsert_values.into_keys().chain(update.delete_keys).map(ConfigKey::Config));
+    keys.extend(
+        update
+            .upsert_values
+            .into_keys()
+            .chain(update.delete_keys)
+            .map(ConfigKey::Config),
+    );
     keys.extend(update.schema_metadata.into_keys().map(ConfigKey::Schema));
     for (id, field) in update.field_metadata {
-        keys.extend(field.metadata.into_keys().map(|key| ConfigKey::Field(i64::from(id), key)));
+        keys.extend(
+            field
+                .metadata
+                .into_keys()
+                .map(|key| ConfigKey::Field(i64::from(id), key)),
+        );
     }
     let mut add = |map: Option<op::UpdateMap>, name: &dyn Fn(String) -> ConfigKey| {
         let map = map.unwrap_or_default();

@@ -9,30 +9,56 @@ use prost::Message;
 use super::*;
 
 fn transaction(operation: Op) -> Transaction {
-    let proto = pb::Transaction { read_version: 1, uuid: "u".into(), operation: Some(operation), ..Default::default() };
+    let proto = pb::Transaction {
+        read_version: 1,
+        uuid: "u".into(),
+        operation: Some(operation),
+        ..Default::default()
+    };
     Transaction::decode(&Bytes::from(proto.encode_to_vec())).unwrap()
 }
 
 fn fragments(id: u64) -> Vec<pb::DataFragment> {
-    vec![pb::DataFragment { id, ..Default::default() }]
+    vec![pb::DataFragment {
+        id,
+        ..Default::default()
+    }]
 }
 
 fn config(key: &str) -> op::UpdateConfig {
-    let entry = op::UpdateMapEntry { key: key.into(), value: Some("v".into()) };
+    let entry = op::UpdateMapEntry {
+        key: key.into(),
+        value: Some("v".into()),
+    };
     op::UpdateConfig {
-        config_updates: Some(op::UpdateMap { update_entries: vec![entry], replace: false }),
+        config_updates: Some(op::UpdateMap {
+            update_entries: vec![entry],
+            replace: false,
+        }),
         ..Default::default()
     }
 }
 
 fn index(name: &str, field: i32) -> op::CreateIndex {
-    let index = pb::IndexMetadata { name: name.into(), fields: vec![field], ..Default::default() };
-    op::CreateIndex { new_indices: vec![index], ..Default::default() }
+    let index = pb::IndexMetadata {
+        name: name.into(),
+        fields: vec![field],
+        ..Default::default()
+    };
+    op::CreateIndex {
+        new_indices: vec![index],
+        ..Default::default()
+    }
 }
 
 fn replacement(fragment_id: u64, field: i32) -> op::DataReplacement {
-    let new_file = Some(pb::DataFile { fields: vec![field], ..Default::default() });
-    op::DataReplacement { replacements: vec![op::DataReplacementGroup { fragment_id, new_file }] }
+    let new_file = Some(pb::DataFile {
+        fields: vec![field],
+        ..Default::default()
+    });
+    op::DataReplacement {
+        replacements: vec![op::DataReplacementGroup { fragment_id, new_file }],
+    }
 }
 
 /// An operation of the kind; `same` and `other` differ in the fragment, the index name and column, or the key.
@@ -41,24 +67,41 @@ fn sample(kind: Kind, same: bool) -> Transaction {
     let name = if same { "same" } else { "other" };
     transaction(match kind {
         Kind::Append => Op::Append(op::Append::default()),
-        Kind::Delete => Op::Delete(op::Delete { updated_fragments: fragments(id), ..Default::default() }),
+        Kind::Delete => Op::Delete(op::Delete {
+            updated_fragments: fragments(id),
+            ..Default::default()
+        }),
         Kind::Overwrite => Op::Overwrite(op::Overwrite::default()),
         Kind::CreateIndex => Op::CreateIndex(index(name, if same { 7 } else { 8 })),
         Kind::Rewrite => {
-            let group = op::rewrite::RewriteGroup { old_fragments: fragments(id), new_fragments: fragments(50) };
-            Op::Rewrite(op::Rewrite { groups: vec![group], ..Default::default() })
+            let group = op::rewrite::RewriteGroup {
+                old_fragments: fragments(id),
+                new_fragments: fragments(50),
+            };
+            Op::Rewrite(op::Rewrite {
+                groups: vec![group],
+                ..Default::default()
+            })
         }
         Kind::Merge => Op::Merge(op::Merge::default()),
         Kind::Restore => Op::Restore(op::Restore { version: 1 }),
         Kind::ReserveFragments => Op::ReserveFragments(op::ReserveFragments { num_fragments: 1 }),
-        Kind::Update => Op::Update(op::Update { updated_fragments: fragments(id), new_fragments: fragments(60), ..Default::default() }),
+        Kind::Update => Op::Update(op::Update {
+            updated_fragments: fragments(id),
+            new_fragments: fragments(60),
+            ..Default::default()
+        }),
         Kind::Project => Op::Project(op::Project::default()),
         Kind::UpdateConfig => Op::UpdateConfig(config(name)),
         Kind::DataReplacement => Op::DataReplacement(replacement(id, if same { 7 } else { 8 })),
         Kind::UpdateMemWalState => Op::UpdateMemWalState(Bytes::new()),
         Kind::Clone => Op::Clone(op::Clone::default()),
         Kind::UpdateBases => {
-            let base = pb::BasePath { id: u32::from(!same), path: name.into(), ..Default::default() };
+            let base = pb::BasePath {
+                id: u32::from(!same),
+                path: name.into(),
+                ..Default::default()
+            };
             Op::UpdateBases(op::UpdateBases { new_bases: vec![base] })
         }
         Kind::DataOverlay => Op::DataOverlay(Bytes::new()),
@@ -101,8 +144,18 @@ fn test_every_cell_of_the_matrix() {
         for (theirs, expected) in COLUMNS.into_iter().zip(&words[1..]) {
             let (same, other) = expected.split_once('/').unwrap_or((expected, expected));
             let ours = sample(ours, true);
-            assert_eq!(check(&ours, &sample(theirs, true)), verdict(same), "{:?} after the same {theirs:?}", ours.kind());
-            assert_eq!(check(&ours, &sample(theirs, false)), verdict(other), "{:?} after another {theirs:?}", ours.kind());
+            assert_eq!(
+                check(&ours, &sample(theirs, true)),
+                verdict(same),
+                "{:?} after the same {theirs:?}",
+                ours.kind()
+            );
+            assert_eq!(
+                check(&ours, &sample(theirs, false)),
+                verdict(other),
+                "{:?} after another {theirs:?}",
+                ours.kind()
+            );
             cells += 1;
         }
     }
@@ -118,25 +171,47 @@ fn test_operations_outside_the_matrix() {
             continue;
         }
         let reserve = matches!(theirs, Kind::Overwrite | Kind::Restore);
-        assert_eq!(verdict(Kind::ReserveFragments), if reserve { Incompatible } else { Compatible }, "{theirs:?}");
+        assert_eq!(
+            verdict(Kind::ReserveFragments),
+            if reserve { Incompatible } else { Compatible },
+            "{theirs:?}"
+        );
         assert_eq!(verdict(Kind::Clone), Compatible, "{theirs:?}");
         let bases = theirs == Kind::UpdateBases;
-        assert_eq!(verdict(Kind::UpdateBases), if bases { Incompatible } else { Compatible }, "{theirs:?}");
+        assert_eq!(
+            verdict(Kind::UpdateBases),
+            if bases { Incompatible } else { Compatible },
+            "{theirs:?}"
+        );
     }
     let append = sample(Kind::Append, true);
     assert_eq!(check(&append, &sample(Kind::ReserveFragments, true)), Compatible);
     assert_eq!(check(&append, &sample(Kind::UpdateBases, true)), Compatible);
     assert_eq!(check(&append, &sample(Kind::UpdateMemWalState, true)), Incompatible);
-    assert_eq!(check(&sample(Kind::Rewrite, true), &sample(Kind::UpdateMemWalState, true)), Compatible);
-    assert_eq!(check(&sample(Kind::UpdateBases, true), &sample(Kind::UpdateBases, false)), Compatible);
+    assert_eq!(
+        check(&sample(Kind::Rewrite, true), &sample(Kind::UpdateMemWalState, true)),
+        Compatible
+    );
+    assert_eq!(
+        check(&sample(Kind::UpdateBases, true), &sample(Kind::UpdateBases, false)),
+        Compatible
+    );
 }
 
 #[test]
 fn test_an_operation_of_a_newer_writer_conflicts_with_everything() {
     for unknown in [Kind::Unknown(117), Kind::DataOverlay, Kind::Composite] {
         for named in Kind::NAMED {
-            assert_eq!(check(&sample(named, true), &sample(unknown, true)), Verdict::Retry, "{named:?} after {unknown:?}");
-            assert_eq!(check(&sample(unknown, true), &sample(named, true)), Verdict::Retry, "{unknown:?} after {named:?}");
+            assert_eq!(
+                check(&sample(named, true), &sample(unknown, true)),
+                Verdict::Retry,
+                "{named:?} after {unknown:?}"
+            );
+            assert_eq!(
+                check(&sample(unknown, true), &sample(named, true)),
+                Verdict::Retry,
+                "{unknown:?} after {named:?}"
+            );
         }
     }
 }
@@ -144,21 +219,44 @@ fn test_an_operation_of_a_newer_writer_conflicts_with_everything() {
 #[test]
 fn test_fragments_are_found_wherever_an_operation_names_them() {
     let touches_zero = [
-        Op::Delete(op::Delete { deleted_fragment_ids: vec![0], ..Default::default() }),
-        Op::Update(op::Update { removed_fragment_ids: vec![0], ..Default::default() }),
-        Op::Rewrite(op::Rewrite { old_fragments: fragments(0), ..Default::default() }),
+        Op::Delete(op::Delete {
+            deleted_fragment_ids: vec![0],
+            ..Default::default()
+        }),
+        Op::Update(op::Update {
+            removed_fragment_ids: vec![0],
+            ..Default::default()
+        }),
+        Op::Rewrite(op::Rewrite {
+            old_fragments: fragments(0),
+            ..Default::default()
+        }),
     ];
     for operation in touches_zero {
         let theirs = transaction(operation);
-        assert_eq!(check(&sample(Kind::Delete, true), &theirs), Verdict::Retry, "{:?}", theirs.kind());
-        assert_eq!(check(&sample(Kind::Delete, false), &theirs), Verdict::Compatible, "{:?}", theirs.kind());
+        assert_eq!(
+            check(&sample(Kind::Delete, true), &theirs),
+            Verdict::Retry,
+            "{:?}",
+            theirs.kind()
+        );
+        assert_eq!(
+            check(&sample(Kind::Delete, false), &theirs),
+            Verdict::Compatible,
+            "{:?}",
+            theirs.kind()
+        );
     }
 }
 
 #[test]
 fn test_two_upserts_under_a_key_are_computed_again() {
     let upsert = |id, filter: &'static [u8]| {
-        let update = op::Update { updated_fragments: fragments(id), inserted_rows: Bytes::from_static(filter), ..Default::default() };
+        let update = op::Update {
+            updated_fragments: fragments(id),
+            inserted_rows: Bytes::from_static(filter),
+            ..Default::default()
+        };
         transaction(Op::Update(update))
     };
     assert_eq!(check(&upsert(0, b"f"), &upsert(1, b"g")), Verdict::Retry);
@@ -170,16 +268,31 @@ fn test_a_map_that_is_replaced_touches_every_key() {
     let mut replaced = config("other");
     replaced.config_updates.as_mut().unwrap().replace = true;
     let replaced = transaction(Op::UpdateConfig(replaced));
-    assert_eq!(check(&sample(Kind::UpdateConfig, true), &replaced), Verdict::Incompatible);
+    assert_eq!(
+        check(&sample(Kind::UpdateConfig, true), &replaced),
+        Verdict::Incompatible
+    );
     let old_style = op::UpdateConfig {
         upsert_values: BTreeMap::from([("same".to_string(), "v".to_string())]),
         ..Default::default()
     };
     let old_style = transaction(Op::UpdateConfig(old_style));
-    assert_eq!(check(&sample(Kind::UpdateConfig, true), &old_style), Verdict::Incompatible);
-    assert_eq!(check(&sample(Kind::UpdateConfig, false), &old_style), Verdict::Compatible);
-    let table = op::UpdateConfig { table_metadata_updates: config("same").config_updates, ..Default::default() };
-    assert_eq!(check(&sample(Kind::UpdateConfig, true), &transaction(Op::UpdateConfig(table))), Verdict::Compatible);
+    assert_eq!(
+        check(&sample(Kind::UpdateConfig, true), &old_style),
+        Verdict::Incompatible
+    );
+    assert_eq!(
+        check(&sample(Kind::UpdateConfig, false), &old_style),
+        Verdict::Compatible
+    );
+    let table = op::UpdateConfig {
+        table_metadata_updates: config("same").config_updates,
+        ..Default::default()
+    };
+    assert_eq!(
+        check(&sample(Kind::UpdateConfig, true), &transaction(Op::UpdateConfig(table))),
+        Verdict::Compatible
+    );
 }
 
 #[test]

@@ -9,7 +9,9 @@ use super::*;
 fn ipc(columns: &[ArrayRef], batches: usize) -> Bytes {
     let names = ["row_id", "other"];
     let batch = RecordBatch::try_from_iter(names.iter().copied().zip(columns.iter().cloned())).unwrap();
-    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+    let options = IpcWriteOptions::default()
+        .try_with_compression(Some(CompressionType::ZSTD))
+        .unwrap();
     let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
     for _ in 0..batches {
         writer.write(&batch).unwrap();
@@ -24,7 +26,11 @@ fn offsets(values: impl IntoIterator<Item = u32>) -> ArrayRef {
 
 fn bitmap(values: impl IntoIterator<Item = u32>) -> Bytes {
     let mut out = Vec::new();
-    values.into_iter().collect::<RoaringBitmap>().serialize_into(&mut out).unwrap();
+    values
+        .into_iter()
+        .collect::<RoaringBitmap>()
+        .serialize_into(&mut out)
+        .unwrap();
     Bytes::from(out)
 }
 
@@ -34,7 +40,10 @@ fn test_both_forms_hold_the_same_rows() {
     let arrow = DeletionVector::decode(DeletionFileType::Arrow, &ipc(&[offsets(values)], 1), "a").unwrap();
     let bitmap = DeletionVector::decode(DeletionFileType::Bitmap, &bitmap(values), "b").unwrap();
     assert_eq!(arrow, bitmap);
-    assert_eq!((arrow.len(), arrow.contains(70_000), arrow.contains(1)), (4, true, false));
+    assert_eq!(
+        (arrow.len(), arrow.contains(70_000), arrow.contains(1)),
+        (4, true, false)
+    );
     assert!(!arrow.is_empty());
 }
 
@@ -49,10 +58,19 @@ fn test_an_arrow_file_of_another_shape_is_corrupt() {
         (ipc(&[offsets([1])], 2), "one batch, found 2"),
         (ipc(&[offsets([1])], 0), "one batch, found 0"),
         (Bytes::from_static(b"not arrow"), "an Arrow IPC file"),
+        (
+            Bytes::from_static(b"ARROW1\0\0\xff\xff\xff\x7fARROW1"),
+            "a footer within the file",
+        ),
     ];
     for (data, expected) in cases {
-        let error = DeletionVector::decode(DeletionFileType::Arrow, &data, "_deletions/x.arrow").unwrap_err().to_string();
-        assert!(error.contains(expected) && error.contains("_deletions/x.arrow"), "{error}");
+        let error = DeletionVector::decode(DeletionFileType::Arrow, &data, "_deletions/x.arrow")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(expected) && error.contains("_deletions/x.arrow"),
+            "{error}"
+        );
     }
 }
 
@@ -65,6 +83,17 @@ fn test_counts_and_offsets_are_checked_against_the_fragment() {
     assert!(vector.check(Some(2), Some(9), "b").is_err());
 }
 
+#[test]
+fn test_an_arrow_file_without_compression_is_read() {
+    let batch = RecordBatch::try_from_iter([("row_id", offsets([4, 2]))]).unwrap();
+    let mut writer = FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let data = Bytes::from(writer.into_inner().unwrap());
+    let vector = DeletionVector::decode(DeletionFileType::Arrow, &data, "a").unwrap();
+    assert_eq!(vector.rows().iter().collect::<Vec<_>>(), [2, 4]);
+}
+
 /// Truncations and single changed bits: a value or an error, whatever the bytes.
 #[test]
 fn test_damaged_files_never_panic() {
@@ -75,10 +104,13 @@ fn test_damaged_files_never_panic() {
     ];
     for (file_type, data) in files {
         for length in 0..data.len() {
-            assert!(DeletionVector::decode(file_type, &data.slice(..length), "x").is_err(), "prefix of {length} bytes");
+            assert!(
+                DeletionVector::decode(file_type, &data.slice(..length), "x").is_err(),
+                "prefix of {length} bytes"
+            );
         }
         for position in 0..data.len() {
-            for bit in [0, 3, 7] {
+            for bit in 0..8 {
                 let mut damaged = data.to_vec();
                 damaged[position] ^= 1 << bit;
                 let _ = DeletionVector::decode(file_type, &Bytes::from(damaged), "x");

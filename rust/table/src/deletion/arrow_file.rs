@@ -1,0 +1,138 @@
+//! The one shape of Arrow IPC file that deletion files have.
+//!
+//! ```text
+//! "ARROW1" 2 bytes | schema | batch: metadata, body | footer (flatbuffer) | i32 footer length | "ARROW1"
+//! body: a validity buffer (empty: no nulls), a buffer of u32 row offsets; each i64 raw length (-1: stored as it is) + zstd frame
+//! ```
+//!
+//! Read by hand over the verified flatbuffers: a general IPC reader allocates what the file claims to hold, and a damaged file
+//! claims anything.
+
+use std::io::Read;
+use std::ops::Range;
+
+use arrow_ipc::{root_as_footer, root_as_message, Block, CompressionType, Field, Footer, RecordBatch, Type};
+
+const MAGIC: &[u8] = b"ARROW1";
+const CONTINUATION: [u8; 4] = [0xff; 4];
+const STORED: i64 = -1;
+const WIDTH: usize = size_of::<u32>();
+
+type Result<T> = std::result::Result<T, String>;
+
+/// The row offsets of a deletion file.
+pub(super) fn read_offsets(data: &[u8]) -> Result<Vec<u32>> {
+    let footer = read_footer(data)?;
+    let schema = footer.schema().ok_or("expected a schema in the footer, found none")?;
+    let fields: Vec<Field<'_>> = schema.fields().into_iter().flatten().collect();
+    match fields.as_slice() {
+        [field] if is_offsets(field) => {}
+        [field] => {
+            return Err(format!(
+                "expected a column of type uint32, found type {:?}",
+                field.type_type()
+            ))
+        }
+        _ => return Err(format!("expected one column, found {}", fields.len())),
+    }
+    let blocks: Vec<&Block> = footer.recordBatches().into_iter().flatten().collect();
+    match blocks.as_slice() {
+        [block] => read_batch(data, block),
+        _ => Err(format!("expected one batch, found {}", blocks.len())),
+    }
+}
+
+fn is_offsets(field: &Field<'_>) -> bool {
+    let integer = field
+        .type_as_int()
+        .is_some_and(|int| int.bitWidth() == 32 && !int.is_signed());
+    field.type_type() == Type::Int && integer && field.dictionary().is_none()
+}
+
+fn read_footer(data: &[u8]) -> Result<Footer<'_>> {
+    let rest = data.strip_suffix(MAGIC).filter(|_| data.starts_with(MAGIC));
+    let (rest, length) = rest
+        .and_then(<[u8]>::split_last_chunk)
+        .ok_or("expected an Arrow IPC file")?;
+    let length = usize::try_from(i32::from_le_bytes(*length)).ok();
+    let start = length
+        .and_then(|length| rest.len().checked_sub(length))
+        .ok_or("expected a footer within the file")?;
+    let footer = rest.get(start..).unwrap_or_default();
+    root_as_footer(footer).map_err(|error| format!("expected a footer, found {error}"))
+}
+
+fn range(start: i64, length: i64) -> Option<Range<usize>> {
+    let start = usize::try_from(start).ok()?;
+    Some(start..start.checked_add(usize::try_from(length).ok()?)?)
+}
+
+fn read_batch(data: &[u8], block: &Block) -> Result<Vec<u32>> {
+    let outside = || "expected a batch within the file".to_owned();
+    let metadata = range(block.offset(), i64::from(block.metaDataLength())).ok_or_else(outside)?;
+    let body = i64::try_from(metadata.end)
+        .ok()
+        .and_then(|start| range(start, block.bodyLength()))
+        .ok_or_else(outside)?;
+    let body = data.get(body).ok_or_else(outside)?;
+    let metadata = data.get(metadata).ok_or_else(outside)?;
+    // Files before 2019 have only the length.
+    let metadata = metadata.strip_prefix(&CONTINUATION).unwrap_or(metadata);
+    let message = metadata.get(WIDTH..).unwrap_or_default();
+    let message = root_as_message(message).map_err(|error| format!("expected a message, found {error}"))?;
+    let batch = message
+        .header_as_record_batch()
+        .ok_or("expected a record batch, found another message")?;
+    if batch.nodes().into_iter().flatten().any(|node| node.null_count() != 0) {
+        return Err("expected row offsets, found a null".into());
+    }
+    let rows =
+        usize::try_from(batch.length()).map_err(|_| format!("expected rows, found {} of them", batch.length()))?;
+    let values = read_values(&batch, body, rows)?;
+    let offsets: Vec<u32> = values
+        .chunks_exact(WIDTH)
+        .filter_map(|value| value.first_chunk())
+        .map(|v| u32::from_le_bytes(*v))
+        .collect();
+    match offsets.get(..rows) {
+        Some(offsets) => Ok(offsets.to_vec()),
+        None => Err(format!("expected {rows} row offsets, found {}", offsets.len())),
+    }
+}
+
+fn read_values(batch: &RecordBatch<'_>, body: &[u8], rows: usize) -> Result<Vec<u8>> {
+    let buffers: Vec<_> = batch.buffers().into_iter().flatten().collect();
+    let [_validity, values] = buffers.as_slice() else {
+        return Err(format!("expected 2 buffers, found {}", buffers.len()));
+    };
+    let values = range(values.offset(), values.length()).and_then(|range| body.get(range));
+    let values = values.ok_or("expected the row offsets within the batch")?;
+    let Some(compression) = batch.compression() else {
+        return Ok(values.to_vec());
+    };
+    if values.is_empty() {
+        return Ok(vec![]);
+    }
+    let (length, frame) = values
+        .split_first_chunk()
+        .ok_or("expected a length before compressed row offsets")?;
+    match (i64::from_le_bytes(*length), compression.codec()) {
+        (STORED, _) => Ok(frame.to_vec()),
+        (_, CompressionType::ZSTD) => decompress(frame, rows),
+        (_, other) => Err(format!(
+            "expected compression ZSTD, found {other:?}; rewrite the file without it"
+        )),
+    }
+}
+
+/// Grows with what is there, not with what the file says is there.
+fn decompress(frame: &[u8], rows: usize) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| format!("expected a zstd frame: {error}");
+    let mut values = Vec::new();
+    let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
+    decoder
+        .take(rows.saturating_mul(WIDTH) as u64)
+        .read_to_end(&mut values)
+        .map_err(failed)?;
+    Ok(values)
+}
