@@ -130,3 +130,34 @@ fn has_no_links(error: &io::Error) -> bool {
         Some(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK | Errno::XDEV)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_where_there_are_no_links_a_rename_does_not_replace_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Arc::new(Folders::new(folder.path(), true));
+        let target = folder.path().join("v/1");
+        let create = |bytes: &[u8]| {
+            let temporary = Temporary::with_bytes(&folders, &target, bytes).unwrap();
+            temporary.rename_without_replacing(&target).unwrap()
+        };
+        assert_eq!(create(b"first"), PutOutcome::Created);
+        assert_eq!(create(b"second"), PutOutcome::Exists);
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(fs::read_dir(folder.path().join("v")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn test_our_own_link_is_not_a_conflict() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Arc::new(Folders::new(folder.path(), true));
+        let target = folder.path().join("1");
+        let temporary = Temporary::with_bytes(&folders, &target, b"ours").unwrap();
+        fs::hard_link(&temporary.path, &target).unwrap();
+        assert_eq!(temporary.create(&target).unwrap(), PutOutcome::Created);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
