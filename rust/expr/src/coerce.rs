@@ -25,7 +25,9 @@ pub(crate) fn fit_literals(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     });
     match refused {
         Some(error) => Err(error),
-        None => fitted.map(|fitted| fitted.data).map_err(|error| ExprError::from_datafusion("cannot type", &error)),
+        None => fitted
+            .map(|fitted| fitted.data)
+            .map_err(|error| ExprError::from_datafusion("cannot type", &error)),
     }
 }
 
@@ -38,12 +40,20 @@ fn fit_comparison(node: Expr, schema: &DFSchema) -> std::result::Result<Expr, (E
                 Err(error) => Err((node, error)),
             }
         }
-        Expr::Between(Between { expr, negated, low, high }) => {
+        Expr::Between(Between {
+            expr,
+            negated,
+            low,
+            high,
+        }) => {
             let fitted = fit(low, expr, schema).and_then(|low| Ok((low, fit(high, expr, schema)?)));
             match fitted {
-                Ok((low, high)) => {
-                    Ok(Expr::Between(Between::new(expr.clone(), *negated, Box::new(low), Box::new(high))))
-                }
+                Ok((low, high)) => Ok(Expr::Between(Between::new(
+                    expr.clone(),
+                    *negated,
+                    Box::new(low),
+                    Box::new(high),
+                ))),
                 Err(error) => Err((node, error)),
             }
         }
@@ -74,11 +84,15 @@ fn is_comparison(op: Operator) -> bool {
 
 /// `side` as it must be to be compared with `other`; unchanged unless it is a literal.
 fn fit(side: &Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
-    let Expr::Literal(value, metadata) = side else { return Ok(side.clone()) };
+    let Expr::Literal(value, metadata) = side else {
+        return Ok(side.clone());
+    };
     if matches!(other, Expr::Literal(..)) || value.is_null() {
         return Ok(side.clone());
     }
-    let Ok(data_type) = other.get_type(schema) else { return Ok(side.clone()) };
+    let Ok(data_type) = other.get_type(schema) else {
+        return Ok(side.clone());
+    };
     let wanted = match &data_type {
         DataType::Dictionary(_, values) => values.as_ref(),
         other => other,

@@ -53,7 +53,12 @@ fn unknown(fields: &Fields, parents: &[String], written: &str) -> ExprError {
         return ExprError::invalid(format!("expected a {what}{place}, found {written}: there are none"));
     }
     names.sort_by_key(|name| edit_distance(&name.to_lowercase(), &folded));
-    let mut listed = names.iter().take(LISTED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let mut listed = names
+        .iter()
+        .take(LISTED)
+        .map(|name| name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     if names.len() > LISTED {
         listed.push_str(&format!(" and {} more", names.len() - LISTED));
     }
@@ -118,7 +123,10 @@ mod tests {
     #[test]
     fn test_a_field_of_a_number_is_refused() {
         let message = resolve(&schema(), &["a", "x"]).unwrap_err().to_string();
-        assert_eq!(message, "expected a struct to take field x from, found column a of type Int64");
+        assert_eq!(
+            message,
+            "expected a struct to take field x from, found column a of type Int64"
+        );
     }
 
     #[test]

@@ -17,7 +17,12 @@ pub(crate) fn sql(expr: &Expr) -> String {
         Expr::Literal(value, _) => literal(value),
         Expr::Alias(alias) => sql(&alias.expr),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            format!("{} {} {}", operand(left, Some(*op)), operator(*op), operand(right, Some(*op)))
+            format!(
+                "{} {} {}",
+                operand(left, Some(*op)),
+                operator(*op),
+                operand(right, Some(*op))
+            )
         }
         Expr::Not(inner) => format!("NOT {}", operand(inner, None)),
         Expr::Negative(inner) => format!("-{}", operand(inner, None)),
@@ -26,13 +31,29 @@ pub(crate) fn sql(expr: &Expr) -> String {
         Expr::InList(InList { expr, list, negated }) => {
             format!("{} {}IN ({})", operand(expr, None), not(*negated), listed(list))
         }
-        Expr::Between(Between { expr, negated, low, high }) => {
+        Expr::Between(Between {
+            expr,
+            negated,
+            low,
+            high,
+        }) => {
             let (low, high) = (operand(low, None), operand(high, None));
             format!("{} {}BETWEEN {low} AND {high}", operand(expr, None), not(*negated))
         }
-        Expr::Like(Like { negated, expr, pattern, case_insensitive, .. }) => {
+        Expr::Like(Like {
+            negated,
+            expr,
+            pattern,
+            case_insensitive,
+            ..
+        }) => {
             let like = if *case_insensitive { "ILIKE" } else { "LIKE" };
-            format!("{} {}{like} {}", operand(expr, None), not(*negated), operand(pattern, None))
+            format!(
+                "{} {}{like} {}",
+                operand(expr, None),
+                not(*negated),
+                operand(pattern, None)
+            )
         }
         Expr::Cast(cast) => format!("CAST({} AS {})", sql(&cast.expr), type_name(cast.field.data_type())),
         Expr::TryCast(cast) => format!("TRY_CAST({} AS {})", sql(&cast.expr), type_name(cast.field.data_type())),
@@ -45,7 +66,9 @@ pub(crate) fn sql(expr: &Expr) -> String {
 fn operand(expr: &Expr, within: Option<Operator>) -> String {
     let text = sql(expr);
     match expr {
-        Expr::BinaryExpr(binary) if within == Some(binary.op) && matches!(binary.op, Operator::And | Operator::Or) => text,
+        Expr::BinaryExpr(binary) if within == Some(binary.op) && matches!(binary.op, Operator::And | Operator::Or) => {
+            text
+        }
         Expr::Column(_) | Expr::Literal(..) | Expr::ScalarFunction(_) | Expr::Cast(_) | Expr::TryCast(_) => text,
         _ => format!("({text})"),
     }
@@ -114,7 +137,9 @@ pub(crate) fn is_plain(name: &str) -> bool {
 }
 
 fn parses_as_name(name: &str) -> bool {
-    let parsed = Parser::new(&FilterDialect).try_with_sql(name).and_then(|mut parser| parser.parse_expr());
+    let parsed = Parser::new(&FilterDialect)
+        .try_with_sql(name)
+        .and_then(|mut parser| parser.parse_expr());
     matches!(parsed, Ok(sqlparser::ast::Expr::Identifier(_)))
 }
 

@@ -26,14 +26,20 @@ impl Expression {
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
         if schema.field_with_name(text).is_ok() {
             let column = Expr::Column(Column::new_unqualified(text));
-            return Ok(Self { plan: Arc::new(Plan::bind(column, schema)?), text: text.into() });
+            return Ok(Self {
+                plan: Arc::new(Plan::bind(column, schema)?),
+                text: text.into(),
+            });
         }
         let parsed = sql::parse("expression", text, schema)?;
         let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
             ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in expression \"{text}\"")),
             other => other,
         })?;
-        Ok(Self { plan: Arc::new(plan), text: parsed.text.into() })
+        Ok(Self {
+            plan: Arc::new(plan),
+            text: parsed.text.into(),
+        })
     }
 
     /// The type of its values.

@@ -34,7 +34,10 @@ impl Plan {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         let expr = fit_literals(expr, &all)?;
-        let context = SimplifyContext::builder().with_schema(Arc::clone(&all)).with_current_time().build();
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::clone(&all))
+            .with_current_time()
+            .build();
         let simplifier = ExprSimplifier::new(context);
         let typed = simplifier.coerce(expr, &all).map_err(fail)?;
         let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
@@ -43,12 +46,19 @@ impl Plan {
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
         let read = expr.column_refs();
-        let fields = schema.fields().iter().filter(|field| read.iter().any(|column| column.name() == field.name()));
+        let fields = schema
+            .fields()
+            .iter()
+            .filter(|field| read.iter().any(|column| column.name() == field.name()));
         let schema = Arc::new(nullable(fields.map(AsRef::as_ref)));
         let bound = DFSchema::try_from(Arc::clone(&schema)).map_err(fail)?;
-        let physical =
-            create_physical_expr(&expr, &bound, &ExecutionProps::new(), &PhysicalPlanningContext::default())
-                .map_err(fail)?;
+        let physical = create_physical_expr(
+            &expr,
+            &bound,
+            &ExecutionProps::new(),
+            &PhysicalPlanningContext::default(),
+        )
+        .map_err(fail)?;
         Ok(Self {
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
             data_type,
@@ -78,7 +88,11 @@ impl Plan {
     pub(crate) fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot evaluate", &error);
         let input = self.input(batch)?;
-        let array = self.physical.evaluate(&input).and_then(|value| value.into_array(batch.num_rows())).map_err(fail)?;
+        let array = self
+            .physical
+            .evaluate(&input)
+            .and_then(|value| value.into_array(batch.num_rows()))
+            .map_err(fail)?;
         if array.data_type() == &self.data_type {
             return Ok(array);
         }
@@ -87,9 +101,16 @@ impl Plan {
 
     /// The columns of `batch` where the physical expression looks for them, in the types that it was made for.
     fn input(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let arrays: Vec<ArrayRef> =
-            self.schema.fields().iter().map(|field| column(batch, field)).collect::<Result<_>>()?;
-        let same = arrays.iter().zip(self.schema.fields()).all(|(array, field)| array.data_type() == field.data_type());
+        let arrays: Vec<ArrayRef> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| column(batch, field))
+            .collect::<Result<_>>()?;
+        let same = arrays
+            .iter()
+            .zip(self.schema.fields())
+            .all(|(array, field)| array.data_type() == field.data_type());
         let schema = if same {
             Arc::clone(&self.schema)
         } else {
@@ -107,19 +128,34 @@ impl Plan {
 /// The batch's column for a field, cast if it is of another type (a dictionary, say, where the schema has its values).
 fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
     let array = batch.column_by_name(field.name()).ok_or_else(|| {
-        let names: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
-        ExprError::invalid(format!("expected column {} in the batch, found only {}", field.name(), names.join(", ")))
+        let names: Vec<&str> = batch
+            .schema_ref()
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        ExprError::invalid(format!(
+            "expected column {} in the batch, found only {}",
+            field.name(),
+            names.join(", ")
+        ))
     })?;
     if array.data_type().equals_datatype(field.data_type()) {
         return Ok(Arc::clone(array));
     }
     arrow_cast::cast(array, field.data_type()).map_err(|error| {
         let (name, wanted, found) = (field.name(), field.data_type(), array.data_type());
-        ExprError::invalid(format!("expected column {name} of type {wanted}, found {found}: {error}"))
+        ExprError::invalid(format!(
+            "expected column {name} of type {wanted}, found {found}: {error}"
+        ))
     })
 }
 
 /// The fields, all nullable: what a schema promises about nulls is not what every writer kept.
 fn nullable<'a>(fields: impl Iterator<Item = &'a Field>) -> Schema {
-    Schema::new(fields.map(|field| field.clone().with_nullable(true)).collect::<Vec<_>>())
+    Schema::new(
+        fields
+            .map(|field| field.clone().with_nullable(true))
+            .collect::<Vec<_>>(),
+    )
 }

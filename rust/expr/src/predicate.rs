@@ -53,7 +53,10 @@ impl Predicate {
                 plan.data_type()
             )));
         }
-        Ok(Self { plan: Arc::new(plan), text: text.into() })
+        Ok(Self {
+            plan: Arc::new(plan),
+            text: text.into(),
+        })
     }
 
     /// Names of the top-level columns that it reads, in the schema's order.
@@ -67,13 +70,17 @@ impl Predicate {
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let array = self.plan.evaluate(batch)?;
         let booleans = array.as_boolean_opt().cloned();
-        booleans.ok_or_else(|| ExprError::invalid(format!("expected booleans from {self}, found {}", array.data_type())))
+        booleans
+            .ok_or_else(|| ExprError::invalid(format!("expected booleans from {self}, found {}", array.data_type())))
     }
 
     /// The rows that both keep.
     pub fn and(&self, other: &Self) -> Result<Self> {
         let expr = self.plan.expr().clone().and(other.plan.expr().clone());
-        let fields = [self.plan.schema().as_ref().clone(), other.plan.schema().as_ref().clone()];
+        let fields = [
+            self.plan.schema().as_ref().clone(),
+            other.plan.schema().as_ref().clone(),
+        ];
         let schema = Schema::try_merge(fields)
             .map_err(|error| ExprError::invalid(format!("expected two filters over one schema: {error}")))?;
         let text = format!("({self}) {} ({other})", Operator::And);

@@ -64,22 +64,25 @@ fn parse_tree(what: &str, text: &str) -> Result<SqlExpr> {
         return Err(ExprError::invalid(format!("expected a {what}, found an empty string")));
     }
     let dialect = FilterDialect;
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
-        let place = format!("line {}, column {}", error.location.line, error.location.column);
-        ExprError::invalid(format!(
-            "cannot parse {what} {}: {} at {place}",
-            quoted(text),
-            lower_first(&error.message)
-        ))
-    })?;
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| {
+            let place = format!("line {}, column {}", error.location.line, error.location.column);
+            ExprError::invalid(format!(
+                "cannot parse {what} {}: {} at {place}",
+                quoted(text),
+                lower_first(&error.message)
+            ))
+        })?;
     if let Some(limit) = depth::exceeds_limit(&tokens) {
         return Err(ExprError::invalid(format!(
             "cannot parse {what} {}: expected at most {limit} operators on one operand, found more",
             quoted(text)
         )));
     }
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(NESTING_LIMIT).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_LIMIT)
+        .with_tokens_with_locations(tokens);
     let parsed = parser.parse_expr().and_then(|tree| match parser.peek_token().token {
         Token::EOF => Ok(tree),
         _ => parser.expected("end of text", parser.peek_token()),
@@ -91,8 +94,14 @@ fn parse_tree(what: &str, text: &str) -> Result<SqlExpr> {
                 format!("expected at most {NESTING_LIMIT} levels of nesting, found more")
             }
         };
-        let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");
-        ExprError::invalid(format!("cannot parse {what} {}: {}", quoted(text), lower_first(&message)))
+        let message = message
+            .replace(" at Line: ", " at line ")
+            .replace(", Column: ", ", column ");
+        ExprError::invalid(format!(
+            "cannot parse {what} {}: {}",
+            quoted(text),
+            lower_first(&message)
+        ))
     })
 }
 
@@ -133,7 +142,10 @@ impl VisitorMut for NameResolution<'_> {
 impl NameResolution<'_> {
     fn rewrite(&self, expr: &mut SqlExpr) -> Result<()> {
         match expr {
-            SqlExpr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => balance(expr),
+            SqlExpr::BinaryOp {
+                op: BinaryOperator::And | BinaryOperator::Or,
+                ..
+            } => balance(expr),
             SqlExpr::Identifier(name) => {
                 let found = columns::resolve(self.schema, &[name.value.as_str()])?;
                 if let Some(found) = found.into_iter().next() {
@@ -142,9 +154,15 @@ impl NameResolution<'_> {
             }
             SqlExpr::CompoundIdentifier(names) => {
                 let written: Vec<&str> = names.iter().map(|name| name.value.as_str()).collect();
-                *names = columns::resolve(self.schema, &written)?.into_iter().map(column_name).collect();
+                *names = columns::resolve(self.schema, &written)?
+                    .into_iter()
+                    .map(column_name)
+                    .collect();
             }
-            SqlExpr::UnaryOp { op: op @ UnaryOperator::BitwiseNot, .. } => *op = UnaryOperator::Not,
+            SqlExpr::UnaryOp {
+                op: op @ UnaryOperator::BitwiseNot,
+                ..
+            } => *op = UnaryOperator::Not,
             SqlExpr::Function(function) => {
                 check_function(function)?;
                 if let Some(argument) = argument_of_is_valid(function) {
@@ -156,7 +174,9 @@ impl NameResolution<'_> {
             | SqlExpr::InSubquery { .. }
             | SqlExpr::AnyOp { .. }
             | SqlExpr::AllOp { .. } => {
-                return Err(ExprError::invalid(format!("expected an expression over one row, found subquery {expr}")));
+                return Err(ExprError::invalid(format!(
+                    "expected an expression over one row, found subquery {expr}"
+                )));
             }
             _ => {}
         }
@@ -175,7 +195,9 @@ fn column_name(name: String) -> Ident {
 
 /// Turns a chain `a AND b AND c ...`, which parses as deep as it is long, into a tree as deep as its logarithm.
 fn balance(expr: &mut SqlExpr) {
-    let SqlExpr::BinaryOp { op: chain, .. } = expr else { return };
+    let SqlExpr::BinaryOp { op: chain, .. } = expr else {
+        return;
+    };
     let chain = chain.clone();
     let mut operands = Vec::new();
     let mut rest = std::mem::replace(expr, SqlExpr::value(sqlparser::ast::Value::Null));
@@ -197,7 +219,11 @@ fn balance(expr: &mut SqlExpr) {
         let mut remaining = operands.into_iter();
         while let Some(left) = remaining.next() {
             pairs.push(match remaining.next() {
-                Some(right) => SqlExpr::BinaryOp { left: Box::new(left), op: chain.clone(), right: Box::new(right) },
+                Some(right) => SqlExpr::BinaryOp {
+                    left: Box::new(left),
+                    op: chain.clone(),
+                    right: Box::new(right),
+                },
                 None => left,
             });
         }
@@ -229,10 +255,14 @@ const AGGREGATES: [&str; 14] = [
 fn check_function(function: &Function) -> Result<()> {
     let name = function.name.to_string().to_lowercase();
     if function.over.is_some() {
-        return Err(ExprError::invalid(format!("expected an expression over one row, found window function {name}")));
+        return Err(ExprError::invalid(format!(
+            "expected an expression over one row, found window function {name}"
+        )));
     }
     if AGGREGATES.contains(&name.as_str()) && scalar_function(&name).is_none() {
-        return Err(ExprError::invalid(format!("expected an expression over one row, found aggregate {name}")));
+        return Err(ExprError::invalid(format!(
+            "expected an expression over one row, found aggregate {name}"
+        )));
     }
     Ok(())
 }
@@ -242,7 +272,9 @@ fn argument_of_is_valid(function: &Function) -> Option<SqlExpr> {
     if !function.name.to_string().eq_ignore_ascii_case("is_valid") {
         return None;
     }
-    let FunctionArguments::List(list) = &function.args else { return None };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument.clone()),
         _ => None,

@@ -28,19 +28,33 @@ const RETURN_NULL: i32 = 1;
 
 /// The one expression in `bytes`, an `ExtendedExpression`, over the columns of `schema`.
 pub(crate) fn decode(bytes: &[u8], schema: &Schema) -> Result<Expr> {
-    let message = proto::ExtendedExpression::decode(Bytes::copy_from_slice(bytes))
-        .map_err(|error| ExprError::invalid(format!("expected a Substrait extended expression, found other bytes: {error}")))?;
+    let message = proto::ExtendedExpression::decode(Bytes::copy_from_slice(bytes)).map_err(|error| {
+        ExprError::invalid(format!(
+            "expected a Substrait extended expression, found other bytes: {error}"
+        ))
+    })?;
     let expression = match message.referred_expr.as_slice() {
-        [proto::ExpressionReference { referred: Some(Referred::Expression(expression)) }] => expression,
+        [proto::ExpressionReference {
+            referred: Some(Referred::Expression(expression)),
+        }] => expression,
         [one] if one.referred.is_some() => {
-            return Err(ExprError::invalid("expected a Substrait expression over one row, found an aggregate"))
+            return Err(ExprError::invalid(
+                "expected a Substrait expression over one row, found an aggregate",
+            ))
         }
         other => {
-            return Err(ExprError::invalid(format!("expected one Substrait expression, found {}", other.len())));
+            return Err(ExprError::invalid(format!(
+                "expected one Substrait expression, found {}",
+                other.len()
+            )));
         }
     };
     let fields = message.base_schema.as_ref().map_or(Ok(Vec::new()), named_fields)?;
-    let decoder = Decoder { extensions: Extensions::new(&message.extensions), fields, schema };
+    let decoder = Decoder {
+        extensions: Extensions::new(&message.extensions),
+        fields,
+        schema,
+    };
     decoder.expression(expression, 0)
 }
 
@@ -65,14 +79,18 @@ impl Extensions {
 
     pub(super) fn type_name(&self, anchor: u32) -> Result<&str> {
         self.types.get(&anchor).map(String::as_str).ok_or_else(|| {
-            ExprError::invalid(format!("expected the Substrait type {anchor} to be declared, found no declaration"))
+            ExprError::invalid(format!(
+                "expected the Substrait type {anchor} to be declared, found no declaration"
+            ))
         })
     }
 
     /// The function's name without the types of its arguments.
     fn function_name(&self, anchor: u32) -> Result<&str> {
         let name = self.functions.get(&anchor).ok_or_else(|| {
-            ExprError::invalid(format!("expected the Substrait function {anchor} to be declared, found no declaration"))
+            ExprError::invalid(format!(
+                "expected the Substrait function {anchor} to be declared, found no declaration"
+            ))
         })?;
         Ok(name.split_once(':').map_or(name, |(name, _)| name))
     }
@@ -87,9 +105,15 @@ struct Decoder<'a> {
 impl Decoder<'_> {
     fn expression(&self, expression: &proto::Expression, depth: usize) -> Result<Expr> {
         if depth > NESTING_LIMIT {
-            return Err(ExprError::invalid(format!("expected at most {NESTING_LIMIT} levels of nesting, found more")));
+            return Err(ExprError::invalid(format!(
+                "expected at most {NESTING_LIMIT} levels of nesting, found more"
+            )));
         }
-        let unsupported = |what| Err(ExprError::unsupported(format!("expected a Substrait expression over one row, found {what}")));
+        let unsupported = |what| {
+            Err(ExprError::unsupported(format!(
+                "expected a Substrait expression over one row, found {what}"
+            )))
+        };
         match &expression.rex {
             Some(Rex::Literal(literal)) => Ok(Expr::Literal(scalar(literal, &self.extensions)?, None)),
             Some(Rex::Selection(reference)) => self.field(reference, depth),
@@ -97,8 +121,16 @@ impl Decoder<'_> {
             Some(Rex::IfThen(branches)) => self.if_then(branches, depth),
             Some(Rex::Switch(switch)) => self.switch(switch, depth),
             Some(Rex::SingularOrList(list)) => {
-                let options = list.options.iter().map(|option| self.expression(option, depth)).collect::<Result<_>>()?;
-                Ok(Expr::InList(InList::new(Box::new(self.required(list.value.as_deref(), depth)?), options, false)))
+                let options = list
+                    .options
+                    .iter()
+                    .map(|option| self.expression(option, depth))
+                    .collect::<Result<_>>()?;
+                Ok(Expr::InList(InList::new(
+                    Box::new(self.required(list.value.as_deref(), depth)?),
+                    options,
+                    false,
+                )))
             }
             Some(Rex::Cast(cast)) => self.cast(cast, depth),
             Some(Rex::WindowFunction(_)) => unsupported("a window function"),
@@ -112,26 +144,36 @@ impl Decoder<'_> {
     fn required(&self, expression: Option<&proto::Expression>, depth: usize) -> Result<Expr> {
         match expression {
             Some(expression) => self.expression(expression, depth),
-            None => Err(ExprError::invalid("expected an operand in the Substrait expression, found none")),
+            None => Err(ExprError::invalid(
+                "expected an operand in the Substrait expression, found none",
+            )),
         }
     }
 
     fn field(&self, reference: &proto::FieldReference, depth: usize) -> Result<Expr> {
         let Some(ReferenceType::Direct(segment)) = &reference.reference else {
-            return Err(ExprError::unsupported("expected a Substrait reference to one field, found a mask"));
+            return Err(ExprError::unsupported(
+                "expected a Substrait reference to one field, found a mask",
+            ));
         };
         match &reference.root {
             Some(ReferenceRoot::Expression(root)) => descend(self.expression(root, depth)?, &[], Some(segment)),
-            Some(ReferenceRoot::Outer(_)) => {
-                Err(ExprError::unsupported("expected a Substrait reference to a field, found one to an outer query"))
-            }
+            Some(ReferenceRoot::Outer(_)) => Err(ExprError::unsupported(
+                "expected a Substrait reference to a field, found one to an outer query",
+            )),
             Some(ReferenceRoot::Root(_)) | None => {
                 let Some(Segment::StructField(top)) = &segment.segment else {
-                    return Err(ExprError::invalid("expected a Substrait reference to a column, found another"));
+                    return Err(ExprError::invalid(
+                        "expected a Substrait reference to a column, found another",
+                    ));
                 };
                 let field = at(&self.fields, top.position)?;
                 let name = columns::resolve(self.schema, &[field.name.as_str()])?.concat();
-                descend(Expr::Column(Column::new_unqualified(name)), &field.children, top.child.as_deref())
+                descend(
+                    Expr::Column(Column::new_unqualified(name)),
+                    &field.children,
+                    top.child.as_deref(),
+                )
             }
         }
     }
@@ -140,11 +182,24 @@ impl Decoder<'_> {
         let name = self.extensions.function_name(function.function_reference)?;
         if let Some(Operator::And | Operator::Or) = operator(name) {
             let arguments = self.operands(function, depth)?;
-            return call(Call { name, arguments, enums: Vec::new(), options: &[] });
+            return call(Call {
+                name,
+                arguments,
+                enums: Vec::new(),
+                options: &[],
+            });
         }
         let (values, enums) = split_arguments(function);
-        let arguments = values.into_iter().map(|value| self.encoded(value, depth)).collect::<Result<_>>()?;
-        call(Call { name, arguments, enums, options: &function.options })
+        let arguments = values
+            .into_iter()
+            .map(|value| self.encoded(value, depth))
+            .collect::<Result<_>>()?;
+        call(Call {
+            name,
+            arguments,
+            enums,
+            options: &function.options,
+        })
     }
 
     /// The operands of a chain of one operator, which is as deep as it is long. Taken off step by step: not even a chain of thousands
@@ -171,25 +226,53 @@ impl Decoder<'_> {
     fn if_then(&self, branches: &proto::IfThen, depth: usize) -> Result<Expr> {
         let clauses = branches.ifs.iter().map(|clause| {
             let condition = self.required(clause.condition.as_ref(), depth)?;
-            Ok((Box::new(condition), Box::new(self.required(clause.then.as_ref(), depth)?)))
+            Ok((
+                Box::new(condition),
+                Box::new(self.required(clause.then.as_ref(), depth)?),
+            ))
         });
-        let otherwise = branches.otherwise.as_deref().map(|expression| self.expression(expression, depth)).transpose()?;
-        Ok(Expr::Case(Case::new(None, clauses.collect::<Result<_>>()?, otherwise.map(Box::new))))
+        let otherwise = branches
+            .otherwise
+            .as_deref()
+            .map(|expression| self.expression(expression, depth))
+            .transpose()?;
+        Ok(Expr::Case(Case::new(
+            None,
+            clauses.collect::<Result<_>>()?,
+            otherwise.map(Box::new),
+        )))
     }
 
     fn switch(&self, switch: &proto::Switch, depth: usize) -> Result<Expr> {
         let clauses = switch.ifs.iter().map(|clause| {
-            let value = clause.value.as_ref().map_or(Ok(ScalarValue::Null), |value| scalar(value, &self.extensions))?;
-            Ok((Box::new(Expr::Literal(value, None)), Box::new(self.required(clause.then.as_ref(), depth)?)))
+            let value = clause
+                .value
+                .as_ref()
+                .map_or(Ok(ScalarValue::Null), |value| scalar(value, &self.extensions))?;
+            Ok((
+                Box::new(Expr::Literal(value, None)),
+                Box::new(self.required(clause.then.as_ref(), depth)?),
+            ))
         });
         let matched = self.required(switch.matched.as_deref(), depth)?;
-        let otherwise = switch.otherwise.as_deref().map(|expression| self.expression(expression, depth)).transpose()?;
-        Ok(Expr::Case(Case::new(Some(Box::new(matched)), clauses.collect::<Result<_>>()?, otherwise.map(Box::new))))
+        let otherwise = switch
+            .otherwise
+            .as_deref()
+            .map(|expression| self.expression(expression, depth))
+            .transpose()?;
+        Ok(Expr::Case(Case::new(
+            Some(Box::new(matched)),
+            clauses.collect::<Result<_>>()?,
+            otherwise.map(Box::new),
+        )))
     }
 
     fn cast(&self, cast: &proto::Cast, depth: usize) -> Result<Expr> {
         let input = Box::new(self.required(cast.input.as_deref(), depth)?);
-        let to = cast.to.as_ref().ok_or_else(|| ExprError::invalid("expected a type to cast to, found none"))?;
+        let to = cast
+            .to
+            .as_ref()
+            .ok_or_else(|| ExprError::invalid("expected a type to cast to, found none"))?;
         let to = data_type(to, &self.extensions)?;
         Ok(match cast.failure_behavior {
             RETURN_NULL => Expr::TryCast(TryCast::new(input, to)),
@@ -230,11 +313,16 @@ fn descend(root: Expr, fields: &[NamedField], segment: Option<&proto::ReferenceS
             }
             Some(Segment::ListElement(step)) => {
                 // SQL counts elements from 1.
-                expr = array_element(expr, Expr::Literal(ScalarValue::from(i64::from(step.position) + 1), None));
+                expr = array_element(
+                    expr,
+                    Expr::Literal(ScalarValue::from(i64::from(step.position) + 1), None),
+                );
                 rest = step.child.as_deref();
             }
             Some(Segment::MapKey(_)) | None => {
-                return Err(ExprError::unsupported("expected a Substrait reference to a field or element, found one to a map's key"));
+                return Err(ExprError::unsupported(
+                    "expected a Substrait reference to a field or element, found one to a map's key",
+                ));
             }
         }
     }
@@ -244,6 +332,9 @@ fn descend(root: Expr, fields: &[NamedField], segment: Option<&proto::ReferenceS
 fn at(fields: &[NamedField], position: i32) -> Result<&NamedField> {
     let found = usize::try_from(position).ok().and_then(|position| fields.get(position));
     found.ok_or_else(|| {
-        ExprError::invalid(format!("expected a field position below {}, found {position}", fields.len()))
+        ExprError::invalid(format!(
+            "expected a field position below {}, found {position}",
+            fields.len()
+        ))
     })
 }

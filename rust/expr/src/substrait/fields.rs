@@ -17,7 +17,10 @@ pub(super) struct NamedField {
 /// The fields of a schema.
 pub(super) fn named_fields(schema: &NamedStruct) -> Result<Vec<NamedField>> {
     let mut names = schema.names.clone().into_iter();
-    let types = schema.structure.as_ref().map_or(&[][..], |structure| structure.types.as_slice());
+    let types = schema
+        .structure
+        .as_ref()
+        .map_or(&[][..], |structure| structure.types.as_slice());
     take(types, &mut names)
 }
 
@@ -28,7 +31,10 @@ fn take(types: &[Type], names: &mut IntoIter<String>) -> Result<Vec<NamedField>>
             let name = names.next().ok_or_else(|| {
                 ExprError::invalid("expected a name for each field of the Substrait schema, found fewer")
             })?;
-            Ok(NamedField { name, children: within(field, names)? })
+            Ok(NamedField {
+                name,
+                children: within(field, names)?,
+            })
         })
         .collect()
 }
@@ -37,7 +43,10 @@ fn take(types: &[Type], names: &mut IntoIter<String>) -> Result<Vec<NamedField>>
 fn within(field: &Type, names: &mut IntoIter<String>) -> Result<Vec<NamedField>> {
     match &field.kind {
         Some(Kind::Struct(structure)) => take(&structure.types, names),
-        Some(Kind::List(list)) => list.element.as_ref().map_or(Ok(Vec::new()), |element| within(element, names)),
+        Some(Kind::List(list)) => list
+            .element
+            .as_ref()
+            .map_or(Ok(Vec::new()), |element| within(element, names)),
         Some(Kind::Map(map)) => {
             // Their names must be taken off the list, whether or not anybody can refer to them.
             let mut fields = Vec::new();

@@ -19,13 +19,18 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     fn has_option(&self, name: &str, value: &str) -> bool {
-        self.options.iter().any(|option| option.name == name && option.preference.first().is_some_and(|first| first == value))
+        self.options
+            .iter()
+            .any(|option| option.name == name && option.preference.first().is_some_and(|first| first == value))
     }
 
     fn taking<const N: usize>(self) -> Result<[Expr; N]> {
         let found = self.arguments.len();
         self.arguments.try_into().map_err(|_| {
-            ExprError::invalid(format!("expected {N} arguments of Substrait function {}, found {found}", self.name))
+            ExprError::invalid(format!(
+                "expected {N} arguments of Substrait function {}, found {found}",
+                self.name
+            ))
         })
     }
 }
@@ -52,7 +57,8 @@ pub(super) fn call(call: Call<'_>) -> Result<Expr> {
         "extract" => extract(call),
         "year" | "month" | "day" | "hour" | "minute" | "second" | "quarter" => {
             let part = call.name.to_owned();
-            call.taking().and_then(|[value]| sql("date_part", vec![text(&part), value]))
+            call.taking()
+                .and_then(|[value]| sql("date_part", vec![text(&part), value]))
         }
         name => {
             let name = sql_name(name);
@@ -109,7 +115,9 @@ fn chain(operator: Operator, call: Call<'_>) -> Result<Expr> {
         }
         operands = pairs;
     }
-    operands.pop().ok_or_else(|| ExprError::invalid(format!("expected operands of Substrait function {name}, found none")))
+    operands
+        .pop()
+        .ok_or_else(|| ExprError::invalid(format!("expected operands of Substrait function {name}, found none")))
 }
 
 fn substring_test(call: Call<'_>) -> Result<Expr> {
@@ -127,7 +135,9 @@ fn substring_test(call: Call<'_>) -> Result<Expr> {
 fn finiteness(call: Call<'_>) -> Result<Expr> {
     let finite = call.name == "is_finite";
     let [value] = call.taking()?;
-    let infinite = [f64::INFINITY, f64::NEG_INFINITY].map(|end| Expr::Literal(end.into(), None)).to_vec();
+    let infinite = [f64::INFINITY, f64::NEG_INFINITY]
+        .map(|end| Expr::Literal(end.into(), None))
+        .to_vec();
     if !finite {
         return Ok(value.in_list(infinite, false));
     }
@@ -139,10 +149,12 @@ fn extract(call: Call<'_>) -> Result<Expr> {
     let part = call.enums.first().map(|part| part.to_lowercase());
     let part = part.ok_or_else(|| ExprError::invalid("expected a part of a date to extract, found none"))?;
     match part.as_str() {
-        "year" | "month" | "day" | "hour" | "minute" | "second" | "quarter" => {
-            call.taking().and_then(|[value]| sql("date_part", vec![text(&part), value]))
-        }
-        other => Err(ExprError::unsupported(format!("expected a part of a date that esker can extract, found {other}"))),
+        "year" | "month" | "day" | "hour" | "minute" | "second" | "quarter" => call
+            .taking()
+            .and_then(|[value]| sql("date_part", vec![text(&part), value])),
+        other => Err(ExprError::unsupported(format!(
+            "expected a part of a date that esker can extract, found {other}"
+        ))),
     }
 }
 
@@ -174,7 +186,9 @@ fn sql_name(name: &str) -> &str {
 
 fn sql(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
     let function = scalar_function(name).ok_or_else(|| {
-        ExprError::unsupported(format!("expected a function that esker knows, found Substrait function {name}"))
+        ExprError::unsupported(format!(
+            "expected a function that esker knows, found Substrait function {name}"
+        ))
     })?;
     Ok(function.call(arguments))
 }

@@ -12,7 +12,9 @@ use crate::error::{ExprError, Result};
 /// The value of a literal.
 pub(super) fn scalar(literal: &Literal, extensions: &Extensions) -> Result<ScalarValue> {
     let Some(kind) = &literal.literal else {
-        return Err(ExprError::unsupported("expected a Substrait literal that esker knows, found another"));
+        return Err(ExprError::unsupported(
+            "expected a Substrait literal that esker knows, found another",
+        ));
     };
     Ok(match kind {
         LiteralType::Boolean(value) => ScalarValue::Boolean(Some(*value)),
@@ -53,8 +55,11 @@ pub(super) fn scalar(literal: &Literal, extensions: &Extensions) -> Result<Scala
         }
         LiteralType::Null(of) => null_of(&data_type(of, extensions)?)?,
         LiteralType::List(list) => {
-            let values: Vec<ScalarValue> =
-                list.values.iter().map(|value| scalar(value, extensions)).collect::<Result<_>>()?;
+            let values: Vec<ScalarValue> = list
+                .values
+                .iter()
+                .map(|value| scalar(value, extensions))
+                .collect::<Result<_>>()?;
             let element = values.first().map_or(DataType::Null, ScalarValue::data_type);
             if let Some(other) = values.iter().find(|value| value.data_type() != element) {
                 return Err(ExprError::invalid(format!(
@@ -65,11 +70,18 @@ pub(super) fn scalar(literal: &Literal, extensions: &Extensions) -> Result<Scala
             ScalarValue::List(ScalarValue::new_list_nullable(&values, &element))
         }
         LiteralType::EmptyList(list) => {
-            let element = list.element.as_ref().map_or(Ok(DataType::Null), |element| data_type(element, extensions))?;
+            let element = list
+                .element
+                .as_ref()
+                .map_or(Ok(DataType::Null), |element| data_type(element, extensions))?;
             ScalarValue::List(ScalarValue::new_list_nullable(&[], &element))
         }
         LiteralType::UserDefined(foreign) => foreign_scalar(foreign, extensions)?,
-        LiteralType::Struct(_) => return Err(ExprError::unsupported("expected a literal of a simple type, found a struct")),
+        LiteralType::Struct(_) => {
+            return Err(ExprError::unsupported(
+                "expected a literal of a simple type, found a struct",
+            ))
+        }
     })
 }
 
@@ -86,7 +98,12 @@ fn timestamp(precise: &Precise, zone: Option<&str>) -> Result<ScalarValue> {
 /// A value of one of pyarrow's own types: a whole number, text or bytes in a wrapper message, then cast.
 fn foreign_scalar(foreign: &UserDefinedLiteral, extensions: &Extensions) -> Result<ScalarValue> {
     let wanted = foreign_type(extensions.type_name(foreign.type_reference)?)?;
-    let value = foreign.value.as_ref().map(unpack).transpose()?.unwrap_or(ScalarValue::Null);
+    let value = foreign
+        .value
+        .as_ref()
+        .map(unpack)
+        .transpose()?
+        .unwrap_or(ScalarValue::Null);
     let value = match (&wanted, value) {
         // Their casts from plain integers are not everywhere defined; the bits are the same.
         (DataType::Date64, ScalarValue::Int64(value)) => ScalarValue::Date64(value),
@@ -95,7 +112,9 @@ fn foreign_scalar(foreign: &UserDefinedLiteral, extensions: &Extensions) -> Resu
         (DataType::Time32(TimeUnit::Second), ScalarValue::Int32(value)) => ScalarValue::Time32Second(value),
         (_, value) => value,
     };
-    value.cast_to(&wanted).map_err(|error| ExprError::from_datafusion("cannot read a Substrait literal", &error))
+    value
+        .cast_to(&wanted)
+        .map_err(|error| ExprError::from_datafusion("cannot read a Substrait literal", &error))
 }
 
 /// The value in a `google.protobuf` wrapper: all of them hold it in field 1.
@@ -113,7 +132,11 @@ fn unpack(packed: &Packed) -> Result<ScalarValue> {
         "DoubleValue" => ScalarValue::Float64(Some(f64::decode(bytes).map_err(corrupt)?)),
         "StringValue" => ScalarValue::Utf8(Some(String::decode(bytes).map_err(corrupt)?)),
         "BytesValue" => ScalarValue::Binary(Some(Vec::<u8>::decode(bytes).map_err(corrupt)?)),
-        other => return Err(ExprError::unsupported(format!("expected a simple Substrait literal, found {other}"))),
+        other => {
+            return Err(ExprError::unsupported(format!(
+                "expected a simple Substrait literal, found {other}"
+            )))
+        }
     })
 }
 
@@ -122,5 +145,6 @@ fn null_of(data_type: &DataType) -> Result<ScalarValue> {
 }
 
 fn narrow<Wide: Copy + std::fmt::Display, Narrow: TryFrom<Wide>>(value: Wide) -> Result<Narrow> {
-    Narrow::try_from(value).map_err(|_| ExprError::invalid(format!("expected a literal that fits its type, found {value}")))
+    Narrow::try_from(value)
+        .map_err(|_| ExprError::invalid(format!("expected a literal that fits its type, found {value}")))
 }

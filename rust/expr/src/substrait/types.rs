@@ -11,7 +11,9 @@ use crate::error::{ExprError, Result};
 /// The Arrow type. Foreign types are those that pyarrow declares for what Substrait lacks.
 pub(super) fn data_type(message: &Type, extensions: &Extensions) -> Result<DataType> {
     let Some(kind) = &message.kind else {
-        return Err(ExprError::unsupported("expected a Substrait type that esker knows, found another"));
+        return Err(ExprError::unsupported(
+            "expected a Substrait type that esker knows, found another",
+        ));
     };
     Ok(match kind {
         Kind::Bool(_) => DataType::Boolean,
@@ -26,9 +28,7 @@ pub(super) fn data_type(message: &Type, extensions: &Extensions) -> Result<DataT
         Kind::Timestamp(_) => DataType::Timestamp(TimeUnit::Microsecond, None),
         Kind::TimestampTz(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Kind::PrecisionTimestamp(precise) => DataType::Timestamp(time_unit(precise.precision)?, None),
-        Kind::PrecisionTimestampTz(precise) => {
-            DataType::Timestamp(time_unit(precise.precision)?, Some("UTC".into()))
-        }
+        Kind::PrecisionTimestampTz(precise) => DataType::Timestamp(time_unit(precise.precision)?, Some("UTC".into())),
         Kind::Date(_) => DataType::Date32,
         Kind::Time(_) => DataType::Time64(TimeUnit::Microsecond),
         Kind::PrecisionTime(precise) => match time_unit(precise.precision)? {
@@ -39,12 +39,17 @@ pub(super) fn data_type(message: &Type, extensions: &Extensions) -> Result<DataT
         Kind::Uuid(_) => DataType::FixedSizeBinary(16),
         Kind::Decimal(decimal) => decimal_type(decimal.precision, decimal.scale)?,
         Kind::List(list) => {
-            let element = list.element.as_ref().map_or(Ok(DataType::Null), |element| data_type(element, extensions))?;
+            let element = list
+                .element
+                .as_ref()
+                .map_or(Ok(DataType::Null), |element| data_type(element, extensions))?;
             DataType::List(Arc::new(Field::new_list_field(element, true)))
         }
         Kind::UserDefined(foreign) => foreign_type(extensions.type_name(foreign.type_reference)?)?,
         Kind::FixedBinary(_) | Kind::Struct(_) | Kind::Map(_) => {
-            return Err(ExprError::unsupported("expected a Substrait type that a value can be cast to, found a struct or map"));
+            return Err(ExprError::unsupported(
+                "expected a Substrait type that a value can be cast to, found a struct or map",
+            ));
         }
     })
 }
@@ -64,14 +69,20 @@ pub(super) fn foreign_type(name: &str) -> Result<DataType> {
         "time_seconds" => DataType::Time32(TimeUnit::Second),
         "time_millis" => DataType::Time32(TimeUnit::Millisecond),
         "time_nanos" => DataType::Time64(TimeUnit::Nanosecond),
-        other => return Err(ExprError::unsupported(format!("expected a type that esker knows, found Substrait type {other}"))),
+        other => {
+            return Err(ExprError::unsupported(format!(
+                "expected a type that esker knows, found Substrait type {other}"
+            )))
+        }
     })
 }
 
 pub(super) fn decimal_type(precision: i32, scale: i32) -> Result<DataType> {
     match (u8::try_from(precision), i8::try_from(scale)) {
         (Ok(precision @ 1..=38), Ok(scale)) => Ok(DataType::Decimal128(precision, scale)),
-        _ => Err(ExprError::invalid(format!("expected a decimal of 1 to 38 digits, found {precision} with scale {scale}"))),
+        _ => Err(ExprError::invalid(format!(
+            "expected a decimal of 1 to 38 digits, found {precision} with scale {scale}"
+        ))),
     }
 }
 
@@ -81,6 +92,8 @@ pub(super) fn time_unit(precision: i32) -> Result<TimeUnit> {
         3 => Ok(TimeUnit::Millisecond),
         6 => Ok(TimeUnit::Microsecond),
         9 => Ok(TimeUnit::Nanosecond),
-        other => Err(ExprError::unsupported(format!("expected a time of 0, 3, 6 or 9 digits, found {other}"))),
+        other => Err(ExprError::unsupported(format!(
+            "expected a time of 0, 3, 6 or 9 digits, found {other}"
+        ))),
     }
 }

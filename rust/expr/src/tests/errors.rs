@@ -13,11 +13,26 @@ fn message(filter: &str) -> String {
 #[test]
 fn test_a_text_that_does_not_parse_is_shown_with_the_place() {
     for (filter, expected) in [
-        ("i >", "cannot parse filter \"i >\": expected: an expression, found: EOF"),
-        ("i > 1 garbage", "cannot parse filter \"i > 1 garbage\": expected: end of text, found: garbage at line 1, column 7"),
-        ("i > 1; drop", "cannot parse filter \"i > 1; drop\": expected: end of text, found: ; at line 1, column 6"),
-        ("s = 'a", "cannot parse filter \"s = 'a\": unterminated string literal at line 1, column 5"),
-        ("i in ()", "cannot parse filter \"i in ()\": expected: an expression, found: ) at line 1, column 7"),
+        (
+            "i >",
+            "cannot parse filter \"i >\": expected: an expression, found: EOF",
+        ),
+        (
+            "i > 1 garbage",
+            "cannot parse filter \"i > 1 garbage\": expected: end of text, found: garbage at line 1, column 7",
+        ),
+        (
+            "i > 1; drop",
+            "cannot parse filter \"i > 1; drop\": expected: end of text, found: ; at line 1, column 6",
+        ),
+        (
+            "s = 'a",
+            "cannot parse filter \"s = 'a\": unterminated string literal at line 1, column 5",
+        ),
+        (
+            "i in ()",
+            "cannot parse filter \"i in ()\": expected: an expression, found: ) at line 1, column 7",
+        ),
         ("", "expected a filter, found an empty string"),
         ("  ", "expected a filter, found an empty string"),
     ] {
@@ -28,9 +43,15 @@ fn test_a_text_that_does_not_parse_is_shown_with_the_place() {
 #[test]
 fn test_an_unknown_column_is_named_with_those_there_are() {
     let found = message("st.nope = 1");
-    assert_eq!(found, "expected a field in st, found nope: there are x, y, in filter \"st.nope = 1\"");
+    assert_eq!(
+        found,
+        "expected a field in st, found nope: there are x, y, in filter \"st.nope = 1\""
+    );
     let found = message("dicc = 'a'");
-    assert!(found.starts_with("expected a column, found dicc: there are dict, "), "{found}");
+    assert!(
+        found.starts_with("expected a column, found dicc: there are dict, "),
+        "{found}"
+    );
     assert!(message("i.x = 1").starts_with("expected a struct to take field x from, found column i of type Int64"));
 }
 
@@ -38,7 +59,10 @@ fn test_an_unknown_column_is_named_with_those_there_are() {
 fn test_a_filter_that_is_no_boolean_is_refused() {
     for filter in ["i", "s", "i + 1", "1", "'true'", "null"] {
         let found = message(filter);
-        assert!(found.starts_with("expected a filter that is true or false for each row, found "), "{found}");
+        assert!(
+            found.starts_with("expected a filter that is true or false for each row, found "),
+            "{found}"
+        );
     }
 }
 
@@ -46,19 +70,39 @@ fn test_a_filter_that_is_no_boolean_is_refused() {
 fn test_more_than_one_row_is_refused() {
     assert!(message("sum(i) = 1").starts_with("expected an expression over one row, found aggregate sum"));
     assert!(message("row_number() over () = 1").starts_with("expected an expression over one row, found window"));
-    for filter in ["i in (select 1)", "exists (select 1)", "i = (select 1)", "i = any(select 1)"] {
-        assert!(message(filter).starts_with("expected an expression over one row, found subquery"), "{filter}");
+    for filter in [
+        "i in (select 1)",
+        "exists (select 1)",
+        "i = (select 1)",
+        "i = any(select 1)",
+    ] {
+        assert!(
+            message(filter).starts_with("expected an expression over one row, found subquery"),
+            "{filter}"
+        );
     }
 }
 
 #[test]
 fn test_a_literal_that_does_not_fit_is_named() {
     for (filter, expected) in [
-        ("i > 'abc'", "expected a literal to compare with i of type Int64, found 'abc'"),
-        ("ts > 'abc'", "expected a literal to compare with ts of type Timestamp(µs), found 'abc'"),
+        (
+            "i > 'abc'",
+            "expected a literal to compare with i of type Int64, found 'abc'",
+        ),
+        (
+            "ts > 'abc'",
+            "expected a literal to compare with ts of type Timestamp(µs), found 'abc'",
+        ),
         ("s > 5", "expected a literal to compare with s of type Utf8, found 5"),
-        ("ts = 5", "expected a literal to compare with ts of type Timestamp(µs), found 5"),
-        ("b = 'maybe'", "expected a literal to compare with b of type Boolean, found 'maybe'"),
+        (
+            "ts = 5",
+            "expected a literal to compare with ts of type Timestamp(µs), found 5",
+        ),
+        (
+            "b = 'maybe'",
+            "expected a literal to compare with b of type Boolean, found 'maybe'",
+        ),
     ] {
         let found = message(filter);
         assert!(found.starts_with(expected), "{found}");
@@ -67,7 +111,17 @@ fn test_a_literal_that_does_not_fit_is_named() {
 
 #[test]
 fn test_placeholders_variables_and_unknown_functions_are_refused() {
-    for filter in ["$1 = i", "? = i", "@x = i", "nosuch(i) = 1", "st.x.y = 1", "i[1] = 1", "b = 1", "l > 1", "(i, n) = (1, 1)"] {
+    for filter in [
+        "$1 = i",
+        "? = i",
+        "@x = i",
+        "nosuch(i) = 1",
+        "st.x.y = 1",
+        "i[1] = 1",
+        "b = 1",
+        "l > 1",
+        "(i, n) = (1, 1)",
+    ] {
         let found = message(filter);
         assert!(found.contains(filter), "{found}");
     }

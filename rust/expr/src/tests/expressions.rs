@@ -20,7 +20,10 @@ fn test_an_expression_computes_a_value_per_row() {
     assert_eq!(expression.columns(), ["i"]);
     assert_eq!(expression.to_string(), "i * 2 + 1");
     let values = expression.evaluate(&batch()).unwrap();
-    assert_eq!(values.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(3), Some(5), None, Some(9)]);
+    assert_eq!(
+        values.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
+        [Some(3), Some(5), None, Some(9)]
+    );
 }
 
 #[test]
@@ -72,6 +75,9 @@ fn test_a_batch_may_hold_a_column_as_a_dictionary() {
 fn test_nulls_in_a_column_that_promised_none_are_seen() {
     let schema = Schema::new(vec![Field::new("s", DataType::Utf8, false)]);
     let predicate = Predicate::parse_sql("s is null", &schema).unwrap();
-    let rows = RecordBatch::try_from_iter([("s", Arc::new(StringArray::from(vec![None, Some("a")])) as Arc<dyn Array>)]);
+    let rows = RecordBatch::try_from_iter([(
+        "s",
+        Arc::new(StringArray::from(vec![None, Some("a")])) as Arc<dyn Array>,
+    )]);
     assert_eq!(predicate.evaluate(&rows.unwrap()).unwrap().true_count(), 1);
 }

@@ -193,8 +193,14 @@ fn test_the_canonical_text_parses_to_the_same_rows() {
 #[test]
 fn test_nulls_stay_null() {
     let batch = batch();
-    let mask = Predicate::parse_sql("i > 1", &batch.schema()).unwrap().evaluate(&batch).unwrap();
-    assert_eq!(mask, arrow_array::BooleanArray::from(vec![Some(false), Some(true), None, Some(true)]));
+    let mask = Predicate::parse_sql("i > 1", &batch.schema())
+        .unwrap()
+        .evaluate(&batch)
+        .unwrap();
+    assert_eq!(
+        mask,
+        arrow_array::BooleanArray::from(vec![Some(false), Some(true), None, Some(true)])
+    );
 }
 
 #[test]
@@ -232,7 +238,9 @@ fn test_a_predicate_runs_on_many_threads() {
 fn test_a_long_chain_of_conditions_does_not_overflow_the_stack() {
     let schema = batch().schema();
     for operator in ["or", "and"] {
-        let filter = (0..20_000).map(|k| format!("i != {k} {operator} s = '{k}'")).collect::<Vec<_>>();
+        let filter = (0..20_000)
+            .map(|k| format!("i != {k} {operator} s = '{k}'"))
+            .collect::<Vec<_>>();
         let filter = filter.join(&format!(" {operator} "));
         let predicate = Predicate::parse_sql(&filter, &schema).unwrap();
         predicate.evaluate(&batch()).unwrap();

@@ -14,8 +14,14 @@ const PYARROW: &str = include_str!("pyarrow.tsv");
 fn cases() -> impl Iterator<Item = (&'static str, Vec<i32>, Vec<u8>)> {
     PYARROW.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let parts: Vec<&str> = line.split('\t').collect();
-        let rows = parts[1].split(',').filter(|row| !row.is_empty()).map(|row| row.parse().unwrap()).collect();
-        let bytes = (0..parts[2].len()).step_by(2).map(|at| u8::from_str_radix(&parts[2][at..at + 2], 16).unwrap());
+        let rows = parts[1]
+            .split(',')
+            .filter(|row| !row.is_empty())
+            .map(|row| row.parse().unwrap())
+            .collect();
+        let bytes = (0..parts[2].len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&parts[2][at..at + 2], 16).unwrap());
         (parts[0], rows, bytes.collect())
     })
 }
@@ -27,7 +33,10 @@ fn test_filters_of_pyarrow_keep_the_right_rows() {
     for (filter, rows, bytes) in cases() {
         match Predicate::from_substrait(&bytes, &schema) {
             Ok(predicate) if kept(&predicate) == rows => {}
-            Ok(predicate) => wrong.push(format!("{filter}: {predicate} kept {:?}, expected {rows:?}", kept(&predicate))),
+            Ok(predicate) => wrong.push(format!(
+                "{filter}: {predicate} kept {:?}, expected {rows:?}",
+                kept(&predicate)
+            )),
             Err(error) => wrong.push(format!("{filter}: {error}")),
         }
     }
@@ -57,8 +66,12 @@ fn test_any_prefix_of_a_message_is_a_value_or_an_error() {
 }
 
 fn literal(value: i64) -> proto::Expression {
-    let literal = proto::Literal { literal: Some(LiteralType::I64(value)) };
-    proto::Expression { rex: Some(Rex::Literal(literal)) }
+    let literal = proto::Literal {
+        literal: Some(LiteralType::I64(value)),
+    };
+    proto::Expression {
+        rex: Some(Rex::Literal(literal)),
+    }
 }
 
 fn call(function: u32, arguments: &[proto::Expression]) -> proto::Expression {
@@ -70,17 +83,24 @@ fn call(function: u32, arguments: &[proto::Expression]) -> proto::Expression {
         arguments: arguments.iter().map(value).collect(),
         ..Default::default()
     };
-    proto::Expression { rex: Some(Rex::ScalarFunction(function)) }
+    proto::Expression {
+        rex: Some(Rex::ScalarFunction(function)),
+    }
 }
 
 /// A message that calls functions 0, 1, ... by these names.
 fn message(functions: &[&str], expression: proto::Expression) -> Vec<u8> {
     let declare = |(anchor, name): (usize, &&str)| proto::ExtensionDeclaration {
-        declared: Some(Declared::Function(proto::Anchor { anchor: anchor as u32, name: (*name).to_owned() })),
+        declared: Some(Declared::Function(proto::Anchor {
+            anchor: anchor as u32,
+            name: (*name).to_owned(),
+        })),
     };
     proto::ExtendedExpression {
         extensions: functions.iter().enumerate().map(declare).collect(),
-        referred_expr: vec![proto::ExpressionReference { referred: Some(Referred::Expression(expression)) }],
+        referred_expr: vec![proto::ExpressionReference {
+            referred: Some(Referred::Expression(expression)),
+        }],
         base_schema: None,
     }
     .encode_to_vec()
@@ -110,9 +130,15 @@ fn test_what_a_message_lacks_is_named() {
     assert_eq!(error(b""), "expected one Substrait expression, found 0");
     assert!(error(b"\xff\xff").starts_with("expected a Substrait extended expression, found other bytes"));
     let undeclared = message(&[], call(7, &[literal(1)]));
-    assert_eq!(error(&undeclared), "expected the Substrait function 7 to be declared, found no declaration");
+    assert_eq!(
+        error(&undeclared),
+        "expected the Substrait function 7 to be declared, found no declaration"
+    );
     let number = message(&[], literal(1));
-    assert_eq!(error(&number), "expected a filter that is true or false for each row, found 1 of type Int64");
+    assert_eq!(
+        error(&number),
+        "expected a filter that is true or false for each row, found 1 of type Int64"
+    );
     let few = message(&["equal"], call(0, &[literal(1)]));
     assert_eq!(error(&few), "expected 2 arguments of Substrait function equal, found 1");
 }
