@@ -14,6 +14,7 @@ from ._native.write import write_fragments as write_native
 from .commit.lance import LanceLog, NamingScheme
 from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from .rebase import rebased
 from .types import BatchSource, ReaderLike, coerce_reader, conform
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def stage(
     try:
         fragments = write_native(
             target.log.store,
-            source.reader(),
+            rebased(source.reader()),
             schema=fields,
             data_storage_version=version,
             max_rows_per_file=max_rows_per_file,

@@ -18,6 +18,7 @@ from esker.commit import LanceCommit, LanceLog, commit, resolve
 from esker.dataset import LanceDataset
 from esker.exceptions import NotFoundError
 from esker.fragment import LanceFragment
+from esker.rebase import rebased
 from esker.spark.options import TableAddress, WriteOptions
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
@@ -125,7 +126,7 @@ class WritePlan:
         try:
             fragments = write_fragments(
                 _store(self.address),
-                reader,
+                rebased(reader),
                 schema=self.schema,
                 data_storage_version=self.data_storage_version,
                 max_rows_per_file=self.options.max_rows_per_file,

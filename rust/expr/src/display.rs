@@ -154,8 +154,11 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
     let text = value.to_array().and_then(|array| Ok(array_value_to_string(&array, 0)?));
     let text = text.unwrap_or_else(|_| value.to_string());
     match value.data_type() {
+        data_type @ (DataType::Float16 | DataType::Float32 | DataType::Float64) if text.contains(['n', 'N']) => {
+            format!("CAST('{text}' AS {})", type_name(&data_type))
+        }
         // What has a point or an exponent is read as a float, other digits as a whole number.
-        DataType::Float16 | DataType::Float32 | DataType::Float64 if !text.contains(['.', 'e', 'n', 'N']) => {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 if !text.contains(['.', 'e']) => {
             format!("{text}.0")
         }
         DataType::Decimal128(precision, scale) => format!("DECIMAL({precision}, {scale}) '{text}'"),

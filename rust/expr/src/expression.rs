@@ -31,7 +31,7 @@ impl Expression {
                 text: text.into(),
             });
         }
-        let parsed = sql::parse("expression", text, schema)?;
+        let parsed = sql::parse_expression(text, schema)?;
         let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
             ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in expression \"{text}\"")),
             other => other,

@@ -29,7 +29,7 @@ impl Predicate {
     /// Names keep their case; `` `backticks` `` quote a name, `'single'` and `"double"` quotes make strings, `a.b` is field `b` of struct `a`.
     /// An error says where the text does not parse, which column there is not, or that the result is no boolean.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
-        let parsed = sql::parse("filter", text, schema)?;
+        let parsed = sql::parse_filter(text, schema)?;
         Self::bind(parsed.expr, parsed.text, schema).map_err(|error| match error {
             ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in filter \"{text}\"")),
             other => other,
@@ -46,7 +46,7 @@ impl Predicate {
     }
 
     fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {
-        let plan = Plan::bind(as_condition(expr), schema)?;
+        let plan = Plan::bind(expr, schema)?;
         if plan.data_type() != &DataType::Boolean {
             return Err(ExprError::invalid(format!(
                 "expected a filter that is true or false for each row, found {text} of type {}",
@@ -91,19 +91,5 @@ impl Predicate {
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// `regexp_match` gives the matched groups; as a condition it asks whether there was a match.
-fn as_condition(expr: Expr) -> Expr {
-    match expr {
-        Expr::ScalarFunction(call) if call.name() == "regexp_match" => Expr::ScalarFunction(call).is_not_null(),
-        Expr::BinaryExpr(mut binary) if matches!(binary.op, Operator::And | Operator::Or) => {
-            binary.left = Box::new(as_condition(*binary.left));
-            binary.right = Box::new(as_condition(*binary.right));
-            Expr::BinaryExpr(binary)
-        }
-        Expr::Not(inner) => Expr::Not(Box::new(as_condition(*inner))),
-        other => other,
     }
 }

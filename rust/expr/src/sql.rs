@@ -30,13 +30,24 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
 }
 
-/// Parses one expression over the columns of `schema`. `what` ("filter", "expression") names it in error messages.
-pub(crate) fn parse(what: &str, text: &str, schema: &Schema) -> Result<Parsed> {
+/// Parses a condition over the columns of `schema`.
+pub(crate) fn parse_filter(text: &str, schema: &Schema) -> Result<Parsed> {
+    parse("filter", text, schema, as_condition)
+}
+
+/// Parses an expression of any type over the columns of `schema`.
+pub(crate) fn parse_expression(text: &str, schema: &Schema) -> Result<Parsed> {
+    parse("expression", text, schema, |tree| tree)
+}
+
+/// `what` names the expression in error messages.
+fn parse(what: &str, text: &str, schema: &Schema, adapt: fn(SqlExpr) -> SqlExpr) -> Result<Parsed> {
     let mut tree = parse_tree(what, text)?;
     let mut names = NameResolution { schema };
     if let ControlFlow::Break(error) = tree.visit(&mut names) {
         return Err(in_context(what, text, *error));
     }
+    let tree = adapt(tree);
     let canonical = tree.to_string();
     let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, error))?;
     Ok(Parsed { expr, text: canonical })
@@ -231,6 +242,24 @@ fn balance(expr: &mut SqlExpr) {
     }
     if let Some(balanced) = operands.pop() {
         *expr = balanced;
+    }
+}
+
+/// `regexp_match` gives the matched groups; as a condition it asks whether there was a match.
+fn as_condition(tree: SqlExpr) -> SqlExpr {
+    match tree {
+        SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("regexp_match") => {
+            SqlExpr::IsNotNull(Box::new(SqlExpr::Function(call)))
+        }
+        SqlExpr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+            let (left, right) = (Box::new(as_condition(*left)), Box::new(as_condition(*right)));
+            SqlExpr::BinaryOp { left, op, right }
+        }
+        SqlExpr::UnaryOp { op: op @ UnaryOperator::Not, expr } => {
+            SqlExpr::UnaryOp { op, expr: Box::new(as_condition(*expr)) }
+        }
+        SqlExpr::Nested(inner) => SqlExpr::Nested(Box::new(as_condition(*inner))),
+        other => other,
     }
 }
 

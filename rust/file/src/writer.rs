@@ -80,6 +80,7 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
         })
     };
     match &data_type {
+        DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) => return refuse("fixed-width values of width 0"),
         DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {
             return refuse("a fixed_size_list of anything but fixed-width values; use list");
         }
@@ -87,6 +88,9 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
             return refuse("a dictionary of anything but fixed-width values, strings or binary; use plain values");
         }
         _ => {}
+    }
+    if field.logical_type == "json" || field.metadata_text("ARROW:extension:name") == Some("arrow.json") {
+        return refuse("json extension columns yet; store the text as a plain string");
     }
     if field.is_blob() {
         return refuse("blobs yet; leave out lance-encoding:blob");
@@ -144,6 +148,7 @@ impl FileWriter {
             waiting = waiting.saturating_sub(sink.pending_bytes());
             sink.flush(&mut full);
         }
+        self.sinks.iter_mut().for_each(ColumnSink::own);
         self.write_pages(full).await
     }
 

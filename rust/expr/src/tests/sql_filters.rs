@@ -155,6 +155,12 @@ const BEYOND_PYLANCE: &[(&str, &[i32])] = &[
     ("sv like 'D%'", &[4]),
     ("b = 'true'", &[1, 4]),
     ("round(g) = 4", &[4]),
+    ("(i, n) = (1, 1)", &[1]),
+    ("ns < timestamp '9999-12-31' and ns > date '0001-01-01'", &[1, 2, 3, 4]),
+    ("ns between timestamp '0001-01-01' and timestamp '2021-01-02'", &[1, 2]),
+    ("ns in (timestamp '2021-01-02', timestamp '9999-12-31')", &[2]),
+    ("t > time '00:00:00.000002'", &[3, 4]),
+    ("not (regexp_match(s,'^D') or i = 1)", &[2]),
 ];
 
 fn check(cases: &[(&str, &[i32])]) {

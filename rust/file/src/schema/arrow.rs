@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema}
 use super::field::{Field, Schema};
 use super::logical_type::{data_type_from_logical, logical_from_data_type};
 use crate::error::{FileError, Result};
+use crate::version::FileVersion;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const PRIMARY_KEY: &str = "lance-schema:unenforced-primary-key";
@@ -52,12 +53,14 @@ impl Field {
     /// A field, without an id, from Arrow's. View types are taken as the plain types that they are cast to.
     pub fn from_arrow(field: &ArrowField) -> Result<Field> {
         let data_type = plain_type(field.data_type());
-        let unsupported = || {
-            FileError::unsupported(format!(
-                "column '{}': type {} cannot be stored in a Lance table; cast it first",
-                field.name(),
-                field.data_type()
-            ))
+        let unsupported = || FileError::UnsupportedColumn {
+            column: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            version: FileVersion::V2_0,
+            what: match field.data_type() {
+                DataType::Map(_, _) => "a map, file version 2.2 can; store it as a list of structs".into(),
+                _ => "it, and no other file version can; cast it first".into(),
+            },
         };
         let children = match &data_type {
             DataType::Struct(fields) => fields.iter().map(|f| Field::from_arrow(f)).collect::<Result<Vec<_>>>()?,

@@ -15,4 +15,5 @@ pub(crate) mod nullable;
 pub(crate) mod packed_struct;
 pub(crate) mod page;
 pub(crate) mod read;
+pub(crate) mod retain;
 pub(crate) mod write;

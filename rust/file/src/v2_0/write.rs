@@ -12,6 +12,7 @@ use prost::Message;
 use super::columns::ColumnNode;
 use super::encode::{self, encoding, PageBuffers};
 use super::list::encode::{encode_offsets, spanned_items};
+use super::retain::{bare_list, copied};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
@@ -25,6 +26,8 @@ pub(crate) struct PendingPage {
     name: String,
     kind: PendingKind,
     arrays: Vec<ArrayRef>,
+    /// How many of the arrays, from the first, are in memory of their own.
+    owned: usize,
     bytes: u64,
     priority: u64,
 }
@@ -37,7 +40,7 @@ enum PendingKind {
 
 impl PendingPage {
     fn new(column: usize, name: &str, kind: PendingKind) -> Self {
-        PendingPage { column, name: name.to_string(), kind, arrays: Vec::new(), bytes: 0, priority: 0 }
+        PendingPage { column, name: name.to_string(), kind, arrays: Vec::new(), owned: 0, bytes: 0, priority: 0 }
     }
 
     fn add(&mut self, array: ArrayRef, bytes: u64, row: u64) {
@@ -46,6 +49,13 @@ impl PendingPage {
         }
         self.arrays.push(array);
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn own(&mut self) {
+        for array in self.arrays.iter_mut().skip(self.owned) {
+            *array = copied(array);
+        }
+        self.owned = self.arrays.len();
     }
 
     fn take(&mut self) -> PendingPage {
@@ -128,7 +138,7 @@ impl ColumnSink {
             }
             ColumnSink::List { pending, large, item } => {
                 let items = if *large { spanned_items(array.as_list::<i64>()) } else { spanned_items(array.as_list::<i32>()) };
-                push_pieces(pending, array, array.len() as u64 * 8, row, page_bytes, full);
+                push_pieces(pending, &bare_list(array, *large), array.len() as u64 * 8, row, page_bytes, full);
                 item.push(&items, row, page_bytes, full)?;
             }
             ColumnSink::Struct { name, num_values, children, .. } => {
@@ -156,6 +166,18 @@ impl ColumnSink {
             ColumnSink::Leaf { pending } => pending.bytes,
             ColumnSink::List { pending, item, .. } => pending.bytes.saturating_add(item.pending_bytes()),
             ColumnSink::Struct { children, .. } => children.iter().map(ColumnSink::pending_bytes).sum(),
+        }
+    }
+
+    /// Copies what waits, so that it does not keep the batch that it came with.
+    pub(crate) fn own(&mut self) {
+        match self {
+            ColumnSink::Leaf { pending } => pending.own(),
+            ColumnSink::List { pending, item, .. } => {
+                pending.own();
+                item.own();
+            }
+            ColumnSink::Struct { children, .. } => children.iter_mut().for_each(ColumnSink::own),
         }
     }
 
