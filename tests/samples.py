@@ -91,6 +91,42 @@ PLACE = pa.struct([("city", pa.string()), ("zip", pa.int64())])
 STRUCT = pa.struct([("x", pa.int32()), ("name", pa.string()), ("inner", pa.struct([("flag", pa.bool_())]))])
 
 
+# What a fixed_size_list of version 2.0 may hold.
+_FIXED = ["int8", "uint16", "int32", "float32", "float64", "bool", "fixed_size_binary", "date32", "decimal128"]
+
+
+def nested_type(rng: random.Random, depth: int, *, nulls: float) -> tuple[pa.DataType, Draw]:
+    """A random type of lists, structs and vectors in each other, with what draws a value of it."""
+    kind = rng.choice(["leaf", "list", "large_list", "struct", "vector"]) if depth else "leaf"
+
+    def maybe(draw: Draw) -> Draw:
+        return lambda r: None if r.random() < nulls else draw(r)
+
+    if kind == "leaf":
+        return TYPES[rng.choice([name for name in TYPES if "list" not in name])]
+    if kind == "vector":
+        inner, draw = TYPES[rng.choice(_FIXED)]
+        size = rng.randint(1, 5)
+        return pa.list_(inner, size), lambda r: [maybe(draw)(r) for _ in range(size)]
+    if kind == "struct":
+        parts = [nested_type(rng, depth - 1, nulls=nulls) for _ in range(rng.randint(1, 3))]
+        fields = [pa.field(f"f{i}", part[0]) for i, part in enumerate(parts)]
+        # Version 2.0 has no null structs: a part that is one is never null.
+        draws = [part[1] if pa.types.is_struct(part[0]) else maybe(part[1]) for part in parts]
+        return pa.struct(fields), lambda r: {f"f{i}": draw(r) for i, draw in enumerate(draws)}
+    inner, draw = nested_type(rng, depth - 1, nulls=nulls)
+    item = draw if pa.types.is_struct(inner) else maybe(draw)
+    return (pa.list_ if kind == "list" else pa.large_list)(inner), _listed(item)
+
+
+def nested_column(length: int, *, nulls: float, seed: int) -> pa.Array:
+    """Values of a random nested type."""
+    rng = random.Random(seed)
+    type_, draw = nested_type(rng, 3, nulls=nulls)
+    nullable = not pa.types.is_struct(type_)
+    return pa.array([None if nullable and rng.random() < nulls else draw(rng) for _ in range(length)], type_)
+
+
 def column(name: str, length: int, *, nulls: float = 0.0, seed: int = 7) -> pa.Array:
     """Values of one of `TYPES`, each null with the probability `nulls`."""
     rng = random.Random(f"{name}-{seed}")

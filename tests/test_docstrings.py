@@ -6,8 +6,9 @@ import doctest
 import importlib
 import pkgutil
 
-import esker
 import pytest
+
+import esker
 
 # These need a running Spark or the tutorial's data: their own tests run them.
 APART = ("esker.spark", "esker.demo", "esker.cli.__main__", "esker._native")

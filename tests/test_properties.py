@@ -12,22 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from tests.samples import TYPES, column, same, struct_column
+from tests.samples import TYPES, column, nested_column, same, struct_column
 
 EXAMPLES = 40
+
+
+def _column(name: str, length: int, nulls: float, seed: int) -> pa.Array:
+    if name == "nested":
+        return nested_column(length, nulls=nulls, seed=seed)
+    if name == "struct":
+        return struct_column(length, nulls=nulls, seed=seed)
+    return column(name, length, nulls=nulls, seed=seed)
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
     """A table of one to five columns, in chunks that end where they please."""
     length = draw(st.sampled_from([0, 1, 2, 7, 8, 9, 63, 64, 65, 200, 1025, 3000]))
-    names = draw(st.lists(st.sampled_from([*TYPES, "struct"]), min_size=1, max_size=5))
+    names = draw(st.lists(st.sampled_from([*TYPES, *["struct", "nested"] * 8]), min_size=1, max_size=5))
     nulls = draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
     seed = draw(st.integers(0, 10_000))
     columns = {}
     for number, name in enumerate(names):
-        made = struct_column(length, nulls=nulls, seed=seed) if name == "struct" else None
-        columns[f"c{number}"] = made if made is not None else column(name, length, nulls=nulls, seed=seed + number)
+        columns[f"c{number}"] = _column(name, length, nulls, seed + number)
     table = pa.table(columns)
     if length < 2:
         return table

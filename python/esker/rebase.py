@@ -7,10 +7,12 @@ read other rows. Only types with such a struct are touched; everything else cros
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ._native.write import ArrowStreamExportable
+if TYPE_CHECKING:
+    from ._native.write import ArrowStreamExportable
 
 
 def rebased(stream: ArrowStreamExportable) -> ArrowStreamExportable:

@@ -3,42 +3,46 @@
 //! DataFusion alone would widen the column: a float32 column compared with `1.2` as float64 matches nothing, and a number compared with
 //! a string is compared as text.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, ScalarValue};
-use datafusion_expr::expr::{Between, InList};
+use datafusion_common::{DFSchema, DataFusionError, ScalarValue};
+use datafusion_expr::expr::{Between, Cast, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
+use crate::display;
 use crate::error::{ExprError, Result};
 
 /// Fits the literals of all comparisons of `expr`.
 pub(crate) fn fit_literals(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let mut refused = None;
-    let fitted = expr.transform_up(|node| {
-        Ok(match fit_comparison(node, schema) {
-            Ok(node) => Transformed::yes(node),
-            Err((node, error)) => {
-                refused.get_or_insert(error);
-                Transformed::no(node)
-            }
-        })
+    let fitted = expr.transform_up(|node| match fit_node(node, schema) {
+        Ok(node) => Ok(Transformed::yes(node)),
+        Err(error) => {
+            refused = Some(error);
+            Err(DataFusionError::Plan(String::new()))
+        }
     });
-    match refused {
-        Some(error) => Err(error),
-        None => fitted
-            .map(|fitted| fitted.data)
-            .map_err(|error| ExprError::from_datafusion("cannot type", &error)),
-    }
+    fitted
+        .map(|fitted| fitted.data)
+        .map_err(|error| refused.unwrap_or_else(|| ExprError::from_datafusion("cannot type", &error)))
 }
 
-fn fit_comparison(node: Expr, schema: &DFSchema) -> std::result::Result<Expr, (Expr, ExprError)> {
-    match &node {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
-            let fitted = fit(right, left, schema).and_then(|right| Ok((fit(left, &right, schema)?, right)));
-            match fitted {
-                Ok((left, right)) => Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
-                Err(error) => Err((node, error)),
-            }
+fn fit_node(node: Expr, schema: &DFSchema) -> Result<Expr> {
+    match node {
+        // `date '2021-01-01'` is a cast until somebody folds it.
+        Expr::Cast(cast) => Ok(folded(&cast).unwrap_or(Expr::Cast(cast))),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let (left, right) = match matches!(*left, Expr::Literal(..)) {
+                true => {
+                    let (right, [left]) = fit(*right, [*left], schema)?;
+                    (left, right)
+                }
+                false => {
+                    let (left, [right]) = fit(*left, [*right], schema)?;
+                    (left, right)
+                }
+            };
+            Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
         }
         Expr::Between(Between {
             expr,
@@ -46,25 +50,32 @@ fn fit_comparison(node: Expr, schema: &DFSchema) -> std::result::Result<Expr, (E
             low,
             high,
         }) => {
-            let fitted = fit(low, expr, schema).and_then(|low| Ok((low, fit(high, expr, schema)?)));
-            match fitted {
-                Ok((low, high)) => Ok(Expr::Between(Between::new(
-                    expr.clone(),
-                    *negated,
-                    Box::new(low),
-                    Box::new(high),
-                ))),
-                Err(error) => Err((node, error)),
-            }
+            let (expr, [low, high]) = fit(*expr, [*low, *high], schema)?;
+            Ok(Expr::Between(Between::new(
+                Box::new(expr),
+                negated,
+                Box::new(low),
+                Box::new(high),
+            )))
         }
         Expr::InList(InList { expr, list, negated }) => {
-            let fitted: Result<Vec<Expr>> = list.iter().map(|item| fit(item, expr, schema)).collect();
-            match fitted {
-                Ok(list) => Ok(Expr::InList(InList::new(expr.clone(), list, *negated))),
-                Err(error) => Err((node, error)),
-            }
+            let (expr, list) = fit(*expr, list, schema)?;
+            Ok(Expr::InList(InList::new(Box::new(expr), list, negated)))
         }
-        _ => Ok(node),
+        other => Ok(other),
+    }
+}
+
+fn folded(cast: &Cast) -> Option<Expr> {
+    match cast.expr.as_ref() {
+        Expr::Literal(value, None) if !value.is_null() => {
+            let value = value
+                .cast_to(cast.field.data_type())
+                .ok()
+                .filter(|value| !value.is_null())?;
+            Some(Expr::Literal(value, None))
+        }
+        _ => None,
     }
 }
 
@@ -82,29 +93,59 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// `side` as it must be to be compared with `other`; unchanged unless it is a literal.
-fn fit(side: &Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
-    let Expr::Literal(value, metadata) = side else {
-        return Ok(side.clone());
+/// What is compared and what it is compared with, made to fit each other. Only literals change, unless one of them is a time that the
+/// other's type cannot hold.
+fn fit<Values>(expr: Expr, values: Values, schema: &DFSchema) -> Result<(Expr, Values)>
+where
+    Values: AsMut<[Expr]> + AsRef<[Expr]>,
+{
+    let mut values = values;
+    let Ok(data_type) = expr.get_type(schema) else {
+        return Ok((expr, values));
     };
-    if matches!(other, Expr::Literal(..)) || value.is_null() {
-        return Ok(side.clone());
+    if matches!(expr, Expr::Literal(..)) {
+        return Ok((expr, values));
     }
-    let Ok(data_type) = other.get_type(schema) else {
-        return Ok(side.clone());
-    };
     let wanted = match &data_type {
         DataType::Dictionary(_, values) => values.as_ref(),
         other => other,
     };
-    match fit_value(value, wanted) {
-        Fit::Keep => Ok(side.clone()),
-        Fit::Replace(value) => Ok(Expr::Literal(value, metadata.clone())),
-        Fit::Refuse => Err(ExprError::invalid(format!(
-            "expected a literal to compare with {other} of type {wanted}, found {}",
-            crate::display::literal(value)
-        ))),
+    if let Some(wide) = wide_enough(wanted, values.as_ref()) {
+        for value in values.as_mut() {
+            let cast = Cast::new(Box::new(std::mem::take(value)), wide.clone());
+            *value = folded(&cast).unwrap_or(Expr::Cast(cast));
+        }
+        return Ok((Expr::Cast(Cast::new(Box::new(expr), wide)), values));
     }
+    for side in values.as_mut() {
+        let Expr::Literal(value, metadata) = &*side else {
+            continue;
+        };
+        match fit_value(value, wanted) {
+            Fit::Keep => {}
+            Fit::Replace(value) => *side = Expr::Literal(value, metadata.clone()),
+            Fit::Refuse => {
+                return Err(ExprError::invalid(format!(
+                    "expected a literal to compare with {} of type {wanted}, found {}",
+                    display::sql(&expr),
+                    display::literal(value)
+                )));
+            }
+        }
+    }
+    Ok((expr, values))
+}
+
+/// Nanoseconds reach from 1677 to 2262. Where a literal is outside, both sides are compared in microseconds.
+fn wide_enough(wanted: &DataType, values: &[Expr]) -> Option<DataType> {
+    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = wanted else {
+        return None;
+    };
+    let outside = values.iter().any(|value| match value {
+        Expr::Literal(value, _) if value.data_type().is_temporal() => value.cast_to(wanted).is_err(),
+        _ => false,
+    });
+    outside.then(|| DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
 }
 
 /// What becomes of a literal.
@@ -115,30 +156,53 @@ enum Fit {
 }
 
 fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
-    let text = value.try_as_str().flatten();
+    if value.is_null() {
+        return Fit::Keep;
+    }
+    let found = value.data_type();
     let is_text = matches!(wanted, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    match (text, value) {
-        (Some(_), _) if is_text || wanted.is_binary() || wanted.is_null() => Fit::Keep,
-        (Some(text), _) if wanted.is_primitive() || *wanted == DataType::Boolean => {
-            match ScalarValue::try_from_string(text.trim().to_owned(), wanted) {
-                Ok(value) if !value.is_null() => Fit::Replace(value),
-                _ => Fit::Refuse,
-            }
+    if let Some(text) = value.try_as_str().flatten() {
+        return match wanted {
+            _ if is_text || wanted.is_binary() || wanted.is_null() => Fit::Keep,
+            DataType::FixedSizeBinary(_) => Fit::Keep,
+            DataType::Boolean => from_text(text, wanted),
+            _ if wanted.is_primitive() => from_text(text, wanted),
+            _ => Fit::Refuse,
+        };
+    }
+    match (value, wanted) {
+        _ if found.is_numeric() && (is_text || wanted.is_temporal()) => Fit::Refuse,
+        (ScalarValue::Float64(Some(number)), DataType::Decimal128(..) | DataType::Decimal256(..)) => {
+            exact_decimal(*number)
         }
-        (Some(_), _) => Fit::Refuse,
-        (None, _) if is_text && value.data_type().is_numeric() => Fit::Refuse,
-        (None, _) if wanted.is_temporal() && value.data_type().is_numeric() => Fit::Refuse,
-        (None, ScalarValue::Float64(Some(number))) if wanted.is_decimal() => exact_decimal(*number),
-        (None, ScalarValue::Float64(Some(number))) if matches!(wanted, DataType::Float16 | DataType::Float32) => {
-            match value.cast_to(wanted) {
-                // A number past the narrow type's end stays as it is: infinity would be another number.
-                Ok(narrow) if !number.is_finite() || is_finite(&narrow) => Fit::Replace(narrow),
-                _ => Fit::Keep,
-            }
-        }
-        (None, ScalarValue::Int64(Some(_)) | ScalarValue::UInt64(Some(_))) if wanted.is_floating() => {
+        (ScalarValue::Float64(Some(number)), DataType::Float16 | DataType::Float32) => match value.cast_to(wanted) {
+            // A number past the narrow type's end stays as it is: infinity would be another number.
+            Ok(narrow) if !number.is_finite() || is_finite(&narrow) => Fit::Replace(narrow),
+            _ => Fit::Keep,
+        },
+        (ScalarValue::Int64(_) | ScalarValue::UInt64(_), _) if wanted.is_floating() => {
             value.cast_to(wanted).map_or(Fit::Keep, Fit::Replace)
         }
+        (_, DataType::Time32(_) | DataType::Time64(_))
+            if matches!(found, DataType::Time32(_) | DataType::Time64(_)) =>
+        {
+            lossless(value, wanted)
+        }
+        _ => Fit::Keep,
+    }
+}
+
+fn from_text(text: &str, wanted: &DataType) -> Fit {
+    match ScalarValue::try_from_string(text.trim().to_owned(), wanted) {
+        Ok(value) if !value.is_null() => Fit::Replace(value),
+        _ => Fit::Refuse,
+    }
+}
+
+/// The same value in another type, if it is the same.
+fn lossless(value: &ScalarValue, wanted: &DataType) -> Fit {
+    match value.cast_to(wanted) {
+        Ok(cast) if cast.cast_to(&value.data_type()).is_ok_and(|back| back == *value) => Fit::Replace(cast),
         _ => Fit::Keep,
     }
 }

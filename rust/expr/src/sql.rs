@@ -251,13 +251,21 @@ fn as_condition(tree: SqlExpr) -> SqlExpr {
         SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("regexp_match") => {
             SqlExpr::IsNotNull(Box::new(SqlExpr::Function(call)))
         }
-        SqlExpr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+        SqlExpr::BinaryOp {
+            left,
+            op: op @ (BinaryOperator::And | BinaryOperator::Or),
+            right,
+        } => {
             let (left, right) = (Box::new(as_condition(*left)), Box::new(as_condition(*right)));
             SqlExpr::BinaryOp { left, op, right }
         }
-        SqlExpr::UnaryOp { op: op @ UnaryOperator::Not, expr } => {
-            SqlExpr::UnaryOp { op, expr: Box::new(as_condition(*expr)) }
-        }
+        SqlExpr::UnaryOp {
+            op: op @ UnaryOperator::Not,
+            expr,
+        } => SqlExpr::UnaryOp {
+            op,
+            expr: Box::new(as_condition(*expr)),
+        },
         SqlExpr::Nested(inner) => SqlExpr::Nested(Box::new(as_condition(*inner))),
         other => other,
     }

@@ -119,7 +119,8 @@ fn test_placeholders_variables_and_unknown_functions_are_refused() {
         "st.x.y = 1",
         "i[1] = 1",
         "b = 1",
-        "l > 1"] {
+        "l > 1",
+    ] {
         let found = message(filter);
         assert!(found.contains(filter), "{found}");
     }
