@@ -227,6 +227,13 @@ def test_scan_statistics_are_reported(pair: Pair) -> None:
     assert (seen[0].rows, seen[0].bytes_read > 0, seen[0].iops > 0) == (5000, True, True)
 
 
+def test_progress_counts_the_rows_that_have_come(pair: Pair) -> None:
+    seen: list[int] = []
+    pair[0].to_table(columns=["id"], batch_size=600, progress=seen.append)
+    assert seen == sorted(seen)
+    assert (seen[-1], len(seen) >= 8) == (5000, True)
+
+
 def test_hints_of_pylance_are_accepted(pair: Pair) -> None:
     table = pair[0].to_table(
         columns=["id"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -225,6 +225,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         strict_batch_size: bool | None = None,
         order_by: Sequence[ColumnOrdering | str] | None = None,
         row_range: tuple[int, int] | None = None,
+        progress: Callable[[int], object] | None = None,
         **options: Any,
     ) -> LanceScanner:
         """A scan of this version.
@@ -248,6 +249,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
             strict_batch_size: All batches but the last hold exactly `batch_size` rows.
             order_by: Sorts the result, in memory.
             row_range: Physical rows [start, end) of the one fragment in `fragments`.
+            progress: Called after each batch with the rows that have come so far.
             **options: The other options of pylance's scanner: hints are accepted, anything that would change the result
                 is refused.
 
@@ -281,6 +283,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
             "strict_batch_size": strict_batch_size,
             "order_by": order_by,
             "row_range": row_range,
+            "progress": progress,
         }
         return builder.apply_defaults(options).to_scanner()
 

@@ -61,6 +61,7 @@ class ScanOptions:
     with_row_address: bool = False
     order_by: tuple[ColumnOrdering, ...] = ()
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
+    progress: Callable[[int], object] | None = field(default=None, compare=False)
 
 
 def _hint(name: str) -> Callable[..., Any]:
@@ -192,6 +193,10 @@ class ScannerBuilder:
                 raise TypeError(f"orderings must be a list of ColumnOrdering, found {type(item).__name__} in it")
             keys.append(ColumnOrdering(item) if isinstance(item, str) else item)
         return self._with(order_by=tuple(keys))
+
+    def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
+        """Called after each batch with the rows that have come so far."""
+        return self._with(progress=callback)
 
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
         """Called with what the scan cost, once it is read to its end."""

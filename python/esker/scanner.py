@@ -81,6 +81,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             batches = cut_to_bytes(batches, options.batch_size_bytes)
         for batch in batches:
             rows += batch.num_rows
+            if options.progress is not None:
+                options.progress(rows)
             yield self._shape(batch)
         if options.scan_stats_callback is not None:
             after = self._ds._store.io_stats_snapshot()
@@ -164,7 +166,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         """Whether the native stream is the result as it is."""
         options = self._options
         cut = options.strict_batch_size or options.batch_size_bytes is not None
-        return not (options.order_by or cut or options.scan_stats_callback) and self._projection.is_plain
+        watched = options.scan_stats_callback is not None or options.progress is not None
+        return not (options.order_by or cut or watched) and self._projection.is_plain
 
     def _open(self, options: ScanOptions) -> native.BatchStream:
         projection = self._projection

@@ -60,8 +60,11 @@ class Output:
         self._console().print(what)
 
     @contextmanager
-    def progress(self, what: str, total: int) -> Iterator[Progress | None]:
-        """A progress bar on standard error while something runs; none where nobody watches or scripts read."""
+    def progress(self, what: str, total: int | None) -> Iterator[Progress | None]:
+        """A progress bar on standard error while something runs; none where nobody watches or scripts read.
+
+        Without a total it only shows that something goes on.
+        """
         if self.as_json or not sys.stderr.isatty():
             yield None
             return

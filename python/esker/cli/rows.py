@@ -14,7 +14,8 @@ def head(options: Namespace, output: Output) -> None:
     """Prints the first rows of a table."""
     columns = options.columns.split(",") if options.columns else None
     dataset = open_table(options)
-    table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows)
+    with output.progress("looking for rows", None):
+        table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows)
     if output.as_json:
         output.json(table.to_pylist())
         return
