@@ -1,7 +1,7 @@
 """Structs within structs that start at an offset: made to start at zero before they cross to Rust.
 
-arrow-rs applies the offset of an imported struct to the children of a struct within it twice, and panics or, worse, would
-read other rows. Only types with such a struct are touched; everything else crosses as it is.
+arrow-rs applies the offset of an imported struct to the children of a struct within it twice, and panics or, worse,
+would read other rows. Only types with such a struct are touched; everything else crosses as it is.
 """
 
 from __future__ import annotations
