@@ -1,7 +1,5 @@
 //! Substrait expressions to DataFusion's.
 
-use std::collections::HashMap;
-
 use arrow_schema::Schema;
 use bytes::Bytes;
 use datafusion_common::{Column, ScalarValue};
@@ -11,11 +9,12 @@ use datafusion_functions::core::expr_fn::get_field;
 use datafusion_functions_nested::expr_fn::array_element;
 use prost::Message;
 
+use super::extensions::Extensions;
 use super::fields::{named_fields, NamedField};
 use super::functions::{call, operator, Call};
 use super::literals::scalar;
 use super::messages as proto;
-use super::messages::{ArgumentKind, Declared, ReferenceRoot, ReferenceType, Referred, Rex, Segment};
+use super::messages::{ArgumentKind, ReferenceRoot, ReferenceType, Referred, Rex, Segment};
 use super::types::data_type;
 use crate::columns;
 use crate::error::{ExprError, Result};
@@ -56,44 +55,6 @@ pub(crate) fn decode(bytes: &[u8], schema: &Schema) -> Result<Expr> {
         schema,
     };
     decoder.expression(expression, 0)
-}
-
-/// What the numbers in a message stand for.
-pub(super) struct Extensions {
-    types: HashMap<u32, String>,
-    functions: HashMap<u32, String>,
-}
-
-impl Extensions {
-    fn new(declarations: &[proto::ExtensionDeclaration]) -> Self {
-        let (mut types, mut functions) = (HashMap::new(), HashMap::new());
-        for declaration in declarations {
-            match &declaration.declared {
-                Some(Declared::Type(anchor)) => types.insert(anchor.anchor, anchor.name.clone()),
-                Some(Declared::Function(anchor)) => functions.insert(anchor.anchor, anchor.name.clone()),
-                None => None,
-            };
-        }
-        Self { types, functions }
-    }
-
-    pub(super) fn type_name(&self, anchor: u32) -> Result<&str> {
-        self.types.get(&anchor).map(String::as_str).ok_or_else(|| {
-            ExprError::invalid(format!(
-                "expected the Substrait type {anchor} to be declared, found no declaration"
-            ))
-        })
-    }
-
-    /// The function's name without the types of its arguments.
-    fn function_name(&self, anchor: u32) -> Result<&str> {
-        let name = self.functions.get(&anchor).ok_or_else(|| {
-            ExprError::invalid(format!(
-                "expected the Substrait function {anchor} to be declared, found no declaration"
-            ))
-        })?;
-        Ok(name.split_once(':').map_or(name, |(name, _)| name))
-    }
 }
 
 struct Decoder<'a> {

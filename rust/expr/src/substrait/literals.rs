@@ -4,7 +4,7 @@ use arrow_schema::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 use prost::Message;
 
-use super::decode::Extensions;
+use super::extensions::Extensions;
 use super::messages::{Literal, LiteralType, Packed, Precise, UserDefinedLiteral};
 use super::types::{data_type, decimal_type, foreign_type, time_unit};
 use crate::error::{ExprError, Result};

@@ -8,6 +8,7 @@
 //! ```
 
 mod decode;
+mod extensions;
 mod fields;
 mod functions;
 mod literals;

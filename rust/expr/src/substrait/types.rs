@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
-use super::decode::Extensions;
+use super::extensions::Extensions;
 use super::messages::{Kind, Type};
 use crate::error::{ExprError, Result};
 

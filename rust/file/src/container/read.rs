@@ -136,12 +136,12 @@ impl Container {
     pub async fn open(store: StoreRef, path: &str) -> Result<Container> {
         let tail = store.get_tail(path, TAIL_SIZE).await?;
         let size = tail.size;
-        let footer = parse_footer(&tail.bytes, size, path)?;
-        if footer.version == FileVersion::V0_1 {
+        if version_of_tail(&tail.bytes, path)? == FileVersion::V0_1 {
             return Err(FileError::unsupported(format!(
                 "file {path}: file version 0.1 (legacy) cannot be read yet; expected 2.0"
             )));
         }
+        let footer = parse_footer(&tail.bytes, size, path)?;
         let mut suffix = Suffix { start: size - tail.bytes.len() as u64, bytes: tail.bytes };
         let wanted = footer.column_table.start.min(footer.global_table.start).min(footer.first_column);
         suffix = widen(&store, path, suffix, wanted, size).await?;
