@@ -66,7 +66,11 @@ pub fn decode_ends<O: Offset>(stored: &[u8], start: u64, null_adjustment: u64, o
     offsets.extend(stored.chunks_exact(8).map(|chunk| {
         let value = read_u64(chunk);
         let is_null = value >= null_adjustment;
-        let end = if is_null { value.wrapping_sub(null_adjustment) } else { value };
+        let end = if is_null {
+            value.wrapping_sub(null_adjustment)
+        } else {
+            value
+        };
         any_null |= is_null;
         falls |= end < previous;
         beyond |= end >= null_adjustment;
@@ -74,10 +78,14 @@ pub fn decode_ends<O: Offset>(stored: &[u8], start: u64, null_adjustment: u64, o
         O::from_u64(end.wrapping_sub(start).wrapping_add(base))
     }));
     if falls {
-        return Err(CodecError::corrupt("expected end offsets that never fall, found one below the end before it"));
+        return Err(CodecError::corrupt(
+            "expected end offsets that never fall, found one below the end before it",
+        ));
     }
     if beyond {
-        return Err(CodecError::corrupt("expected end offsets below the null adjustment, found a larger one"));
+        return Err(CodecError::corrupt(
+            "expected end offsets below the null adjustment, found a larger one",
+        ));
     }
     let largest = previous.wrapping_sub(start).checked_add(base);
     if largest.is_none_or(|end| end > O::MAX) {
@@ -121,7 +129,11 @@ pub fn encode_ends<O: Offset>(
         Some(is_valid) => {
             for (index, offset) in offsets.iter().skip(1).enumerate() {
                 end = offset.to_u64().wrapping_add(shift);
-                let value = if is_valid(index) { end } else { end.wrapping_add(null_adjustment) };
+                let value = if is_valid(index) {
+                    end
+                } else {
+                    end.wrapping_add(null_adjustment)
+                };
                 stored.extend_from_slice(&value.to_le_bytes());
             }
         }

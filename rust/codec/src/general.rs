@@ -24,8 +24,13 @@ pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u
 
 fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     // A length that happens to spell the magic would be 4 GB and more: no page is.
-    let frame = if compressed.starts_with(&ZSTD_MAGIC) { compressed } else { compressed.get(8..).unwrap_or_default() };
-    let failed = |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
+    let frame = if compressed.starts_with(&ZSTD_MAGIC) {
+        compressed
+    } else {
+        compressed.get(8..).unwrap_or_default()
+    };
+    let failed =
+        |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
     let mut out = Vec::new();
     let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
     decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;
@@ -34,7 +39,9 @@ fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
 
 fn decompress_lz4(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     let Some((length, block)) = compressed.split_first_chunk::<4>() else {
-        return Err(CodecError::corrupt("expected a 4 byte length before an lz4 block, found fewer bytes"));
+        return Err(CodecError::corrupt(
+            "expected a 4 byte length before an lz4 block, found fewer bytes",
+        ));
     };
     let length = u32::from_le_bytes(*length) as usize;
     // An lz4 block cannot grow more than 255 times: a larger length is a lie.

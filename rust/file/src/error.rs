@@ -42,7 +42,10 @@ pub enum FileError {
 impl FileError {
     /// A corrupt-file error.
     pub fn corrupt(path: &str, message: impl Into<String>) -> Self {
-        FileError::Corrupt { path: path.to_string(), message: message.into() }
+        FileError::Corrupt {
+            path: path.to_string(),
+            message: message.into(),
+        }
     }
 
     /// An invalid-argument error.

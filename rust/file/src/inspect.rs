@@ -74,9 +74,20 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
                     buffers: page.buffers.clone(),
                 })
                 .collect();
-            let bytes = pages.iter().flat_map(|p| &p.buffers).chain(&meta.buffers).map(|b| b.end - b.start).sum();
+            let bytes = pages
+                .iter()
+                .flat_map(|p| &p.buffers)
+                .chain(&meta.buffers)
+                .map(|b| b.end - b.start)
+                .sum();
             let (field, logical_type) = names.get(&index).cloned().unwrap_or_default();
-            Ok(ColumnLayout { index, field, logical_type, pages, bytes })
+            Ok(ColumnLayout {
+                index,
+                field,
+                logical_type,
+                pages,
+                bytes,
+            })
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(FileLayout {
@@ -91,7 +102,11 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
 
 fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {
     fn visit(field: &Field, prefix: &str, columns: &BTreeMap<i32, usize>, out: &mut BTreeMap<usize, (String, String)>) {
-        let name = if prefix.is_empty() { field.name.clone() } else { format!("{prefix}.{}", field.name) };
+        let name = if prefix.is_empty() {
+            field.name.clone()
+        } else {
+            format!("{prefix}.{}", field.name)
+        };
         for child in &field.children {
             visit(child, &name, columns, out);
         }

@@ -52,7 +52,9 @@ impl FileReader {
                 container.version()
             )));
         }
-        Ok(FileReader { container: Arc::new(container) })
+        Ok(FileReader {
+            container: Arc::new(container),
+        })
     }
 
     /// The container, with the metadata of columns and pages.
@@ -72,11 +74,18 @@ impl FileReader {
 
     /// Finds the columns of `fields`. `column_of` maps field ids to columns, as a table's manifest does; without it the file's own order
     /// of fields decides.
-    pub fn project(&self, fields: &[Field], column_of: Option<&dyn Fn(i32) -> Option<usize>>) -> Result<FileProjection> {
+    pub fn project(
+        &self,
+        fields: &[Field],
+        column_of: Option<&dyn Fn(i32) -> Option<usize>>,
+    ) -> Result<FileProjection> {
         let own = assign_columns(self.container.schema());
         let by_order = |id: i32| own.get(&id).copied();
         let column_of = column_of.unwrap_or(&by_order);
-        let nodes = fields.iter().map(|f| ColumnNode::new(f, column_of)).collect::<Result<Vec<_>>>()?;
+        let nodes = fields
+            .iter()
+            .map(|f| ColumnNode::new(f, column_of))
+            .collect::<Result<Vec<_>>>()?;
         let arrow = fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
         let mut columns = Vec::new();
         for node in &nodes {
@@ -107,15 +116,29 @@ impl FileReader {
         if previous > self.num_rows() {
             return Err(FileError::corrupt(
                 self.container.path(),
-                format!("expected at least {previous} rows, found {} in the file; the table and the file disagree", self.num_rows()),
+                format!(
+                    "expected at least {previous} rows, found {} in the file; the table and the file disagree",
+                    self.num_rows()
+                ),
             ));
         }
         let rows: Vec<Range<u64>> = rows.iter().filter(|r| !r.is_empty()).cloned().collect();
         let num_rows = length(count(&rows))?;
         let arrays: Vec<ArrayRef> = if rows.is_empty() {
-            projection.schema.fields().iter().map(|f| new_empty_array(f.data_type())).collect()
+            projection
+                .schema
+                .fields()
+                .iter()
+                .map(|f| new_empty_array(f.data_type()))
+                .collect()
         } else {
-            try_join_all(projection.nodes.iter().map(|node| read_node(&self.container, node, &rows))).await?
+            try_join_all(
+                projection
+                    .nodes
+                    .iter()
+                    .map(|node| read_node(&self.container, node, &rows)),
+            )
+            .await?
         };
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
         RecordBatch::try_new_with_options(projection.schema.clone(), arrays, &options)

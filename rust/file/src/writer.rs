@@ -66,7 +66,10 @@ pub fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
             "data_storage_version {version} cannot be written yet; use 2.0"
         )));
     }
-    schema.fields.iter().try_for_each(|field| check_field(field, &field.name))
+    schema
+        .fields
+        .iter()
+        .try_for_each(|field| check_field(field, &field.name))
 }
 
 fn check_field(field: &Field, path: &str) -> Result<()> {
@@ -95,7 +98,10 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     if field.is_blob() {
         return refuse("blobs yet; leave out lance-encoding:blob");
     }
-    field.children.iter().try_for_each(|child| check_field(child, &format!("{path}.{}", child.name)))
+    field
+        .children
+        .iter()
+        .try_for_each(|child| check_field(child, &format!("{path}.{}", child.name)))
 }
 
 fn is_fixed_width(data_type: &DataType) -> bool {
@@ -107,8 +113,10 @@ fn is_fixed_width(data_type: &DataType) -> bool {
 }
 
 fn is_dictionary_value(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
-        || is_fixed_width(data_type)
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+    ) || is_fixed_width(data_type)
 }
 
 impl FileWriter {
@@ -123,7 +131,14 @@ impl FileWriter {
         }
         let arrow = std::sync::Arc::new(schema.to_arrow()?);
         let out = ContainerWriter::new(store.writer(path).await?, options.version, columns.len());
-        Ok(FileWriter { out, schema: schema.clone(), arrow, sinks, options, num_rows: 0 })
+        Ok(FileWriter {
+            out,
+            schema: schema.clone(),
+            arrow,
+            sinks,
+            options,
+            num_rows: 0,
+        })
     }
 
     /// Takes a batch in; its columns are the schema's, in order.
@@ -144,7 +159,9 @@ impl FileWriter {
         let mut waiting: u64 = self.sinks.iter().map(ColumnSink::pending_bytes).sum();
         while waiting > self.options.memory_limit {
             // Many wide columns: the fullest gives up its page early.
-            let Some(sink) = self.sinks.iter_mut().max_by_key(|s| s.pending_bytes()) else { break };
+            let Some(sink) = self.sinks.iter_mut().max_by_key(|s| s.pending_bytes()) else {
+                break;
+            };
             waiting = waiting.saturating_sub(sink.pending_bytes());
             sink.flush(&mut full);
         }
@@ -154,7 +171,9 @@ impl FileWriter {
 
     /// Bytes in the file so far and bytes that wait.
     pub fn bytes_so_far(&self) -> u64 {
-        self.out.position().saturating_add(self.sinks.iter().map(ColumnSink::pending_bytes).sum())
+        self.out
+            .position()
+            .saturating_add(self.sinks.iter().map(ColumnSink::pending_bytes).sum())
     }
 
     /// Rows so far.
@@ -167,6 +186,9 @@ impl FileWriter {
         let mut full = Vec::new();
         let mut headers: Vec<WrittenPage> = Vec::new();
         for sink in &mut self.sinks {
+            if self.num_rows > 0 {
+                sink.begin_all();
+            }
             sink.flush(&mut full);
             sink.headers(&mut headers);
         }
@@ -178,7 +200,12 @@ impl FileWriter {
         let place = |id: i32| columns.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
         let columns = self.schema.flat_fields().iter().map(|f| (f.id, place(f.id))).collect();
         let size = self.out.finish(&self.schema, self.num_rows).await?;
-        Ok(FileSummary { num_rows: self.num_rows, size, columns, version: self.options.version })
+        Ok(FileSummary {
+            num_rows: self.num_rows,
+            size,
+            columns,
+            version: self.options.version,
+        })
     }
 
     /// Gives the file up and leaves nothing behind.
@@ -193,7 +220,9 @@ impl FileWriter {
             }
             return Ok(());
         }
-        let encoded = pages.into_iter().map(|page| tokio::task::spawn_blocking(move || page.encode()));
+        let encoded = pages
+            .into_iter()
+            .map(|page| tokio::task::spawn_blocking(move || page.encode()));
         let mut encoded = stream::iter(encoded).buffered(self.options.threads.max(1));
         while let Some(page) = encoded.next().await {
             let page = page.map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))??;
@@ -207,5 +236,8 @@ fn check_type(name: &str, expected: &DataType, column: &ArrayRef) -> Result<()> 
     if expected.equals_datatype(column.data_type()) {
         return Ok(());
     }
-    Err(FileError::invalid(format!("column '{name}': expected type {expected}, found {}", column.data_type())))
+    Err(FileError::invalid(format!(
+        "column '{name}': expected type {expected}, found {}",
+        column.data_type()
+    )))
 }

@@ -17,9 +17,16 @@ pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> Result<Bo
 
 /// Row numbers out of an Arrow array.
 pub(crate) fn row_numbers(array: &PyArray) -> Result<UInt64Array> {
-    let numbers = array.array().as_any().downcast_ref::<UInt64Array>().filter(|a| a.null_count() == 0);
+    let numbers = array
+        .array()
+        .as_any()
+        .downcast_ref::<UInt64Array>()
+        .filter(|a| a.null_count() == 0);
     let numbers = numbers.ok_or_else(|| {
-        TableError::invalid(format!("expected row numbers as uint64 without nulls, found {}", array.array().data_type()))
+        TableError::invalid(format!(
+            "expected row numbers as uint64 without nulls, found {}",
+            array.array().data_type()
+        ))
     })?;
     Ok(numbers.clone())
 }

@@ -45,7 +45,10 @@ struct Raised {
 
 impl Raised {
     fn new(class: &'static str) -> Self {
-        Raised { class, facts: Vec::new() }
+        Raised {
+            class,
+            facts: Vec::new(),
+        }
     }
 
     fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -63,9 +66,14 @@ fn of_table(error: &TableError) -> Raised {
         TableError::Unsupported(_) => Raised::new("UnsupportedError"),
         TableError::Corrupt { path, .. } => Raised::new("CorruptFileError").fact("path", path),
         TableError::UnknownColumn { column, .. } => Raised::new("InvalidArgumentError").fact("column", column),
-        TableError::SchemaMismatch { column, expected, found } => {
-            Raised::new("SchemaMismatchError").fact("column", column).fact("expected", expected).fact("found", found)
-        }
+        TableError::SchemaMismatch {
+            column,
+            expected,
+            found,
+        } => Raised::new("SchemaMismatchError")
+            .fact("column", column)
+            .fact("expected", expected)
+            .fact("found", found),
         TableError::NotFound(_) => Raised::new("NotFoundError"),
         TableError::AlreadyExists(_) => Raised::new("AlreadyExistsError"),
         TableError::File(error) => of_file(error),
@@ -79,7 +87,12 @@ fn of_file(error: &FileError) -> Raised {
     match error {
         FileError::InvalidArgument(_) => Raised::new("InvalidArgumentError"),
         FileError::Unsupported(_) => Raised::new("UnsupportedError"),
-        FileError::UnsupportedColumn { column, data_type, version, .. } => Raised::new("UnsupportedError")
+        FileError::UnsupportedColumn {
+            column,
+            data_type,
+            version,
+            ..
+        } => Raised::new("UnsupportedError")
             .fact("column", column)
             .fact("type", data_type)
             .fact("file_version", version.to_string()),

@@ -78,6 +78,11 @@ impl TableError {
         Self::Unsupported(message.into())
     }
 
+    /// A task that died instead of answering: a defect of ours, or of what it was given.
+    pub fn task_failed(task: &str, error: &tokio::task::JoinError) -> Self {
+        Self::Store(StoreError::io(task, format!("a task failed: {error}")))
+    }
+
     /// The same error, said of a file: what was corrupt lies in it.
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {

@@ -38,7 +38,9 @@ pub async fn write_fragments(
     check_schema(&request.schema, request.version)?;
     check_stream(&batches.schema(), &request.schema)?;
     if request.max_rows_per_file == 0 || request.max_bytes_per_file == 0 || request.memory_limit == 0 {
-        return Err(TableError::invalid("expected max_rows_per_file, max_bytes_per_file and memory_limit above 0"));
+        return Err(TableError::invalid(
+            "expected max_rows_per_file, max_bytes_per_file and memory_limit above 0",
+        ));
     }
     // The next batch is made while the last one is encoded and written.
     let (sender, receiver) = sync_channel(1);
@@ -49,9 +51,14 @@ pub async fn write_fragments(
             }
         }
     });
-    let mut output = Output { store, request, open: None, done: Vec::new() };
+    let mut output = Output {
+        store,
+        request,
+        open: None,
+        done: Vec::new(),
+    };
     let result = output.run(receiver).await;
-    let produced = producer.await.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")));
+    let produced = producer.await.map_err(|e| TableError::task_failed("input stream", &e));
     match result.and(produced) {
         Ok(()) => Ok(output.done.into_iter().map(|(_, fragment)| fragment).collect()),
         Err(error) => {
@@ -109,13 +116,18 @@ impl Output<'_> {
     /// A huge batch goes in by parts, so that what waits stays within the limit.
     fn rows_within_memory(&self, batch: &RecordBatch) -> usize {
         let bytes_per_row = (batch.get_array_memory_size() / batch.num_rows().max(1)).max(1) as u64;
-        usize::try_from(self.request.memory_limit / bytes_per_row).unwrap_or(usize::MAX).max(1)
+        usize::try_from(self.request.memory_limit / bytes_per_row)
+            .unwrap_or(usize::MAX)
+            .max(1)
     }
 
     async fn start_file(&self) -> Result<OpenFile> {
         let name = format!("{}.lance", Uuid::new_v4().simple());
-        let options =
-            WriteOptions { version: self.request.version, memory_limit: self.request.memory_limit, ..Default::default() };
+        let options = WriteOptions {
+            version: self.request.version,
+            memory_limit: self.request.memory_limit,
+            ..Default::default()
+        };
         let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
         Ok(OpenFile { name, writer })
     }
@@ -166,10 +178,18 @@ fn check_stream(stream: &Arc<arrow_schema::Schema>, schema: &Schema) -> Result<(
     }
     for (want, found) in expected.fields().iter().zip(stream.fields()) {
         if want.name() != found.name() {
-            return Err(mismatch(want.name(), format!("column {}", want.name()), format!("column {}", found.name())));
+            return Err(mismatch(
+                want.name(),
+                format!("column {}", want.name()),
+                format!("column {}", found.name()),
+            ));
         }
         if !want.data_type().equals_datatype(found.data_type()) {
-            return Err(mismatch(want.name(), want.data_type().to_string(), found.data_type().to_string()));
+            return Err(mismatch(
+                want.name(),
+                want.data_type().to_string(),
+                found.data_type().to_string(),
+            ));
         }
     }
     Ok(())

@@ -53,8 +53,11 @@ impl ColumnMeta {
     /// Reads the metadata of column `index` of a file of `file_size` bytes.
     pub(crate) fn decode(raw: &[u8], path: &str, index: usize, file_size: u64) -> Result<ColumnMeta> {
         let corrupt = |message: String| FileError::corrupt(path, format!("column {index}: {message}"));
-        let proto = v2::ColumnMetadata::decode(raw)
-            .map_err(|e| corrupt(format!("expected column metadata, found bytes that do not decode ({e})")))?;
+        let proto = v2::ColumnMetadata::decode(raw).map_err(|e| {
+            corrupt(format!(
+                "expected column metadata, found bytes that do not decode ({e})"
+            ))
+        })?;
         let mut pages = Vec::with_capacity(proto.pages.len());
         let mut first_value: u64 = 0;
         for (number, page) in proto.pages.into_iter().enumerate() {
@@ -65,8 +68,11 @@ impl ColumnMeta {
                 first_value,
                 num_values: page.length,
                 buffers,
-                encoding: page_encoding(encoding_type, encoding)
-                    .map_err(|e| corrupt(format!("page {number}: expected an encoding, found bytes that do not decode ({e})")))?,
+                encoding: page_encoding(encoding_type, encoding).map_err(|e| {
+                    corrupt(format!(
+                        "page {number}: expected an encoding, found bytes that do not decode ({e})"
+                    ))
+                })?,
                 priority: page.priority,
             });
             first_value = first_value
@@ -76,15 +82,21 @@ impl ColumnMeta {
         let encoding = match proto.encoding {
             Some(encoding) if encoding.location.is_some() => {
                 let (_, bytes) = any_of(Some(encoding), &|m| corrupt(m.to_string()))?;
-                Some(
-                    pb::ColumnEncoding::decode(bytes)
-                        .map_err(|e| corrupt(format!("expected a column encoding, found bytes that do not decode ({e})")))?,
-                )
+                Some(pb::ColumnEncoding::decode(bytes).map_err(|e| {
+                    corrupt(format!(
+                        "expected a column encoding, found bytes that do not decode ({e})"
+                    ))
+                })?)
             }
             _ => None,
         };
         let buffers = buffers_of(&proto.buffer_offsets, &proto.buffer_sizes, file_size).map_err(corrupt)?;
-        Ok(ColumnMeta { pages, buffers, encoding, num_values: first_value })
+        Ok(ColumnMeta {
+            pages,
+            buffers,
+            encoding,
+            num_values: first_value,
+        })
     }
 }
 
@@ -97,7 +109,11 @@ fn page_encoding(encoding_type: String, bytes: Bytes) -> std::result::Result<Pag
 
 fn buffers_of(offsets: &[u64], sizes: &[u64], file_size: u64) -> std::result::Result<Vec<BufferRange>, String> {
     if offsets.len() != sizes.len() {
-        return Err(format!("expected as many buffer sizes as positions, found {} and {}", sizes.len(), offsets.len()));
+        return Err(format!(
+            "expected as many buffer sizes as positions, found {} and {}",
+            sizes.len(),
+            offsets.len()
+        ));
     }
     offsets
         .iter()

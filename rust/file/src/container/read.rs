@@ -81,11 +81,12 @@ pub(crate) fn version_of_tail(tail: &[u8], path: &str) -> Result<FileVersion> {
             format!("expected a Lance file that ends in \"LANC\", found {found:?}; the file is cut short or is no Lance file"),
         ));
     }
-    let numbers = end.checked_sub(8).and_then(|at| Some((u16_at(tail, at)?, u16_at(tail, at + 2)?)));
-    let (major, minor) =
-        numbers.ok_or_else(|| FileError::corrupt(path, "expected a version before \"LANC\", found the file's start"))?;
-    FileVersion::from_footer(major, minor)
-        .map_err(|e| FileError::unsupported(format!("file {path}: {e}")))
+    let numbers = end
+        .checked_sub(8)
+        .and_then(|at| Some((u16_at(tail, at)?, u16_at(tail, at + 2)?)));
+    let (major, minor) = numbers
+        .ok_or_else(|| FileError::corrupt(path, "expected a version before \"LANC\", found the file's start"))?;
+    FileVersion::from_footer(major, minor).map_err(|e| FileError::unsupported(format!("file {path}: {e}")))
 }
 
 fn parse_footer(tail: &[u8], size: u64, path: &str) -> Result<Footer> {
@@ -100,7 +101,9 @@ fn parse_footer(tail: &[u8], size: u64, path: &str) -> Result<Footer> {
     let table = |start: u64, entries: u64| -> Result<BufferRange> {
         match start.checked_add(entries * 16) {
             Some(end) if end <= size.saturating_sub(FOOTER_SIZE) => Ok(start..end),
-            _ => Err(corrupt("expected the footer's tables within the file, found them beyond its end")),
+            _ => Err(corrupt(
+                "expected the footer's tables within the file, found them beyond its end",
+            )),
         }
     };
     let footer = Footer {
@@ -110,7 +113,9 @@ fn parse_footer(tail: &[u8], size: u64, path: &str) -> Result<Footer> {
         version,
     };
     if footer.first_column > size {
-        return Err(corrupt("expected the first column's metadata within the file, found it beyond its end"));
+        return Err(corrupt(
+            "expected the first column's metadata within the file, found it beyond its end",
+        ));
     }
     Ok(footer)
 }
@@ -125,7 +130,10 @@ fn table_entries(table: &[u8], size: u64, path: &str, what: &str) -> Result<Vec<
                 (end <= size).then_some(start..end)
             });
             range.ok_or_else(|| {
-                FileError::corrupt(path, format!("expected {what} {index} within the file's {size} bytes, found it beyond"))
+                FileError::corrupt(
+                    path,
+                    format!("expected {what} {index} within the file's {size} bytes, found it beyond"),
+                )
             })
         })
         .collect()
@@ -142,21 +150,57 @@ impl Container {
             )));
         }
         let footer = parse_footer(&tail.bytes, size, path)?;
-        let mut suffix = Suffix { start: size - tail.bytes.len() as u64, bytes: tail.bytes };
-        let wanted = footer.column_table.start.min(footer.global_table.start).min(footer.first_column);
+        let mut suffix = Suffix {
+            start: size - tail.bytes.len() as u64,
+            bytes: tail.bytes,
+        };
+        let wanted = footer
+            .column_table
+            .start
+            .min(footer.global_table.start)
+            .min(footer.first_column);
         suffix = widen(&store, path, suffix, wanted, size).await?;
-        let beyond = || FileError::corrupt(path, "expected the metadata where the footer says, found it beyond the file's end");
-        let columns = table_entries(&suffix.slice(&footer.column_table).ok_or_else(beyond)?, size, path, "metadata of column")?;
-        let globals = table_entries(&suffix.slice(&footer.global_table).ok_or_else(beyond)?, size, path, "global buffer")?;
+        let beyond = || {
+            FileError::corrupt(
+                path,
+                "expected the metadata where the footer says, found it beyond the file's end",
+            )
+        };
+        let columns = table_entries(
+            &suffix.slice(&footer.column_table).ok_or_else(beyond)?,
+            size,
+            path,
+            "metadata of column",
+        )?;
+        let globals = table_entries(
+            &suffix.slice(&footer.global_table).ok_or_else(beyond)?,
+            size,
+            path,
+            "global buffer",
+        )?;
         let descriptor = globals.first().ok_or_else(|| {
-            FileError::corrupt(path, "expected a global buffer with the file's schema, found no global buffer")
+            FileError::corrupt(
+                path,
+                "expected a global buffer with the file's schema, found no global buffer",
+            )
         })?;
-        let lowest = columns.iter().map(|r| r.start).chain([descriptor.start]).min().unwrap_or(wanted);
+        let lowest = columns
+            .iter()
+            .map(|r| r.start)
+            .chain([descriptor.start])
+            .min()
+            .unwrap_or(wanted);
         suffix = widen(&store, path, suffix, lowest, size).await?;
-        let raw = columns.iter().map(|range| suffix.slice(range).ok_or_else(beyond)).collect::<Result<Vec<_>>>()?;
+        let raw = columns
+            .iter()
+            .map(|range| suffix.slice(range).ok_or_else(beyond))
+            .collect::<Result<Vec<_>>>()?;
         let descriptor = suffix.slice(descriptor).ok_or_else(beyond)?;
         let descriptor = pb::FileDescriptor::decode(descriptor).map_err(|e| {
-            FileError::corrupt(path, format!("expected a file descriptor in global buffer 0, found bytes that do not decode ({e})"))
+            FileError::corrupt(
+                path,
+                format!("expected a file descriptor in global buffer 0, found bytes that do not decode ({e})"),
+            )
         })?;
         let schema = descriptor.schema.unwrap_or_default();
         let schema = Schema::from_protos(&schema.fields, &schema.metadata)
@@ -168,7 +212,13 @@ impl Container {
             version: footer.version,
             num_rows: descriptor.length,
             schema,
-            columns: raw.into_iter().map(|raw| LazyColumn { raw, meta: OnceLock::new() }).collect(),
+            columns: raw
+                .into_iter()
+                .map(|raw| LazyColumn {
+                    raw,
+                    meta: OnceLock::new(),
+                })
+                .collect(),
             global_buffers: globals,
             dictionaries: Mutex::default(),
         })
@@ -235,7 +285,10 @@ impl Container {
         let Some(column) = self.columns.get(index) else {
             return Err(FileError::corrupt(
                 &self.path,
-                format!("expected a column {index}, found {} columns; the table and the file disagree", self.columns.len()),
+                format!(
+                    "expected a column {index}, found {} columns; the table and the file disagree",
+                    self.columns.len()
+                ),
             ));
         };
         if let Some(meta) = column.meta.get() {

@@ -43,7 +43,12 @@ pub struct ContainerWriter {
 impl ContainerWriter {
     /// Starts a file of `num_columns` columns.
     pub fn new(out: Box<dyn ObjectWriter>, version: FileVersion, num_columns: usize) -> Self {
-        ContainerWriter { out, position: 0, version, columns: vec![v2::ColumnMetadata::default(); num_columns] }
+        ContainerWriter {
+            out,
+            position: 0,
+            version,
+            columns: vec![v2::ColumnMetadata::default(); num_columns],
+        }
     }
 
     /// Bytes written so far.
@@ -70,7 +75,12 @@ impl ContainerWriter {
         }
         match self.columns.get_mut(page.column) {
             Some(column) => column.pages.push(meta),
-            None => return Err(FileError::invalid(format!("column {} is not in the schema that is written", page.column))),
+            None => {
+                return Err(FileError::invalid(format!(
+                    "column {} is not in the schema that is written",
+                    page.column
+                )))
+            }
         }
         Ok(())
     }
@@ -78,7 +88,10 @@ impl ContainerWriter {
     /// Writes schema, metadata and footer, makes the file visible and returns its size in bytes.
     pub async fn finish(mut self, schema: &Schema, num_rows: u64) -> Result<u64> {
         let descriptor = pb::FileDescriptor {
-            schema: Some(pb::Schema { fields: schema.to_protos(), metadata: schema.proto_metadata() }),
+            schema: Some(pb::Schema {
+                fields: schema.to_protos(),
+                metadata: schema.proto_metadata(),
+            }),
             length: num_rows,
         };
         self.pad().await?;
@@ -86,13 +99,17 @@ impl ContainerWriter {
         let global = (self.position, descriptor.len() as u64);
         self.write(descriptor).await?;
 
-        let values = enc::ColumnEncoding { column_encoding: Some(enc::column_encoding::ColumnEncoding::Values(())) };
+        let values = enc::ColumnEncoding {
+            column_encoding: Some(enc::column_encoding::ColumnEncoding::Values(())),
+        };
         let values = values.encode_to_vec();
         let first_column = self.position;
         let mut tail = BytesMut::new();
         let mut table = Vec::with_capacity(self.columns.len());
         for mut column in std::mem::take(&mut self.columns) {
-            column.encoding.get_or_insert_with(|| direct(COLUMN_ENCODING, values.clone()));
+            column
+                .encoding
+                .get_or_insert_with(|| direct(COLUMN_ENCODING, values.clone()));
             let raw = column.encode_to_vec();
             table.push((self.position + tail.len() as u64, raw.len() as u64));
             tail.put_slice(&raw);
@@ -109,7 +126,8 @@ impl ContainerWriter {
         tail.put_u64_le(column_table);
         tail.put_u64_le(global_table);
         tail.put_u32_le(1);
-        let columns = u32::try_from(table.len()).map_err(|_| FileError::invalid("a file cannot hold more than 2^32 columns"))?;
+        let columns =
+            u32::try_from(table.len()).map_err(|_| FileError::invalid("a file cannot hold more than 2^32 columns"))?;
         tail.put_u32_le(columns);
         let (major, minor) = self.version.footer_numbers();
         tail.put_u16_le(major);
@@ -134,14 +152,22 @@ impl ContainerWriter {
         let over = self.position % ALIGNMENT;
         if over > 0 {
             let missing = usize::try_from(ALIGNMENT - over).unwrap_or(0);
-            self.write(Bytes::from_static(ZEROS.get(..missing).unwrap_or_default())).await?;
+            self.write(Bytes::from_static(ZEROS.get(..missing).unwrap_or_default()))
+                .await?;
         }
         Ok(())
     }
 }
 
 fn direct(type_url: &str, message: Vec<u8>) -> v2::Encoding {
-    let any = AnyMessage { type_url: type_url.to_string(), value: Bytes::from(message) };
-    let direct = v2::DirectEncoding { encoding: Bytes::from(any.encode_to_vec()) };
-    v2::Encoding { location: Some(v2::encoding::Location::Direct(direct)) }
+    let any = AnyMessage {
+        type_url: type_url.to_string(),
+        value: Bytes::from(message),
+    };
+    let direct = v2::DirectEncoding {
+        encoding: Bytes::from(any.encode_to_vec()),
+    };
+    v2::Encoding {
+        location: Some(v2::encoding::Location::Direct(direct)),
+    }
 }

@@ -23,8 +23,9 @@ impl Field {
             }
             "list" | "list.struct" => Ok(DataType::List(Arc::new(self.item()?.to_arrow()?))),
             "large_list" | "large_list.struct" => Ok(DataType::LargeList(Arc::new(self.item()?.to_arrow()?))),
-            name => data_type_from_logical(name)
-                .map_err(|e| FileError::unsupported(format!("column '{}': {e}", self.name))),
+            name => {
+                data_type_from_logical(name).map_err(|e| FileError::unsupported(format!("column '{}': {e}", self.name)))
+            }
         }
     }
 
@@ -42,8 +43,11 @@ impl Field {
 
     /// This field as Arrow knows it.
     pub fn to_arrow(&self) -> Result<ArrowField> {
-        let mut metadata: HashMap<String, String> =
-            self.metadata.iter().map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned())).collect();
+        let mut metadata: HashMap<String, String> = self
+            .metadata
+            .iter()
+            .map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned()))
+            .collect();
         if self.logical_type == "json" {
             metadata.insert(EXTENSION_NAME.into(), "lance.json".into());
         }
@@ -63,7 +67,10 @@ impl Field {
             },
         };
         let children = match &data_type {
-            DataType::Struct(fields) => fields.iter().map(|f| Field::from_arrow(f)).collect::<Result<Vec<_>>>()?,
+            DataType::Struct(fields) => fields
+                .iter()
+                .map(|f| Field::from_arrow(f))
+                .collect::<Result<Vec<_>>>()?,
             DataType::List(item) | DataType::LargeList(item) => vec![Field::from_arrow(item)?],
             _ => vec![],
         };
@@ -72,8 +79,11 @@ impl Field {
             Some("lance.json") => "json".to_string(),
             _ => logical_from_data_type(&data_type).ok_or_else(unsupported)?,
         };
-        let metadata: BTreeMap<String, Vec<u8>> =
-            field.metadata().iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+        let metadata: BTreeMap<String, Vec<u8>> = field
+            .metadata()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone().into_bytes()))
+            .collect();
         let unenforced_primary_key = field
             .metadata()
             .get(PRIMARY_KEY)
@@ -106,20 +116,34 @@ impl Schema {
     /// The schema as Arrow knows it.
     pub fn to_arrow(&self) -> Result<ArrowSchema> {
         let fields = self.fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
-        let metadata =
-            self.metadata.iter().map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned())).collect();
+        let metadata = self
+            .metadata
+            .iter()
+            .map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned()))
+            .collect();
         Ok(ArrowSchema::new_with_metadata(fields, metadata))
     }
 
     /// A schema from Arrow's, its fields numbered from 0, parents before their children.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Schema> {
-        let fields = schema.fields().iter().map(|f| Field::from_arrow(f)).collect::<Result<Vec<_>>>()?;
+        let fields = schema
+            .fields()
+            .iter()
+            .map(|f| Field::from_arrow(f))
+            .collect::<Result<Vec<_>>>()?;
         for (index, field) in fields.iter().enumerate() {
             if fields.iter().take(index).any(|earlier| earlier.name == field.name) {
-                return Err(FileError::invalid(format!("two columns are named '{}'; rename one", field.name)));
+                return Err(FileError::invalid(format!(
+                    "two columns are named '{}'; rename one",
+                    field.name
+                )));
             }
         }
-        let metadata = schema.metadata().iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+        let metadata = schema
+            .metadata()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone().into_bytes()))
+            .collect();
         let mut schema = Schema { fields, metadata };
         schema.assign_ids(0);
         Ok(schema)

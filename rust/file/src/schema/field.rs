@@ -37,20 +37,27 @@ impl Field {
 
     /// True for lists and large lists.
     pub fn is_list(&self) -> bool {
-        matches!(self.logical_type.as_str(), "list" | "list.struct" | "large_list" | "large_list.struct")
+        matches!(
+            self.logical_type.as_str(),
+            "list" | "list.struct" | "large_list" | "large_list.struct"
+        )
     }
 
     /// True for a struct whose fields lie row by row in one column.
     pub fn is_packed_struct(&self) -> bool {
         self.is_struct()
             && PACKED_KEYS.iter().any(|key| {
-                self.metadata.get(*key).is_some_and(|value| !value.eq_ignore_ascii_case(b"false") && !value.is_empty())
+                self.metadata
+                    .get(*key)
+                    .is_some_and(|value| !value.eq_ignore_ascii_case(b"false") && !value.is_empty())
             })
     }
 
     /// True for a column whose values are stored out of line.
     pub fn is_blob(&self) -> bool {
-        self.metadata.get(BLOB_KEY).is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
+        self.metadata
+            .get(BLOB_KEY)
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
     }
 
     /// A metadata value as text.
@@ -82,7 +89,10 @@ impl Field {
         if children.is_empty() {
             return None;
         }
-        Some(Field { children, ..self.clone() })
+        Some(Field {
+            children,
+            ..self.clone()
+        })
     }
 }
 

@@ -71,7 +71,11 @@ pub fn logical_from_data_type(data_type: &DataType) -> Option<String> {
             }
         }
         DataType::Dictionary(key, value) => {
-            format!("dict:{}:{}:false", logical_from_data_type(value)?, logical_from_data_type(key)?)
+            format!(
+                "dict:{}:{}:false",
+                logical_from_data_type(value)?,
+                logical_from_data_type(key)?
+            )
         }
         _ => return None,
     })
@@ -80,7 +84,9 @@ pub fn logical_from_data_type(data_type: &DataType) -> Option<String> {
 /// The Arrow type that a name stands for. Lists and structs have children and are not decided by the name alone.
 pub fn data_type_from_logical(name: &str) -> Result<DataType> {
     parse(name).ok_or_else(|| {
-        FileError::unsupported(format!("expected a column type that this release knows, found '{name}'; a newer esker may read it"))
+        FileError::unsupported(format!(
+            "expected a column type that this release knows, found '{name}'; a newer esker may read it"
+        ))
     })
 }
 
@@ -145,7 +151,11 @@ fn parse_parameters(name: &str) -> Option<DataType> {
             }
             let item = if item == BFLOAT16 {
                 Field::new("item", DataType::FixedSizeBinary(2), true).with_metadata(
-                    [(EXTENSION_NAME.to_string(), BFLOAT16.to_string()), (EXTENSION_METADATA.to_string(), String::new())].into(),
+                    [
+                        (EXTENSION_NAME.to_string(), BFLOAT16.to_string()),
+                        (EXTENSION_METADATA.to_string(), String::new()),
+                    ]
+                    .into(),
                 )
             } else {
                 Field::new("item", parse(item)?, true)
@@ -183,7 +193,10 @@ mod tests {
             DataType::FixedSizeBinary(16),
             vector.clone(),
             DataType::FixedSizeList(Arc::new(Field::new("item", vector, true)), 2),
-            DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Timestamp(TimeUnit::Second, None))),
+            DataType::Dictionary(
+                Box::new(DataType::Int16),
+                Box::new(DataType::Timestamp(TimeUnit::Second, None)),
+            ),
         ];
         for data_type in types {
             let name = logical_from_data_type(&data_type).unwrap();
@@ -193,7 +206,15 @@ mod tests {
 
     #[test]
     fn test_names_that_stand_for_nothing_are_refused() {
-        for name in ["", "int7", "decimal:128:99:0", "fixed_size_list:int32", "time32:ns", "dict:string:float:false", "map"] {
+        for name in [
+            "",
+            "int7",
+            "decimal:128:99:0",
+            "fixed_size_list:int32",
+            "time32:ns",
+            "dict:string:float:false",
+            "map",
+        ] {
             assert!(data_type_from_logical(name).is_err(), "{name}");
         }
     }

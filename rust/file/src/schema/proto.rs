@@ -22,8 +22,10 @@ impl Schema {
         }
         let roots = children.get(&-1).cloned().unwrap_or_default();
         let mut placed = 0;
-        let fields_tree =
-            roots.iter().map(|field| build(field, &children, 0, &mut placed)).collect::<Result<Vec<_>>>()?;
+        let fields_tree = roots
+            .iter()
+            .map(|field| build(field, &children, 0, &mut placed))
+            .collect::<Result<Vec<_>>>()?;
         if placed != fields.len() {
             return Err(FileError::invalid(format!(
                 "expected every field of the schema to have a parent, found {} of {} without one; the schema is damaged",
@@ -32,7 +34,10 @@ impl Schema {
             )));
         }
         let metadata = metadata.iter().map(|(k, v)| (k.clone(), v.to_vec())).collect();
-        Ok(Schema { fields: fields_tree, metadata })
+        Ok(Schema {
+            fields: fields_tree,
+            metadata,
+        })
     }
 
     /// The flattened list, parents before their children.
@@ -46,7 +51,10 @@ impl Schema {
 
     /// The key-values as protobuf holds them.
     pub fn proto_metadata(&self) -> BTreeMap<String, Bytes> {
-        self.metadata.iter().map(|(k, v)| (k.clone(), Bytes::from(v.clone()))).collect()
+        self.metadata
+            .iter()
+            .map(|(k, v)| (k.clone(), Bytes::from(v.clone())))
+            .collect()
     }
 }
 
@@ -65,10 +73,11 @@ fn build(
     *placed = placed.saturating_add(1);
     let below = children.get(&proto.id).filter(|_| proto.id >= 0);
     let below = below.map(Vec::as_slice).unwrap_or_default();
-    let mut metadata: BTreeMap<String, Vec<u8>> =
-        proto.metadata.iter().map(|(k, v)| (k.clone(), v.to_vec())).collect();
+    let mut metadata: BTreeMap<String, Vec<u8>> = proto.metadata.iter().map(|(k, v)| (k.clone(), v.to_vec())).collect();
     if !proto.extension_name.is_empty() {
-        metadata.entry(EXTENSION_NAME.into()).or_insert_with(|| proto.extension_name.clone().into_bytes());
+        metadata
+            .entry(EXTENSION_NAME.into())
+            .or_insert_with(|| proto.extension_name.clone().into_bytes());
     }
     Ok(Field {
         id: proto.id,
@@ -76,7 +85,10 @@ fn build(
         logical_type: proto.logical_type.clone(),
         nullable: proto.nullable,
         metadata,
-        children: below.iter().map(|c| build(c, children, depth + 1, placed)).collect::<Result<Vec<_>>>()?,
+        children: below
+            .iter()
+            .map(|c| build(c, children, depth + 1, placed))
+            .collect::<Result<Vec<_>>>()?,
         unenforced_primary_key: proto.unenforced_primary_key,
         dictionary: proto.dictionary.as_ref().map(|d| (d.offset, d.length)),
     })
@@ -98,9 +110,15 @@ fn flatten(field: &Field, parent_id: i32, out: &mut Vec<pb::Field>) {
         logical_type: field.logical_type.clone(),
         nullable: field.nullable,
         encoding: encoding_of(field).into(),
-        dictionary: field.dictionary.map(|(offset, length)| pb::Dictionary { offset, length }),
+        dictionary: field
+            .dictionary
+            .map(|(offset, length)| pb::Dictionary { offset, length }),
         extension_name: field.metadata_text(EXTENSION_NAME).unwrap_or_default().to_string(),
-        metadata: field.metadata.iter().map(|(k, v)| (k.clone(), Bytes::from(v.clone()))).collect(),
+        metadata: field
+            .metadata
+            .iter()
+            .map(|(k, v)| (k.clone(), Bytes::from(v.clone())))
+            .collect(),
         unenforced_primary_key: field.unenforced_primary_key,
     });
     for child in &field.children {
@@ -126,13 +144,20 @@ mod tests {
 
     #[test]
     fn test_a_nested_schema_survives_the_flattened_list() {
-        let item = ArrowField::new("item", DataType::Struct(vec![ArrowField::new("x", DataType::Int8, true)].into()), true);
+        let item = ArrowField::new(
+            "item",
+            DataType::Struct(vec![ArrowField::new("x", DataType::Int8, true)].into()),
+            true,
+        );
         let arrow = ArrowSchema::new(vec![
             ArrowField::new("a", DataType::LargeList(Arc::new(item)), true),
             ArrowField::new("b", DataType::Utf8, false).with_metadata([("k".to_string(), "v".to_string())].into()),
         ]);
         let schema = Schema::from_arrow(&arrow).unwrap();
-        assert_eq!(schema.flat_fields().iter().map(|f| f.id).collect::<Vec<_>>(), vec![0, 1, 2, 3]);
+        assert_eq!(
+            schema.flat_fields().iter().map(|f| f.id).collect::<Vec<_>>(),
+            vec![0, 1, 2, 3]
+        );
         let again = Schema::from_protos(&schema.to_protos(), &schema.proto_metadata()).unwrap();
         assert_eq!(again, schema);
         assert_eq!(again.to_arrow().unwrap(), arrow);
@@ -140,8 +165,16 @@ mod tests {
 
     #[test]
     fn test_fields_that_are_their_own_parents_are_refused() {
-        let mut loops = pb::Field { id: 1, parent_id: 2, ..Default::default() };
-        let mut other = pb::Field { id: 2, parent_id: 1, ..Default::default() };
+        let mut loops = pb::Field {
+            id: 1,
+            parent_id: 2,
+            ..Default::default()
+        };
+        let mut other = pb::Field {
+            id: 2,
+            parent_id: 1,
+            ..Default::default()
+        };
         assert!(Schema::from_protos(&[loops.clone(), other.clone()], &BTreeMap::new()).is_err());
         loops.parent_id = -1;
         other.id = 1;

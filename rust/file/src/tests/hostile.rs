@@ -15,14 +15,19 @@ async fn small_file() -> Vec<u8> {
 async fn read_all(bytes: Vec<u8>) -> bool {
     let store = memory("hostile-target");
     store.put("b.lance", Bytes::from(bytes)).await.unwrap();
-    let Ok(reader) = FileReader::open(store, "b.lance").await else { return false };
+    let Ok(reader) = FileReader::open(store, "b.lance").await else {
+        return false;
+    };
     let mut good = true;
     for field in reader.schema().fields.clone() {
         let Ok(projection) = reader.project(std::slice::from_ref(&field), None) else {
             good = false;
             continue;
         };
-        good &= reader.read(&projection, &[0..reader.num_rows().min(1000)]).await.is_ok();
+        good &= reader
+            .read(&projection, &[0..reader.num_rows().min(1000)])
+            .await
+            .is_ok();
         good &= reader.read(&projection, &[1..2, 50..60]).await.is_ok();
     }
     good
@@ -34,7 +39,11 @@ fn test_a_file_cut_anywhere_is_refused() {
         let whole = small_file().await;
         assert!(read_all(whole.clone()).await);
         for length in 0..whole.len() {
-            assert!(!read_all(whole[..length].to_vec()).await, "cut to {length} of {} bytes", whole.len());
+            assert!(
+                !read_all(whole[..length].to_vec()).await,
+                "cut to {length} of {} bytes",
+                whole.len()
+            );
         }
     });
 }

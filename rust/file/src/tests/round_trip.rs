@@ -17,7 +17,10 @@ pub(super) fn memory(name: &str) -> StoreRef {
 
 pub(super) async fn write(store: &StoreRef, path: &str, batches: &[RecordBatch], page_bytes: u64) {
     let schema = Schema::from_arrow(&batches[0].schema()).unwrap();
-    let options = WriteOptions { page_bytes, ..Default::default() };
+    let options = WriteOptions {
+        page_bytes,
+        ..Default::default()
+    };
     let mut writer = FileWriter::create(store, path, &schema, options).await.unwrap();
     for batch in batches {
         writer.write(batch).await.unwrap();

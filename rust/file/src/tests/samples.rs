@@ -27,14 +27,35 @@ impl Numbers {
 /// One column of each kind; every `one_in`th value is null where the kind may hold nulls, none for 0.
 pub(super) fn columns(rows: usize, one_in: u64, seed: u64) -> Vec<(&'static str, ArrayRef)> {
     let mut n = Numbers(seed);
-    let ints: Vec<Option<i64>> = (0..rows).map(|_| if n.flag(one_in) { None } else { Some(n.next() as i64) }).collect();
-    let words: Vec<Option<String>> = (0..rows)
-        .map(|_| if n.flag(one_in) { None } else { Some("é".repeat((n.next() % 9) as usize) + &(n.next() % 1000).to_string()) })
+    let ints: Vec<Option<i64>> = (0..rows)
+        .map(|_| if n.flag(one_in) { None } else { Some(n.next() as i64) })
         .collect();
-    let few: Vec<Option<&str>> =
-        (0..rows).map(|_| if n.flag(one_in) { None } else { Some(["ab", "", "xyz"][(n.next() % 3) as usize]) }).collect();
+    let words: Vec<Option<String>> = (0..rows)
+        .map(|_| {
+            if n.flag(one_in) {
+                None
+            } else {
+                Some("é".repeat((n.next() % 9) as usize) + &(n.next() % 1000).to_string())
+            }
+        })
+        .collect();
+    let few: Vec<Option<&str>> = (0..rows)
+        .map(|_| {
+            if n.flag(one_in) {
+                None
+            } else {
+                Some(["ab", "", "xyz"][(n.next() % 3) as usize])
+            }
+        })
+        .collect();
     let vectors = FixedSizeListArray::from_iter_primitive::<types::Float32Type, _, _>(
-        (0..rows).map(|_| if n.flag(one_in) { None } else { Some((0..3).map(|_| Some(n.next() as f32)).collect::<Vec<_>>()) }),
+        (0..rows).map(|_| {
+            if n.flag(one_in) {
+                None
+            } else {
+                Some((0..3).map(|_| Some(n.next() as f32)).collect::<Vec<_>>())
+            }
+        }),
         3,
     );
     let mut fixed = FixedSizeBinaryBuilder::new(5);
@@ -46,16 +67,30 @@ pub(super) fn columns(rows: usize, one_in: u64, seed: u64) -> Vec<(&'static str,
         }
     }
     let keyed: DictionaryArray<Int8Type> = few.iter().copied().collect();
-    let wide_keyed: DictionaryArray<Int16Type> = words.iter().map(|w| w.as_deref().map(|w| &w[..w.len().min(2) & !1])).collect();
+    let wide_keyed: DictionaryArray<Int16Type> = words
+        .iter()
+        .map(|w| w.as_deref().map(|w| &w[..w.len().min(2) & !1]))
+        .collect();
     vec![
         ("int64", Arc::new(Int64Array::from(ints.clone()))),
-        ("int8", Arc::new(Int8Array::from_iter(ints.iter().map(|v| v.map(|v| v as i8))))),
-        ("double", Arc::new(Float64Array::from_iter(ints.iter().map(|v| v.map(|v| v as f64))))),
-        ("bool", Arc::new(BooleanArray::from_iter(ints.iter().map(|v| v.map(|v| v % 2 == 0))))),
+        (
+            "int8",
+            Arc::new(Int8Array::from_iter(ints.iter().map(|v| v.map(|v| v as i8)))),
+        ),
+        (
+            "double",
+            Arc::new(Float64Array::from_iter(ints.iter().map(|v| v.map(|v| v as f64)))),
+        ),
+        (
+            "bool",
+            Arc::new(BooleanArray::from_iter(ints.iter().map(|v| v.map(|v| v % 2 == 0)))),
+        ),
         (
             "decimal",
             Arc::new(
-                Decimal128Array::from_iter(ints.iter().map(|v| v.map(i128::from))).with_precision_and_scale(30, 2).unwrap(),
+                Decimal128Array::from_iter(ints.iter().map(|v| v.map(i128::from)))
+                    .with_precision_and_scale(30, 2)
+                    .unwrap(),
             ),
         ),
         (
@@ -66,7 +101,12 @@ pub(super) fn columns(rows: usize, one_in: u64, seed: u64) -> Vec<(&'static str,
         ("words", Arc::new(StringArray::from(words.clone()))),
         ("large_words", Arc::new(LargeStringArray::from(words.clone()))),
         ("few", Arc::new(StringArray::from(few.clone()))),
-        ("binary", Arc::new(BinaryArray::from_iter(words.iter().map(|w| w.as_ref().map(|w| w.as_bytes()))))),
+        (
+            "binary",
+            Arc::new(BinaryArray::from_iter(
+                words.iter().map(|w| w.as_ref().map(|w| w.as_bytes())),
+            )),
+        ),
         ("fixed", Arc::new(fixed.finish())),
         ("vector", Arc::new(vectors)),
         ("keyed", Arc::new(keyed)),
@@ -122,9 +162,18 @@ fn lists_of_lists(rows: usize, one_in: u64, n: &mut Numbers) -> ArrayRef {
 }
 
 fn structs(rows: usize, one_in: u64, n: &mut Numbers) -> ArrayRef {
-    let a: ArrayRef = Arc::new(Int32Array::from_iter((0..rows).map(|_| if n.flag(one_in) { None } else { Some(n.next() as i32) })));
+    let a: ArrayRef = Arc::new(Int32Array::from_iter((0..rows).map(|_| {
+        if n.flag(one_in) {
+            None
+        } else {
+            Some(n.next() as i32)
+        }
+    })));
     let b = lists(rows, one_in, n);
-    let inner: ArrayRef = Arc::new(StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int32, true)), a.clone())]));
+    let inner: ArrayRef = Arc::new(StructArray::from(vec![(
+        Arc::new(Field::new("x", DataType::Int32, true)),
+        a.clone(),
+    )]));
     let fields = Fields::from(vec![
         Field::new("a", DataType::Int32, true),
         Field::new("b", b.data_type().clone(), true),
@@ -137,11 +186,20 @@ fn list_of_structs(rows: usize, one_in: u64, n: &mut Numbers) -> ArrayRef {
     let lengths: Vec<usize> = (0..rows).map(|_| (n.next() % 3) as usize).collect();
     let items = structs(lengths.iter().sum(), one_in, n);
     let offsets = arrow_buffer::OffsetBuffer::<i32>::from_lengths(lengths);
-    Arc::new(ListArray::new(Arc::new(Field::new("item", items.data_type().clone(), true)), offsets, items, None))
+    Arc::new(ListArray::new(
+        Arc::new(Field::new("item", items.data_type().clone(), true)),
+        offsets,
+        items,
+        None,
+    ))
 }
 
 /// A batch of all columns.
 pub(super) fn batch(rows: usize, one_in: u64, seed: u64) -> RecordBatch {
-    RecordBatch::try_from_iter_with_nullable(columns(rows, one_in, seed).into_iter().map(|(name, array)| (name, array, true)))
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable(
+        columns(rows, one_in, seed)
+            .into_iter()
+            .map(|(name, array)| (name, array, true)),
+    )
+    .unwrap()
 }

@@ -13,9 +13,17 @@ pub(crate) enum ColumnNode {
     /// One column holds all of it.
     Leaf { column: usize, data_type: DataType },
     /// A column of end offsets, and the items.
-    List { column: usize, data_type: DataType, item: Box<ColumnNode> },
+    List {
+        column: usize,
+        data_type: DataType,
+        item: Box<ColumnNode>,
+    },
     /// A header column without bytes, and the fields.
-    Struct { column: usize, fields: Fields, children: Vec<ColumnNode> },
+    Struct {
+        column: usize,
+        fields: Fields,
+        children: Vec<ColumnNode>,
+    },
 }
 
 /// Numbers the columns of a file that holds `schema` alone: depth first, nothing below a packed struct.
@@ -53,13 +61,24 @@ impl ColumnNode {
         }
         if field.is_list() {
             let item = Box::new(ColumnNode::new(field.item()?, column_of)?);
-            return Ok(ColumnNode::List { column, data_type, item });
+            return Ok(ColumnNode::List {
+                column,
+                data_type,
+                item,
+            });
         }
         match data_type {
             DataType::Struct(fields) if !field.is_packed_struct() => {
-                let children =
-                    field.children.iter().map(|c| ColumnNode::new(c, column_of)).collect::<Result<Vec<_>>>()?;
-                Ok(ColumnNode::Struct { column, fields, children })
+                let children = field
+                    .children
+                    .iter()
+                    .map(|c| ColumnNode::new(c, column_of))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(ColumnNode::Struct {
+                    column,
+                    fields,
+                    children,
+                })
             }
             data_type => Ok(ColumnNode::Leaf { column, data_type }),
         }

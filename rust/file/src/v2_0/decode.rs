@@ -53,22 +53,39 @@ pub(crate) fn describe(encoding: Option<&pb::ArrayEncoding>) -> String {
         },
         Kind::Nullable(n) => match n.nullability.as_ref() {
             Some(pb::nullable::Nullability::NoNulls(no)) => describe(no.values.as_deref()),
-            Some(pb::nullable::Nullability::SomeNulls(some)) => format!("nullable({})", describe(some.values.as_deref())),
+            Some(pb::nullable::Nullability::SomeNulls(some)) => {
+                format!("nullable({})", describe(some.values.as_deref()))
+            }
             Some(pb::nullable::Nullability::AllNulls(_)) => "all_nulls".into(),
             None => "nullable(unknown)".into(),
         },
         Kind::FixedSizeList(l) => format!("fixed_size_list({} x {})", l.dimension, describe(l.items.as_deref())),
         Kind::List(l) => format!("list({})", describe(l.offsets.as_deref())),
         Kind::Struct(_) => "struct".into(),
-        Kind::Binary(b) => format!("binary({}, {})", describe(b.indices.as_deref()), describe(b.bytes.as_deref())),
+        Kind::Binary(b) => format!(
+            "binary({}, {})",
+            describe(b.indices.as_deref()),
+            describe(b.bytes.as_deref())
+        ),
         Kind::Dictionary(d) => {
-            format!("dictionary({} items, {} of {})", d.num_dictionary_items, describe(d.indices.as_deref()), describe(d.items.as_deref()))
+            format!(
+                "dictionary({} items, {} of {})",
+                d.num_dictionary_items,
+                describe(d.indices.as_deref()),
+                describe(d.items.as_deref())
+            )
         }
         Kind::Fsst(f) => format!("fsst({})", describe(f.binary.as_deref())),
         Kind::PackedStruct(p) => format!("packed_struct({} fields)", p.inner.len()),
-        Kind::Bitpacked(b) => format!("bitpacked({} of {})", b.compressed_bits_per_value, b.uncompressed_bits_per_value),
+        Kind::Bitpacked(b) => format!(
+            "bitpacked({} of {})",
+            b.compressed_bits_per_value, b.uncompressed_bits_per_value
+        ),
         Kind::BitpackedForNonNeg(b) => {
-            format!("bitpacked_for_non_neg({} of {})", b.compressed_bits_per_value, b.uncompressed_bits_per_value)
+            format!(
+                "bitpacked_for_non_neg({} of {})",
+                b.compressed_bits_per_value, b.uncompressed_bits_per_value
+            )
         }
         Kind::FixedSizeBinary(f) => format!("fixed_size_binary({} bytes)", f.byte_width),
         Kind::Constant(_) => "constant".into(),

@@ -31,7 +31,10 @@ impl PageBuffers {
     pub(crate) fn add(&mut self, pieces: Vec<Bytes>) -> pb::Buffer {
         let index = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         self.buffers.push(pieces);
-        pb::Buffer { buffer_index: index, buffer_type: pb::buffer::BufferType::Page.into() }
+        pb::Buffer {
+            buffer_index: index,
+            buffer_type: pb::buffer::BufferType::Page.into(),
+        }
     }
 }
 
@@ -50,14 +53,25 @@ pub(crate) fn share(buffer: Buffer) -> Bytes {
 
 /// Wraps one kind of encoding.
 pub(crate) fn encoding(kind: Kind) -> pb::ArrayEncoding {
-    pb::ArrayEncoding { array_encoding: Some(kind) }
+    pb::ArrayEncoding {
+        array_encoding: Some(kind),
+    }
 }
 
 /// Encodes the values of one page of one column. The arrays have one type and at least one value between them.
-pub(crate) fn encode(column: &str, arrays: &[ArrayRef], data_type: &DataType, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
+pub(crate) fn encode(
+    column: &str,
+    arrays: &[ArrayRef],
+    data_type: &DataType,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
     let num_values: usize = arrays.iter().map(|a| a.len()).sum();
     let null_count: usize = arrays.iter().map(|a| a.logical_null_count()).sum();
-    if null_count == num_values {
+    let is_text = matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+    );
+    if null_count == num_values && !(is_text && num_values == 0) {
         return Ok(nullable::encode::all_nulls());
     }
     match data_type {
@@ -65,7 +79,9 @@ pub(crate) fn encode(column: &str, arrays: &[ArrayRef], data_type: &DataType, ou
             Some(found) => dictionary::encode::encode_strings(&found, out),
             None => binary::encode::encode(arrays, data_type, out),
         },
-        DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => binary::encode::encode(arrays, data_type, out),
+        DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+            binary::encode::encode(arrays, data_type, out)
+        }
         DataType::Dictionary(_, _) => dictionary::encode::encode_arrow(column, arrays, out),
         DataType::Struct(_) => packed_struct::encode::encode(column, arrays, out),
         _ => encode_nullable(arrays, data_type, null_count, out),

@@ -20,7 +20,11 @@ pub(crate) fn count(rows: Rows<'_>) -> u64 {
 
 /// A number of values as a length in memory.
 pub(crate) fn length(values: u64) -> Result<usize> {
-    usize::try_from(values).map_err(|_| FileError::invalid(format!("{values} values do not fit in memory; read fewer rows at a time")))
+    usize::try_from(values).map_err(|_| {
+        FileError::invalid(format!(
+            "{values} values do not fit in memory; read fewer rows at a time"
+        ))
+    })
 }
 
 /// One page of an open file.
@@ -35,7 +39,10 @@ pub(crate) struct PageContext<'a> {
 impl PageContext<'_> {
     /// An error that says in which page the bytes are wrong.
     pub(crate) fn corrupt(&self, message: impl std::fmt::Display) -> FileError {
-        FileError::corrupt(self.file.path(), format!("column {}, page {}: {message}", self.column, self.number))
+        FileError::corrupt(
+            self.file.path(),
+            format!("column {}, page {}: {message}", self.column, self.number),
+        )
     }
 
     /// A kernel's error, with the page's name where the bytes are to blame.
@@ -71,9 +78,10 @@ impl PageContext<'_> {
             pb::buffer::BufferType::Column => &self.meta.buffers,
             pb::buffer::BufferType::File => self.file.global_buffers(),
         };
-        buffers.get(index).cloned().ok_or_else(|| {
-            self.corrupt(format!("expected a buffer {index}, found {} buffers", buffers.len()))
-        })
+        buffers
+            .get(index)
+            .cloned()
+            .ok_or_else(|| self.corrupt(format!("expected a buffer {index}, found {} buffers", buffers.len())))
     }
 
     /// A whole buffer.
@@ -126,7 +134,11 @@ impl PageContext<'_> {
         }
         let mut joined = BooleanBufferBuilder::new(length(count(rows))?);
         for (part, row) in parts.into_iter().zip(rows) {
-            joined.append_buffer(&BooleanBuffer::new(Buffer::from(part), bit(row)?, length(row.end - row.start)?));
+            joined.append_buffer(&BooleanBuffer::new(
+                Buffer::from(part),
+                bit(row)?,
+                length(row.end - row.start)?,
+            ));
         }
         Ok(joined.finish())
     }
@@ -134,8 +146,17 @@ impl PageContext<'_> {
     /// Ranges of bytes for rows of `width` bytes each.
     pub(crate) fn byte_ranges(&self, rows: Rows<'_>, width: u64) -> Result<Vec<Range<u64>>> {
         rows.iter()
-            .map(|r| r.start.checked_mul(width).zip(r.end.checked_mul(width)).map(|(start, end)| start..end))
+            .map(|r| {
+                r.start
+                    .checked_mul(width)
+                    .zip(r.end.checked_mul(width))
+                    .map(|(start, end)| start..end)
+            })
             .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| self.corrupt(format!("expected values of {width} bytes within 2^64 bytes, found more")))
+            .ok_or_else(|| {
+                self.corrupt(format!(
+                    "expected values of {width} bytes within 2^64 bytes, found more"
+                ))
+            })
     }
 }

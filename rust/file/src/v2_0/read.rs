@@ -22,9 +22,16 @@ pub(crate) struct PageRows {
 }
 
 /// Splits sorted rows of a column by page.
-pub(crate) fn pages_of(file: &Container, column: usize, meta: &ColumnMeta, rows: &[Range<u64>]) -> Result<Vec<PageRows>> {
+pub(crate) fn pages_of(
+    file: &Container,
+    column: usize,
+    meta: &ColumnMeta,
+    rows: &[Range<u64>],
+) -> Result<Vec<PageRows>> {
     let mut out: Vec<PageRows> = Vec::new();
-    let mut number = meta.pages.partition_point(|p| p.first_value + p.num_values <= rows.first().map_or(0, |r| r.start));
+    let mut number = meta
+        .pages
+        .partition_point(|p| p.first_value + p.num_values <= rows.first().map_or(0, |r| r.start));
     for range in rows {
         let mut start = range.start;
         while start < range.end {
@@ -46,7 +53,10 @@ pub(crate) fn pages_of(file: &Container, column: usize, meta: &ColumnMeta, rows:
             let local = start - page.first_value..end - page.first_value;
             match out.last_mut() {
                 Some(last) if last.number == number => last.rows.push(local),
-                _ => out.push(PageRows { number, rows: vec![local] }),
+                _ => out.push(PageRows {
+                    number,
+                    rows: vec![local],
+                }),
             }
             start = end;
         }
@@ -55,11 +65,19 @@ pub(crate) fn pages_of(file: &Container, column: usize, meta: &ColumnMeta, rows:
 }
 
 /// Reads sorted, separate, non-empty `rows` of a field.
-pub(crate) fn read_node<'a>(file: &'a Container, node: &'a ColumnNode, rows: &'a [Range<u64>]) -> BoxFuture<'a, Result<ArrayRef>> {
+pub(crate) fn read_node<'a>(
+    file: &'a Container,
+    node: &'a ColumnNode,
+    rows: &'a [Range<u64>],
+) -> BoxFuture<'a, Result<ArrayRef>> {
     async move {
         match node {
             ColumnNode::Leaf { column, data_type } => read_leaf(file, *column, data_type, rows).await,
-            ColumnNode::List { column, data_type, item } => {
+            ColumnNode::List {
+                column,
+                data_type,
+                item,
+            } => {
                 let meta = file.column(*column)?;
                 let field = item_field(data_type)
                     .ok_or_else(|| FileError::invalid(format!("expected a list type, found {data_type}")))?;
@@ -73,7 +91,11 @@ pub(crate) fn read_node<'a>(file: &'a Container, node: &'a ColumnNode, rows: &'a
                     extents.finish(file, *column, field, items)
                 }
             }
-            ColumnNode::Struct { column, fields, children } => {
+            ColumnNode::Struct {
+                column,
+                fields,
+                children,
+            } => {
                 let meta = file.column(*column)?;
                 // The header column holds no bytes, but its pages say how many values there are.
                 pages_of(file, *column, &meta, rows)?;
@@ -83,8 +105,8 @@ pub(crate) fn read_node<'a>(file: &'a Container, node: &'a ColumnNode, rows: &'a
                 } else {
                     StructArray::try_new(fields.clone(), arrays, None)
                 };
-                let struct_array = struct_array
-                    .map_err(|e| FileError::corrupt(file.path(), format!("column {column}: {e}")))?;
+                let struct_array =
+                    struct_array.map_err(|e| FileError::corrupt(file.path(), format!("column {column}: {e}")))?;
                 Ok(Arc::new(struct_array) as ArrayRef)
             }
         }
@@ -104,22 +126,33 @@ async fn read_leaf(file: &Container, column: usize, data_type: &DataType, rows: 
     let pages = pages_of(file, column, &meta, rows)?;
     let mut arrays = Vec::with_capacity(pages.len());
     for PageRows { number, rows } in &pages {
-        let Some(page_meta) = meta.pages.get(*number) else { continue };
-        let page = PageContext { file, column, meta: &meta, page: page_meta, number: *number };
+        let Some(page_meta) = meta.pages.get(*number) else {
+            continue;
+        };
+        let page = PageContext {
+            file,
+            column,
+            meta: &meta,
+            page: page_meta,
+            number: *number,
+        };
         let encoding = match &page_meta.encoding {
             PageEncoding::V2_0(encoding) => encoding,
             PageEncoding::Other(name, _) => {
                 return Err(page.corrupt(format!("expected an encoding of file version 2.0, found {name}")));
             }
         };
-        arrays.push(make_array(decode::decode(&page, Some(encoding), data_type, rows).await?));
+        arrays.push(make_array(
+            decode::decode(&page, Some(encoding), data_type, rows).await?,
+        ));
     }
     match arrays.len() {
         0 => Ok(new_empty_array(data_type)),
         1 => Ok(arrays.remove(0)),
         _ => {
             let parts: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
-            arrow_select::concat::concat(&parts).map_err(|e| FileError::corrupt(file.path(), format!("column {column}: {e}")))
+            arrow_select::concat::concat(&parts)
+                .map_err(|e| FileError::corrupt(file.path(), format!("column {column}: {e}")))
         }
     }
 }

@@ -39,7 +39,10 @@ pub(crate) fn without_items<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> A
     let item = Arc::new(Field::new("item", DataType::Null, true));
     let nothing = Arc::new(NullArray::new(end));
     let bare = GenericListArray::<O>::try_new(item, list.offsets().clone(), nothing, list.nulls().cloned());
-    bare.map_or_else(|_| Arc::new(list.clone()) as ArrayRef, |bare| Arc::new(bare) as ArrayRef)
+    bare.map_or_else(
+        |_| Arc::new(list.clone()) as ArrayRef,
+        |bare| Arc::new(bare) as ArrayRef,
+    )
 }
 
 /// [`without_items`] for a list of either offset width.

@@ -1,10 +1,11 @@
 //! Gathering the values of each column until they fill a page.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
+use arrow_array::{new_empty_array, Array, ArrayRef};
+use arrow_schema::{DataType, Field};
 use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 use prost::Message;
@@ -30,6 +31,8 @@ pub(crate) struct PendingPage {
     owned: usize,
     bytes: u64,
     priority: u64,
+    /// Some page of this column was begun.
+    begun: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -40,13 +43,23 @@ enum PendingKind {
 
 impl PendingPage {
     fn new(column: usize, name: &str, kind: PendingKind) -> Self {
-        PendingPage { column, name: name.to_string(), kind, arrays: Vec::new(), owned: 0, bytes: 0, priority: 0 }
+        PendingPage {
+            column,
+            name: name.to_string(),
+            kind,
+            arrays: Vec::new(),
+            owned: 0,
+            bytes: 0,
+            priority: 0,
+            begun: false,
+        }
     }
 
     fn add(&mut self, array: ArrayRef, bytes: u64, row: u64) {
         if self.arrays.is_empty() {
             self.priority = row;
         }
+        self.begun = true;
         self.arrays.push(array);
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -59,8 +72,23 @@ impl PendingPage {
     }
 
     fn take(&mut self) -> PendingPage {
-        let empty = PendingPage::new(self.column, &self.name, self.kind.clone());
-        std::mem::replace(self, empty)
+        let next = PendingPage {
+            begun: true,
+            ..PendingPage::new(self.column, &self.name, self.kind.clone())
+        };
+        std::mem::replace(self, next)
+    }
+
+    /// A column below lists that are all empty still has a page: readers ask for one.
+    fn begin(&mut self) {
+        if self.begun {
+            return;
+        }
+        let empty = match &self.kind {
+            PendingKind::Values(data_type) => new_empty_array(data_type),
+            PendingKind::Offsets { large } => bare_list(&new_empty_array(&list_of_null(*large)), *large),
+        };
+        self.add(empty, 0, 0);
     }
 
     /// Encodes the page. This is the expensive part, and needs nothing but the page.
@@ -69,12 +97,14 @@ impl PendingPage {
         let num_values = self.arrays.iter().map(|a| a.len() as u64).sum();
         let encoding = match &self.kind {
             PendingKind::Values(data_type) => encode::encode(&self.name, &self.arrays, data_type, &mut out)?,
-            PendingKind::Offsets { large: false } => {
-                encode_offsets(&self.arrays.iter().map(|a| a.as_list::<i32>()).collect::<Vec<_>>(), &mut out)
-            }
-            PendingKind::Offsets { large: true } => {
-                encode_offsets(&self.arrays.iter().map(|a| a.as_list::<i64>()).collect::<Vec<_>>(), &mut out)
-            }
+            PendingKind::Offsets { large: false } => encode_offsets(
+                &self.arrays.iter().map(|a| a.as_list::<i32>()).collect::<Vec<_>>(),
+                &mut out,
+            ),
+            PendingKind::Offsets { large: true } => encode_offsets(
+                &self.arrays.iter().map(|a| a.as_list::<i64>()).collect::<Vec<_>>(),
+                &mut out,
+            ),
         };
         Ok(page(self.column, num_values, self.priority, out, &encoding))
     }
@@ -94,19 +124,34 @@ fn page(column: usize, num_values: u64, priority: u64, out: PageBuffers, encodin
 /// The columns of one field while a file is written.
 #[derive(Debug)]
 pub(crate) enum ColumnSink {
-    Leaf { pending: PendingPage },
-    List { pending: PendingPage, large: bool, item: Box<ColumnSink> },
-    Struct { column: usize, name: String, num_values: u64, children: Vec<ColumnSink> },
+    Leaf {
+        pending: PendingPage,
+    },
+    List {
+        pending: PendingPage,
+        large: bool,
+        item: Box<ColumnSink>,
+    },
+    Struct {
+        column: usize,
+        name: String,
+        num_values: u64,
+        children: Vec<ColumnSink>,
+    },
 }
 
 impl ColumnSink {
     /// The sink of a field that `node` places in columns.
     pub(crate) fn new(name: &str, node: &ColumnNode) -> ColumnSink {
         match node {
-            ColumnNode::Leaf { column, data_type } => {
-                ColumnSink::Leaf { pending: PendingPage::new(*column, name, PendingKind::Values(data_type.clone())) }
-            }
-            ColumnNode::List { column, data_type, item } => {
+            ColumnNode::Leaf { column, data_type } => ColumnSink::Leaf {
+                pending: PendingPage::new(*column, name, PendingKind::Values(data_type.clone())),
+            },
+            ColumnNode::List {
+                column,
+                data_type,
+                item,
+            } => {
                 let large = matches!(data_type, DataType::LargeList(_));
                 ColumnSink::List {
                     pending: PendingPage::new(*column, name, PendingKind::Offsets { large }),
@@ -114,7 +159,11 @@ impl ColumnSink {
                     item: Box::new(ColumnSink::new(&format!("{name}.item"), item)),
                 }
             }
-            ColumnNode::Struct { column, fields, children } => ColumnSink::Struct {
+            ColumnNode::Struct {
+                column,
+                fields,
+                children,
+            } => ColumnSink::Struct {
                 column: *column,
                 name: name.to_string(),
                 num_values: 0,
@@ -128,7 +177,13 @@ impl ColumnSink {
     }
 
     /// Takes values in; pages that they fill go to `full`. `row` is the top-level row of the first value.
-    pub(crate) fn push(&mut self, array: &ArrayRef, row: u64, page_bytes: u64, full: &mut Vec<PendingPage>) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        array: &ArrayRef,
+        row: u64,
+        page_bytes: u64,
+        full: &mut Vec<PendingPage>,
+    ) -> Result<()> {
         if array.is_empty() {
             return Ok(());
         }
@@ -137,11 +192,27 @@ impl ColumnSink {
                 push_pieces(pending, array, array_bytes(array), row, page_bytes, full);
             }
             ColumnSink::List { pending, large, item } => {
-                let items = if *large { spanned_items(array.as_list::<i64>()) } else { spanned_items(array.as_list::<i32>()) };
-                push_pieces(pending, &bare_list(array, *large), array.len() as u64 * 8, row, page_bytes, full);
+                let items = if *large {
+                    spanned_items(array.as_list::<i64>())
+                } else {
+                    spanned_items(array.as_list::<i32>())
+                };
+                push_pieces(
+                    pending,
+                    &bare_list(array, *large),
+                    array.len() as u64 * 8,
+                    row,
+                    page_bytes,
+                    full,
+                );
                 item.push(&items, row, page_bytes, full)?;
             }
-            ColumnSink::Struct { name, num_values, children, .. } => {
+            ColumnSink::Struct {
+                name,
+                num_values,
+                children,
+                ..
+            } => {
                 let array = array.as_struct();
                 if array.null_count() > 0 {
                     return Err(FileError::UnsupportedColumn {
@@ -193,19 +264,43 @@ impl ColumnSink {
         }
     }
 
+    /// Gives every column that got no value a page without values.
+    pub(crate) fn begin_all(&mut self) {
+        match self {
+            ColumnSink::Leaf { pending } => pending.begin(),
+            ColumnSink::List { pending, item, .. } => {
+                pending.begin();
+                item.begin_all();
+            }
+            ColumnSink::Struct { children, .. } => children.iter_mut().for_each(ColumnSink::begin_all),
+        }
+    }
+
     /// The pages of struct headers, written once at the end: they hold a count and nothing else.
     pub(crate) fn headers(&self, out: &mut Vec<WrittenPage>) {
         match self {
             ColumnSink::Leaf { .. } => {}
             ColumnSink::List { item, .. } => item.headers(out),
-            ColumnSink::Struct { column, num_values, children, .. } => {
-                if *num_values > 0 {
-                    let header = encoding(Kind::Struct(pb::SimpleStruct {}));
-                    out.push(page(*column, *num_values, 0, PageBuffers::default(), &header));
-                }
+            ColumnSink::Struct {
+                column,
+                num_values,
+                children,
+                ..
+            } => {
+                let header = encoding(Kind::Struct(pb::SimpleStruct {}));
+                out.push(page(*column, *num_values, 0, PageBuffers::default(), &header));
                 children.iter().for_each(|child| child.headers(out));
             }
         }
+    }
+}
+
+fn list_of_null(large: bool) -> DataType {
+    let item = Arc::new(Field::new("item", DataType::Null, true));
+    if large {
+        DataType::LargeList(item)
+    } else {
+        DataType::List(item)
     }
 }
 
@@ -216,15 +311,28 @@ fn flush_page(pending: &mut PendingPage, full: &mut Vec<PendingPage>) {
 }
 
 /// Adds an array in pieces of about a page.
-fn push_pieces(pending: &mut PendingPage, array: &ArrayRef, bytes: u64, row: u64, page_bytes: u64, full: &mut Vec<PendingPage>) {
+fn push_pieces(
+    pending: &mut PendingPage,
+    array: &ArrayRef,
+    bytes: u64,
+    row: u64,
+    page_bytes: u64,
+    full: &mut Vec<PendingPage>,
+) {
     let len = array.len();
     let bytes_per_value = bytes.checked_div(len as u64).unwrap_or(0).max(1);
-    let step = usize::try_from(page_bytes / bytes_per_value).unwrap_or(usize::MAX).max(1);
+    let step = usize::try_from(page_bytes / bytes_per_value)
+        .unwrap_or(usize::MAX)
+        .max(1);
     let mut start = 0;
     while start < len {
         let size = step.min(len - start);
         let piece = array.slice(start, size);
-        pending.add(piece, bytes_per_value.saturating_mul(size as u64), row.saturating_add(start as u64));
+        pending.add(
+            piece,
+            bytes_per_value.saturating_mul(size as u64),
+            row.saturating_add(start as u64),
+        );
         if pending.bytes >= page_bytes {
             full.push(pending.take());
         }
@@ -235,7 +343,8 @@ fn push_pieces(pending: &mut PendingPage, array: &ArrayRef, bytes: u64, row: u64
 /// Bytes that the array's values take when they are encoded, more or less.
 fn array_bytes(array: &ArrayRef) -> u64 {
     fn of_ends<O: arrow_array::OffsetSizeTrait>(offsets: &[O]) -> u64 {
-        let range: Range<usize> = offsets.first().map_or(0, |o| o.as_usize())..offsets.last().map_or(0, |o| o.as_usize());
+        let range: Range<usize> =
+            offsets.first().map_or(0, |o| o.as_usize())..offsets.last().map_or(0, |o| o.as_usize());
         (range.end - range.start) as u64 + offsets.len() as u64 * 8
     }
     match array.data_type() {

@@ -44,7 +44,11 @@ impl PyExpression {
     #[staticmethod]
     fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
         let schema = schema.into_inner();
-        Ok(PyExpression { expression: Expression::parse_sql(&sql, &schema)?, sql, schema })
+        Ok(PyExpression {
+            expression: Expression::parse_sql(&sql, &schema)?,
+            sql,
+            schema,
+        })
     }
 
     #[getter]

@@ -38,7 +38,9 @@ impl SchemaCapsule {
 
 /// A schema as an object that pickles: pyarrow's.
 pub(super) fn picklable<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyAny>> {
-    py.import("pyarrow")?.getattr("schema")?.call1((SchemaCapsule(Arc::clone(schema)),))
+    py.import("pyarrow")?
+        .getattr("schema")?
+        .call1((SchemaCapsule(Arc::clone(schema)),))
 }
 
 impl PyPredicate {
@@ -53,14 +55,22 @@ impl PyPredicate {
     #[staticmethod]
     fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
         let schema = schema.into_inner();
-        Ok(PyPredicate { predicate: Predicate::parse_sql(&sql, &schema)?, source: Source::Sql(sql), schema })
+        Ok(PyPredicate {
+            predicate: Predicate::parse_sql(&sql, &schema)?,
+            source: Source::Sql(sql),
+            schema,
+        })
     }
 
     #[staticmethod]
     fn from_substrait(data: Vec<u8>, schema: PySchema) -> Result<Self> {
         let schema = schema.into_inner();
         let predicate = Predicate::from_substrait(&data, &schema)?;
-        Ok(PyPredicate { predicate, source: Source::Substrait(data), schema })
+        Ok(PyPredicate {
+            predicate,
+            source: Source::Substrait(data),
+            schema,
+        })
     }
 
     #[getter]
@@ -76,7 +86,9 @@ impl PyPredicate {
         format!("Predicate({:?})", self.predicate.to_string())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, Bound<'py, PyAny>))> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, Bound<'py, PyAny>))> {
         let (py, this) = (slf.py(), slf.get());
         let schema = picklable(py, &this.schema)?;
         let (maker, source) = match &this.source {

@@ -28,7 +28,11 @@ impl PyFaultStore {
 
     #[getter]
     fn operations(&self) -> Vec<(u64, &'static str, String)> {
-        self.0.operations().into_iter().map(|o| (o.number, o.verb, o.path)).collect()
+        self.0
+            .operations()
+            .into_iter()
+            .map(|o| (o.number, o.verb, o.path))
+            .collect()
     }
 
     #[getter]

@@ -101,7 +101,11 @@ impl PyFileLayout {
 
     #[getter]
     fn global_buffers(&self) -> Vec<(u64, u64)> {
-        self.0.global_buffers.iter().map(|b| (b.start, b.end - b.start)).collect()
+        self.0
+            .global_buffers
+            .iter()
+            .map(|b| (b.start, b.end - b.start))
+            .collect()
     }
 }
 

@@ -29,7 +29,11 @@ pub(crate) struct PyBatchStream {
 
 impl From<BatchStream> for PyBatchStream {
     fn from(stream: BatchStream) -> Self {
-        PyBatchStream { schema: stream.schema, batches: Mutex::new(Some(stream.batches)), error: Slot::default() }
+        PyBatchStream {
+            schema: stream.schema,
+            batches: Mutex::new(Some(stream.batches)),
+            error: Slot::default(),
+        }
     }
 }
 
@@ -83,10 +87,16 @@ impl PyBatchStream {
     ) -> Result<Bound<'py, PyCapsule>> {
         let batches = self.batches.lock().ok().and_then(|mut batches| batches.take());
         let batches = batches.ok_or_else(|| TableError::invalid("the stream is consumed already; scan again"))?;
-        let reader = Reader { schema: self.schema.clone(), batches, error: self.error.clone() };
+        let reader = Reader {
+            schema: self.schema.clone(),
+            batches,
+            error: self.error.clone(),
+        };
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(reader);
-        let field = Arc::new(arrow_schema::Field::new_struct("", self.schema.fields().clone(), false)
-            .with_metadata(self.schema.metadata().clone()));
+        let field = Arc::new(
+            arrow_schema::Field::new_struct("", self.schema.fields().clone(), false)
+                .with_metadata(self.schema.metadata().clone()),
+        );
         let arrays = reader.map(|batch| batch.map(|batch| Arc::new(arrow_array::StructArray::from(batch)) as _));
         to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema).map_err(python)
     }

@@ -19,7 +19,11 @@ pub(crate) fn count_rows(
     filter: &PyPredicate,
     fragment_ids: Option<Vec<u64>>,
 ) -> Result<u64> {
-    let request = ScanRequest { filter: Some(filter.inner().clone()), fragment_ids, ..ScanRequest::default() };
+    let request = ScanRequest {
+        filter: Some(filter.inner().clone()),
+        fragment_ids,
+        ..ScanRequest::default()
+    };
     let (files, manifest) = (store.files(), manifest.0.clone());
     Ok(py.detach(|| block_on(read::count_rows(files, &manifest, &request)))?)
 }

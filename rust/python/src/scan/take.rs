@@ -27,9 +27,18 @@ pub(crate) fn take(
     let indices = row_numbers(&indices)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
     let batch = py.detach(|| {
-        let taken = read::take(files, &manifest, indices.values(), columns.as_deref(), fragment_ids.as_deref());
+        let taken = read::take(
+            files,
+            &manifest,
+            indices.values(),
+            columns.as_deref(),
+            fragment_ids.as_deref(),
+        );
         block_on(taken)
     })?;
-    let stream = BatchStream { schema: batch.schema(), batches: stream::iter([TableResult::Ok(batch)]).boxed() };
+    let stream = BatchStream {
+        schema: batch.schema(),
+        batches: stream::iter([TableResult::Ok(batch)]).boxed(),
+    };
     Ok(stream.into())
 }

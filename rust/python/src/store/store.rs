@@ -33,7 +33,12 @@ impl PyStore {
 
     /// A handle to a store that no URI leads to. It does not pickle.
     pub(crate) fn over(store: StoreRef) -> Self {
-        PyStore { files: Arc::new(TableFiles::new(store)), uri: String::new(), options: HashMap::new(), durable: true }
+        PyStore {
+            files: Arc::new(TableFiles::new(store)),
+            uri: String::new(),
+            options: HashMap::new(),
+            durable: true,
+        }
     }
 
     /// The store itself.
@@ -49,7 +54,12 @@ impl PyStore {
     fn new(uri: String, storage_options: Option<HashMap<String, String>>, durable: bool) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
         let store = esker_store::open(&uri, &options, durable)?;
-        Ok(PyStore { files: Arc::new(TableFiles::new(store)), uri, options, durable })
+        Ok(PyStore {
+            files: Arc::new(TableFiles::new(store)),
+            uri,
+            options,
+            durable,
+        })
     }
 
     #[staticmethod]
@@ -57,7 +67,9 @@ impl PyStore {
         PyStore::new(uri, Some(options), durable)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, HashMap<String, String>, bool))> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, HashMap<String, String>, bool))> {
         let restore = slf.get_type().getattr("_restore")?;
         let this = slf.get();
         if this.uri.is_empty() {
@@ -77,7 +89,12 @@ impl PyStore {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn get_ranges<'py>(&self, py: Python<'py>, path: &str, ranges: Vec<(u64, u64)>) -> Result<Vec<Bound<'py, PyBytes>>> {
+    fn get_ranges<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        ranges: Vec<(u64, u64)>,
+    ) -> Result<Vec<Bound<'py, PyBytes>>> {
         let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();
         let parts = py.detach(|| block_on(self.store().get_ranges(path, &ranges)))?;
         Ok(parts.iter().map(|part| PyBytes::new(py, part)).collect())

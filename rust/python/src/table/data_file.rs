@@ -77,6 +77,9 @@ impl PyDataFile {
     }
 
     fn __repr__(&self) -> String {
-        format!("DataFile(path={:?}, fields={:?}, column_indices={:?})", self.0.path, self.0.fields, self.0.column_indices)
+        format!(
+            "DataFile(path={:?}, fields={:?}, column_indices={:?})",
+            self.0.path, self.0.fields, self.0.column_indices
+        )
     }
 }

@@ -11,7 +11,10 @@ use pyo3::types::{PyBytes, PyDict};
 pub(crate) struct PyField(pub(crate) Field);
 
 /// Key-values as a dict of str to bytes.
-pub(crate) fn metadata_dict<'py>(py: Python<'py>, metadata: &BTreeMap<String, Vec<u8>>) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn metadata_dict<'py>(
+    py: Python<'py>,
+    metadata: &BTreeMap<String, Vec<u8>>,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (key, value) in metadata {
         dict.set_item(key, PyBytes::new(py, value))?;
@@ -52,6 +55,9 @@ impl PyField {
     }
 
     fn __repr__(&self) -> String {
-        format!("Field(id={}, name={:?}, logical_type={:?})", self.0.id, self.0.name, self.0.logical_type)
+        format!(
+            "Field(id={}, name={:?}, logical_type={:?})",
+            self.0.id, self.0.name, self.0.logical_type
+        )
     }
 }

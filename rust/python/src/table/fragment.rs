@@ -72,7 +72,9 @@ impl PyFragment {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyFragment>().is_ok_and(|other| other.get().0.encode() == self.0.encode())
+        other
+            .cast::<PyFragment>()
+            .is_ok_and(|other| other.get().0.encode() == self.0.encode())
     }
 
     fn __hash__(&self) -> u64 {
@@ -82,6 +84,11 @@ impl PyFragment {
     }
 
     fn __repr__(&self) -> String {
-        format!("Fragment(id={}, physical_rows={}, files={})", self.0.id(), self.physical_rows(), self.0.files().len())
+        format!(
+            "Fragment(id={}, physical_rows={}, files={})",
+            self.0.id(),
+            self.physical_rows(),
+            self.0.files().len()
+        )
     }
 }

@@ -32,7 +32,10 @@ impl PyManifest {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {
         let this = slf.get();
-        Ok((slf.get_type().getattr("decode")?, (this.encode(slf.py())?, this.0.path().to_string())))
+        Ok((
+            slf.get_type().getattr("decode")?,
+            (this.encode(slf.py())?, this.0.path().to_string()),
+        ))
     }
 
     #[getter]
@@ -86,7 +89,11 @@ impl PyManifest {
     }
 
     fn fragments(&self) -> Result<Vec<PyFragment>> {
-        Ok(self.0.fragments().map(|f| f.map(PyFragment)).collect::<std::result::Result<Vec<_>, _>>()?)
+        Ok(self
+            .0
+            .fragments()
+            .map(|f| f.map(PyFragment))
+            .collect::<std::result::Result<Vec<_>, _>>()?)
     }
 
     fn summary(&self) -> Result<BTreeMap<&'static str, u64>> {
@@ -96,7 +103,10 @@ impl PyManifest {
             let fragment = fragment?;
             add("total_fragments", 1);
             add("total_data_files", fragment.files().len() as u64);
-            add("total_files_size", fragment.files().iter().filter_map(|f| f.file_size_bytes).sum());
+            add(
+                "total_files_size",
+                fragment.files().iter().filter_map(|f| f.file_size_bytes).sum(),
+            );
             add("total_data_file_rows", fragment.physical_rows().unwrap_or(0));
             add("total_deletion_files", u64::from(fragment.deletion_file().is_some()));
             add("total_deletion_file_rows", fragment.num_deletions().unwrap_or(0));
@@ -129,6 +139,10 @@ impl PyManifest {
     }
 
     fn __repr__(&self) -> String {
-        format!("Manifest(version={}, fragments={})", self.0.version(), self.0.num_fragments())
+        format!(
+            "Manifest(version={}, fragments={})",
+            self.0.version(),
+            self.0.num_fragments()
+        )
     }
 }

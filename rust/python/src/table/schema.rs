@@ -21,7 +21,11 @@ pub(crate) struct PySchema(pub(crate) Schema);
 
 impl PySchema {
     fn encode(&self) -> Vec<u8> {
-        pb::Schema { fields: self.0.to_protos(), metadata: self.0.proto_metadata() }.encode_to_vec()
+        pb::Schema {
+            fields: self.0.to_protos(),
+            metadata: self.0.proto_metadata(),
+        }
+        .encode_to_vec()
     }
 }
 
@@ -40,7 +44,27 @@ impl PySchema {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().getattr("_restore")?, (PyBytes::new(slf.py(), &slf.get().encode()),)))
+        Ok((
+            slf.get_type().getattr("_restore")?,
+            (PyBytes::new(slf.py(), &slf.get().encode()),),
+        ))
+    }
+
+    fn select(&self, columns: Vec<String>) -> Result<Self> {
+        if let Some(missing) = columns.iter().find(|name| self.0.field(name).is_none()) {
+            return Err(TableError::invalid(format!("column '{missing}' does not exist")).into());
+        }
+        let fields = self
+            .0
+            .fields
+            .iter()
+            .filter(|field| columns.contains(&field.name))
+            .cloned()
+            .collect();
+        Ok(PySchema(Schema {
+            fields,
+            metadata: self.0.metadata.clone(),
+        }))
     }
 
     #[getter]
@@ -69,7 +93,12 @@ impl PySchema {
     }
 
     fn __repr__(&self) -> String {
-        let names: Vec<String> = self.0.fields.iter().map(|f| format!("{}: {}", f.name, f.logical_type)).collect();
+        let names: Vec<String> = self
+            .0
+            .fields
+            .iter()
+            .map(|f| format!("{}: {}", f.name, f.logical_type))
+            .collect();
         format!("Schema({})", names.join(", "))
     }
 }

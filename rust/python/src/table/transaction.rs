@@ -39,7 +39,10 @@ impl PyTransaction {
         uuid: Option<String>,
     ) -> Result<Self> {
         let fragments: Vec<_> = fragments.into_iter().map(|f| f.0).collect();
-        with_uuid(Transaction::append(read_version, &fragments, properties.unwrap_or_default())?, uuid)
+        with_uuid(
+            Transaction::append(read_version, &fragments, properties.unwrap_or_default())?,
+            uuid,
+        )
     }
 
     #[staticmethod]
@@ -54,7 +57,10 @@ impl PyTransaction {
     ) -> Result<Self> {
         let fragments: Vec<_> = fragments.into_iter().map(|f| f.0).collect();
         let (config, properties) = (config.unwrap_or_default(), properties.unwrap_or_default());
-        with_uuid(Transaction::overwrite(read_version, &fragments, &schema.0, config, properties)?, uuid)
+        with_uuid(
+            Transaction::overwrite(read_version, &fragments, &schema.0, config, properties)?,
+            uuid,
+        )
     }
 
     #[staticmethod]
@@ -121,14 +127,22 @@ impl PyTransaction {
         data_storage_version: &str,
         timestamp_ns: i64,
     ) -> Result<PyManifest> {
-        let params =
-            CommitParams { version, timestamp_ns, data_storage_version: Some(FileVersion::parse(data_storage_version)?) };
+        let params = CommitParams {
+            version,
+            timestamp_ns,
+            data_storage_version: Some(FileVersion::parse(data_storage_version)?),
+        };
         let base = base.map(|manifest| manifest.0.clone());
         let next = py.detach(|| self.0.apply(base.as_deref(), &params))?;
         Ok(PyManifest(Arc::new(next)))
     }
 
     fn __repr__(&self) -> String {
-        format!("Transaction({}, read_version={}, uuid={:?})", self.operation(), self.0.read_version(), self.0.uuid())
+        format!(
+            "Transaction({}, read_version={}, uuid={:?})",
+            self.operation(),
+            self.0.read_version(),
+            self.0.uuid()
+        )
     }
 }

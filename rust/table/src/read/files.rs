@@ -29,7 +29,10 @@ struct Kept {
 impl TableFiles {
     /// The files of the table at the root of `store`.
     pub fn new(store: StoreRef) -> Self {
-        TableFiles { store, kept: Mutex::default() }
+        TableFiles {
+            store,
+            kept: Mutex::default(),
+        }
     }
 
     /// The store that holds the table.
@@ -65,9 +68,13 @@ impl TableFiles {
 
     /// The deleted rows of a fragment.
     pub async fn deletions(&self, fragment: &Fragment) -> Result<Option<DeletionVector>> {
-        let Some(file) = fragment.deletion_file() else { return Ok(None) };
+        let Some(file) = fragment.deletion_file() else {
+            return Ok(None);
+        };
         if file.base_id.is_some() {
-            return Err(TableError::unsupported("a deletion file under another base path cannot be read yet"));
+            return Err(TableError::unsupported(
+                "a deletion file under another base path cannot be read yet",
+            ));
         }
         let path = file.path(fragment.id());
         let vector = DeletionVector::decode(file.file_type, &self.store.get(&path).await?, &path)?;

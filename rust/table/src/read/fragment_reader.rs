@@ -64,7 +64,12 @@ impl FragmentReader {
             }
         };
         let deletions = files.deletions(fragment).await?;
-        Ok(FragmentReader { id: fragment.id(), physical_rows, deletions, files: open })
+        Ok(FragmentReader {
+            id: fragment.id(),
+            physical_rows,
+            deletions,
+            files: open,
+        })
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -102,7 +107,11 @@ impl FragmentReader {
                     *flag = true;
                 }
             }
-            parts.push(Part { reader: reader.clone(), columns, outputs });
+            parts.push(Part {
+                reader: reader.clone(),
+                columns,
+                outputs,
+            });
         }
         let missing = wanted
             .iter()
@@ -110,7 +119,12 @@ impl FragmentReader {
             .map(|(output, field)| Ok((*output, field.data_type()?)))
             .collect::<Result<Vec<_>>>()?;
         let bytes_per_row = parts.iter().map(|p| p.columns.bytes_per_row()).sum();
-        Ok(FragmentProjection { projection: projection.clone(), parts, missing, bytes_per_row })
+        Ok(FragmentProjection {
+            projection: projection.clone(),
+            parts,
+            missing,
+            bytes_per_row,
+        })
     }
 }
 
@@ -118,6 +132,11 @@ impl FragmentProjection {
     /// Bytes in the files for each row, on average.
     pub(super) fn bytes_per_row(&self) -> u64 {
         self.bytes_per_row
+    }
+
+    /// Columns that come out.
+    pub(super) fn num_columns(&self) -> u64 {
+        self.projection.schema().fields().len() as u64
     }
 
     /// Reads sorted rows as one batch.

@@ -30,11 +30,17 @@ impl Projection {
     pub fn new(schema: &Schema, names: Option<&[String]>) -> Result<Projection> {
         let columns = match names {
             None => schema.fields.iter().map(Column::whole).collect::<Result<Vec<_>>>()?,
-            Some(names) => names.iter().map(|name| Column::named(schema, name)).collect::<Result<Vec<_>>>()?,
+            Some(names) => names
+                .iter()
+                .map(|name| Column::named(schema, name))
+                .collect::<Result<Vec<_>>>()?,
         };
         let fields: Vec<FieldRef> = columns.iter().map(|c| c.output.clone()).collect();
         let metadata = schema.to_arrow()?.metadata().clone();
-        Ok(Projection { columns, schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)) })
+        Ok(Projection {
+            columns,
+            schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)),
+        })
     }
 
     /// The schema of the batches.
@@ -52,8 +58,12 @@ impl Projection {
         let path = self.columns.get(index).map(|c| c.path.as_slice()).unwrap_or_default();
         let mut array = array;
         for name in path {
-            let Some(parent) = array.as_struct_opt() else { return array };
-            let Some(child) = parent.column_by_name(name).cloned() else { return array };
+            let Some(parent) = array.as_struct_opt() else {
+                return array;
+            };
+            let Some(child) = parent.column_by_name(name).cloned() else {
+                return array;
+            };
             array = match (parent.nulls(), child.nulls()) {
                 (None, _) => child,
                 (Some(nulls), _) => with_parent_nulls(&child, nulls),
@@ -72,7 +82,11 @@ fn with_parent_nulls(child: &ArrayRef, nulls: &arrow_buffer::NullBuffer) -> Arra
 
 impl Column {
     fn whole(field: &Field) -> Result<Column> {
-        Ok(Column { read: field.clone(), path: Vec::new(), output: Arc::new(field.to_arrow()?) })
+        Ok(Column {
+            read: field.clone(),
+            path: Vec::new(),
+            output: Arc::new(field.to_arrow()?),
+        })
     }
 
     fn named(schema: &Schema, name: &str) -> Result<Column> {
@@ -84,27 +98,50 @@ impl Column {
             let known: Vec<&str> = schema.fields.iter().map(|f| f.name.as_str()).collect();
             TableError::UnknownColumn {
                 column: name.to_string(),
-                message: format!("expected a column of the table, found '{name}'; there are: {}", known.join(", ")),
+                message: format!(
+                    "expected a column of the table, found '{name}'; there are: {}",
+                    known.join(", ")
+                ),
             }
         };
         let (first, rest) = parts.split_first().ok_or_else(unknown)?;
         let root = schema.field(first).ok_or_else(unknown)?;
         let (read, leaf) = cut(root, rest).ok_or_else(unknown)?;
         let leaf_arrow = leaf.to_arrow()?;
-        let output = ArrowField::new(name, leaf_arrow.data_type().clone(), leaf_arrow.is_nullable() || root.nullable)
-            .with_metadata(leaf_arrow.metadata().clone());
-        Ok(Column { read, path: rest.iter().map(ToString::to_string).collect(), output: Arc::new(output) })
+        let output = ArrowField::new(
+            name,
+            leaf_arrow.data_type().clone(),
+            leaf_arrow.is_nullable() || root.nullable,
+        )
+        .with_metadata(leaf_arrow.metadata().clone());
+        Ok(Column {
+            read,
+            path: rest.iter().map(ToString::to_string).collect(),
+            output: Arc::new(output),
+        })
     }
 }
 
 /// The field with only the children along `path`, and the field at its end. A packed struct is read whole.
 fn cut<'a>(field: &'a Field, path: &[&str]) -> Option<(Field, &'a Field)> {
-    let Some((name, rest)) = path.split_first() else { return Some((field.clone(), field)) };
+    let Some((name, rest)) = path.split_first() else {
+        return Some((field.clone(), field));
+    };
     if !field.is_struct() {
         return None;
     }
     let child = field.children.iter().find(|c| c.name == *name)?;
     let (child, leaf) = cut(child, rest)?;
-    let children = if field.is_packed_struct() { field.children.clone() } else { vec![child] };
-    Some((Field { children, ..field.clone() }, leaf))
+    let children = if field.is_packed_struct() {
+        field.children.clone()
+    } else {
+        vec![child]
+    };
+    Some((
+        Field {
+            children,
+            ..field.clone()
+        },
+        leaf,
+    ))
 }

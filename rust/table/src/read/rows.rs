@@ -41,7 +41,9 @@ pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u6
     };
     let mut out: Vec<Range<u64>> = Vec::new();
     let mut ranges = ranges.iter();
-    let Some(mut current) = ranges.next().cloned() else { return out };
+    let Some(mut current) = ranges.next().cloned() else {
+        return out;
+    };
     let mut position = 0_u64;
     for (start, end) in BitSliceIterator::new(truths.values(), truths.offset(), truths.len()) {
         let (mut start, end) = (start as u64, end as u64);
@@ -123,7 +125,10 @@ mod tests {
 
     #[test]
     fn test_groups_and_clips_keep_every_row_once() {
-        assert_eq!(groups(vec![0..5, 8..10], 3), vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]);
+        assert_eq!(
+            groups(vec![0..5, 8..10], 3),
+            vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]
+        );
         let (mut skip, mut keep) = (3, 3);
         assert_eq!(clip(vec![0..2, 5..8, 9..20], &mut skip, &mut keep), vec![6..8, 9..10]);
         assert_eq!((skip, keep), (0, 0));

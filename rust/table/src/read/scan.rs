@@ -71,11 +71,16 @@ struct Chunk {
 
 /// The fragments of `manifest` that `ids` names, in that order; all if there is no list.
 pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<Vec<Fragment>> {
-    let Some(ids) = ids else { return manifest.fragments().collect() };
+    let Some(ids) = ids else {
+        return manifest.fragments().collect();
+    };
     ids.iter()
         .map(|id| {
             manifest.fragment(*id)?.ok_or_else(|| {
-                TableError::invalid(format!("expected a fragment of version {}, found id {id}", manifest.version()))
+                TableError::invalid(format!(
+                    "expected a fragment of version {}, found id {id}",
+                    manifest.version()
+                ))
             })
         })
         .collect()
@@ -84,7 +89,9 @@ pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<V
 fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     manifest.check_readable()?;
     if request.with_row_id && manifest.reader_feature_flags() & flags::STABLE_ROW_IDS != 0 {
-        return Err(TableError::unsupported("row ids of a table with stable row ids cannot be read yet; leave out with_row_id"));
+        return Err(TableError::unsupported(
+            "row ids of a table with stable row ids cannot be read yet; leave out with_row_id",
+        ));
     }
     let schema = manifest.schema()?;
     let output = Projection::new(&schema, request.columns.as_deref())?;
@@ -95,12 +102,23 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     if request.with_row_address {
         fields.push(Arc::new(Field::new("_rowaddr", DataType::UInt64, true)));
     }
-    let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields, output.schema().metadata().clone()));
+    let out_schema = Arc::new(ArrowSchema::new_with_metadata(
+        fields,
+        output.schema().metadata().clone(),
+    ));
     let names: Vec<String> = output.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let tested = request.filter.as_ref().map(|f| f.columns().to_vec()).unwrap_or_default();
+    let tested = request
+        .filter
+        .as_ref()
+        .map(|f| f.columns().to_vec())
+        .unwrap_or_default();
     let from_filter: Vec<Option<usize>> = names.iter().map(|name| tested.iter().position(|t| t == name)).collect();
-    let others: Vec<String> =
-        names.iter().zip(&from_filter).filter(|(_, place)| place.is_none()).map(|(name, _)| name.clone()).collect();
+    let others: Vec<String> = names
+        .iter()
+        .zip(&from_filter)
+        .filter(|(_, place)| place.is_none())
+        .map(|(name, _)| name.clone())
+        .collect();
     let filter_columns = match &request.filter {
         Some(_) => Some(Arc::new(Projection::new(&schema, Some(&tested))?)),
         None => None,
@@ -120,11 +138,19 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     })
 }
 
-async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -> Result<(FragmentReader, Arc<ChunkSource>)> {
+async fn source_of(
+    files: &TableFiles,
+    planned: &Planned,
+    fragment: &Fragment,
+) -> Result<(FragmentReader, Arc<ChunkSource>)> {
     let reader = FragmentReader::open(files, fragment).await?;
     let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
     let other_columns = reader.project(&planned.other_columns)?;
-    let source = ChunkSource { fragment_id: reader.id(), filter_columns, other_columns };
+    let source = ChunkSource {
+        fragment_id: reader.id(),
+        filter_columns,
+        other_columns,
+    };
     Ok((reader, Arc::new(source)))
 }
 
@@ -144,7 +170,11 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     // A filter decides later which rows count against offset and limit.
     let clips = request.filter.is_none();
     let skip = if clips { request.offset.unwrap_or(0) } else { 0 };
-    let keep = if clips { request.limit.unwrap_or(u64::MAX) } else { u64::MAX };
+    let keep = if clips {
+        request.limit.unwrap_or(u64::MAX)
+    } else {
+        u64::MAX
+    };
     let row_range = request.row_range.clone();
     let batch_size = request.batch_size;
     let state = (0_usize, skip, keep);
@@ -168,8 +198,15 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
                 let rows = clip(live(wanted, reader.deletions()), &mut skip, &mut keep);
                 let size = chunk_rows(&source, batch_size);
-                let chunks: Vec<Result<Chunk>> =
-                    groups(rows, size).into_iter().map(|rows| Ok(Chunk { source: source.clone(), rows })).collect();
+                let chunks: Vec<Result<Chunk>> = groups(rows, size)
+                    .into_iter()
+                    .map(|rows| {
+                        Ok(Chunk {
+                            source: source.clone(),
+                            rows,
+                        })
+                    })
+                    .collect();
                 return Ok(Some((stream::iter(chunks), (next, skip, keep))));
             }
         }
@@ -179,13 +216,15 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
 
 /// Chunks that are read side by side.
 fn readahead() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| n.get()).saturating_mul(2)
+    std::thread::available_parallelism()
+        .map_or(2, |n| n.get())
+        .saturating_mul(2)
 }
 
 async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
     match task.await {
         Ok(result) => result,
-        Err(error) => Err(TableError::invalid(format!("a reading task failed: {error}"))),
+        Err(error) => Err(TableError::task_failed("scan", &error)),
     }
 }
 
@@ -196,16 +235,24 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
     let plan = planned.plan.clone();
     let tasks = chunks(files, planned, request).map_ok(move |chunk| {
         let plan = plan.clone();
-        joined(tokio::spawn(async move { read_chunk(&plan, &chunk.source, chunk.rows).await }))
+        joined(tokio::spawn(async move {
+            read_chunk(&plan, &chunk.source, chunk.rows).await
+        }))
     });
     let batches = if request.unordered {
         tasks.try_buffer_unordered(readahead()).boxed()
     } else {
         tasks.try_buffered(readahead()).boxed()
     };
-    let batches = batches.map_ok(|batches| stream::iter(batches.into_iter().map(Ok))).try_flatten();
+    let batches = batches
+        .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
+        .try_flatten();
     let batches = if request.filter.is_some() && (request.limit.is_some() || request.offset.is_some()) {
-        clip_batches(batches.boxed(), request.offset.unwrap_or(0), request.limit.unwrap_or(u64::MAX))
+        clip_batches(
+            batches.boxed(),
+            request.offset.unwrap_or(0),
+            request.limit.unwrap_or(u64::MAX),
+        )
     } else {
         batches.boxed()
     };
@@ -220,7 +267,9 @@ fn clip_batches(
 ) -> BoxStream<'static, Result<RecordBatch>> {
     let clipped = stream::try_unfold((batches, skip, keep), |(mut batches, mut skip, mut keep)| async move {
         while keep > 0 {
-            let Some(batch) = batches.try_next().await? else { return Ok::<_, TableError>(None) };
+            let Some(batch) = batches.try_next().await? else {
+                return Ok::<_, TableError>(None);
+            };
             let mut parts = clip(vec![0..batch.num_rows() as u64], &mut skip, &mut keep);
             if let Some(part) = parts.pop() {
                 let start = usize::try_from(part.start).unwrap_or(0);
@@ -235,12 +284,20 @@ fn clip_batches(
 
 /// How many rows the request's filter keeps. Only the filter's columns are read.
 pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<u64> {
-    let request = ScanRequest { columns: Some(Vec::new()), ..request.clone() };
+    let request = ScanRequest {
+        columns: Some(Vec::new()),
+        ..request.clone()
+    };
     let planned = Arc::new(plan(manifest, &request)?);
     let plan = planned.plan.clone();
     let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
         let plan = plan.clone();
-        joined(tokio::spawn(async move { count_chunk(&plan, &chunk.source, chunk.rows).await }))
+        joined(tokio::spawn(async move {
+            count_chunk(&plan, &chunk.source, chunk.rows).await
+        }))
     });
-    tasks.try_buffer_unordered(readahead()).try_fold(0_u64, |sum, n| async move { Ok(sum + n) }).await
+    tasks
+        .try_buffer_unordered(readahead())
+        .try_fold(0_u64, |sum, n| async move { Ok(sum + n) })
+        .await
 }

@@ -33,7 +33,9 @@ pub async fn take(
     let mut first = 0_u64;
     let mut rest = wanted.as_slice();
     for fragment in fragments_of(manifest, fragment_ids)? {
-        let (Some(lowest), false) = (rest.first(), rest.is_empty()) else { break };
+        let (Some(lowest), false) = (rest.first(), rest.is_empty()) else {
+            break;
+        };
         let live_rows = match fragment.num_rows() {
             Some(rows) => rows,
             None => live_rows_of(&files, &fragment).await?,
@@ -46,14 +48,20 @@ pub async fn take(
         let (here, later) = rest.split_at(rest.partition_point(|index| *index < end));
         let local: Vec<u64> = here.iter().map(|index| index - first).collect();
         let (files, projection) = (files.clone(), projection.clone());
-        tasks.push(tokio::spawn(async move { take_fragment(&files, &fragment, &projection, &local).await }));
+        tasks.push(tokio::spawn(async move {
+            take_fragment(&files, &fragment, &projection, &local).await
+        }));
         rest = later;
         first = end;
     }
     if let Some(beyond) = rest.first() {
-        return Err(TableError::invalid(format!("row number {beyond} is out of range, expected less than {first}")));
+        return Err(TableError::invalid(format!(
+            "row number {beyond} is out of range, expected less than {first}"
+        )));
     }
-    let batches = try_join_all(tasks).await.map_err(|e| TableError::invalid(format!("a reading task failed: {e}")))?;
+    let batches = try_join_all(tasks)
+        .await
+        .map_err(|e| TableError::task_failed("take", &e))?;
     let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
     let failed = |e: arrow_schema::ArrowError| TableError::invalid(e.to_string());
     let batch = match batches.as_slice() {
@@ -70,10 +78,17 @@ pub async fn take(
 
 async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
     let reader = FragmentReader::open(files, fragment).await?;
-    Ok(reader.physical_rows().saturating_sub(reader.deletions().map_or(0, DeletionVector::len)))
+    Ok(reader
+        .physical_rows()
+        .saturating_sub(reader.deletions().map_or(0, DeletionVector::len)))
 }
 
-async fn take_fragment(files: &TableFiles, fragment: &Fragment, projection: &Arc<Projection>, live: &[u64]) -> Result<RecordBatch> {
+async fn take_fragment(
+    files: &TableFiles,
+    fragment: &Fragment,
+    projection: &Arc<Projection>,
+    live: &[u64],
+) -> Result<RecordBatch> {
     let reader = FragmentReader::open(files, fragment).await?;
     let rows = physical(live, reader.deletions());
     reader.project(projection)?.read(&rows).await
@@ -81,7 +96,12 @@ async fn take_fragment(files: &TableFiles, fragment: &Fragment, projection: &Arc
 
 /// Sorted live row numbers as ranges of physical offsets.
 fn physical(live: &[u64], deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
-    let mut deleted = deletions.map(|d| d.rows().iter()).into_iter().flatten().map(u64::from).peekable();
+    let mut deleted = deletions
+        .map(|d| d.rows().iter())
+        .into_iter()
+        .flatten()
+        .map(u64::from)
+        .peekable();
     let mut shift = 0_u64;
     let mut out: Vec<Range<u64>> = Vec::new();
     for number in live {

@@ -27,7 +27,10 @@ pub(crate) async fn fetch_ends(
 ) -> Result<StoredEnds> {
     let flat = plain(page, encoding, "end offsets")?;
     if flat.bits_per_value != 64 {
-        return Err(page.corrupt(format!("expected end offsets of 64 bits, found {} bits", flat.bits_per_value)));
+        return Err(page.corrupt(format!(
+            "expected end offsets of 64 bits, found {} bits",
+            flat.bits_per_value
+        )));
     }
     // The start of a value is the end of the one before it.
     let wanted: Vec<Range<u64>> = rows.iter().map(|r| r.start.saturating_sub(1)..r.end).collect();
@@ -50,7 +53,12 @@ pub(crate) async fn fetch_ends(
 async fn fetch_bytes_apart(page: &PageContext<'_>, flat: &pb::Flat, rows: Rows<'_>) -> Result<Vec<Buffer>> {
     if flat.compression.is_none() {
         let ranges = page.byte_ranges(rows, 8)?;
-        return Ok(page.fetch(flat.buffer.as_ref(), &ranges).await?.into_iter().map(Buffer::from).collect());
+        return Ok(page
+            .fetch(flat.buffer.as_ref(), &ranges)
+            .await?
+            .into_iter()
+            .map(Buffer::from)
+            .collect());
     }
     let joined = fetch_bytes(page, flat, rows, 8).await?;
     let mut at = 0;
@@ -85,7 +93,8 @@ impl StoredEnds {
         let mut any_null = false;
         for (start, stored) in &self.runs {
             let before = offsets.last().copied().unwrap_or_default().to_u64();
-            any_null |= decode_ends(stored.as_slice(), *start, null_adjustment, &mut offsets).map_err(|e| page.kernel(e))?;
+            any_null |=
+                decode_ends(stored.as_slice(), *start, null_adjustment, &mut offsets).map_err(|e| page.kernel(e))?;
             let after = offsets.last().copied().unwrap_or_default().to_u64();
             let range = *start..start.saturating_add(after.saturating_sub(before));
             match ranges.last_mut() {
@@ -95,7 +104,10 @@ impl StoredEnds {
             }
         }
         if offsets.len() != num_values.saturating_add(1) {
-            return Err(page.corrupt(format!("expected {num_values} end offsets, found {}", offsets.len() - 1)));
+            return Err(page.corrupt(format!(
+                "expected {num_values} end offsets, found {}",
+                offsets.len() - 1
+            )));
         }
         let nulls = any_null.then(|| {
             let mut validity = BooleanBufferBuilder::new(num_values);
@@ -118,7 +130,9 @@ pub(crate) async fn decode(
     match data_type {
         DataType::Utf8 | DataType::Binary => decode_as::<i32>(page, binary, data_type, rows).await,
         DataType::LargeUtf8 | DataType::LargeBinary => decode_as::<i64>(page, binary, data_type, rows).await,
-        other => Err(page.corrupt(format!("expected a string or binary type for encoding binary, found {other}"))),
+        other => Err(page.corrupt(format!(
+            "expected a string or binary type for encoding binary, found {other}"
+        ))),
     }
 }
 
@@ -170,7 +184,9 @@ pub(crate) async fn decode_fixed(
         Ok((0..=num_values as u64).map(move |n| n * width))
     };
     let offsets = match data_type {
-        DataType::Utf8 | DataType::Binary => Buffer::from_vec(ends(i32::MAX as u64)?.map(i32::from_u64).collect::<Vec<_>>()),
+        DataType::Utf8 | DataType::Binary => {
+            Buffer::from_vec(ends(i32::MAX as u64)?.map(i32::from_u64).collect::<Vec<_>>())
+        }
         DataType::LargeUtf8 | DataType::LargeBinary => {
             Buffer::from_vec(ends(i64::MAX as u64)?.map(i64::from_u64).collect::<Vec<_>>())
         }

@@ -31,7 +31,10 @@ where
     T::Offset: Offset,
 {
     let to_usize = |offset: Option<&T::Offset>| offset.map_or(0, |o| usize::try_from(o.to_u64()).unwrap_or(0));
-    (to_usize(array.value_offsets().first()), to_usize(array.value_offsets().last()))
+    (
+        to_usize(array.value_offsets().first()),
+        to_usize(array.value_offsets().last()),
+    )
 }
 
 fn encode_as<T: ByteArrayType>(arrays: &[ArrayRef], out: &mut PageBuffers) -> pb::ArrayEncoding
@@ -39,7 +42,11 @@ where
     T::Offset: Offset,
 {
     let arrays: Vec<&GenericByteArray<T>> = arrays.iter().map(|a| a.as_bytes::<T>()).collect();
-    let total: u64 = arrays.iter().map(|a| extent(a)).map(|(start, end)| (end - start) as u64).sum();
+    let total: u64 = arrays
+        .iter()
+        .map(|a| extent(a))
+        .map(|(start, end)| (end - start) as u64)
+        .sum();
     let null_adjustment = total.saturating_add(1);
     let mut ends = Vec::with_capacity(arrays.iter().map(|a| a.len()).sum::<usize>().saturating_mul(8));
     let mut pieces: Vec<Bytes> = Vec::with_capacity(arrays.len());

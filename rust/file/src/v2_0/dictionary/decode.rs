@@ -3,7 +3,9 @@
 use arrow_array::types::{
     ArrowDictionaryKeyType, Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type,
 };
-use arrow_array::{make_array, Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, DictionaryArray, PrimitiveArray, UInt32Array};
+use arrow_array::{
+    make_array, Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, DictionaryArray, PrimitiveArray, UInt32Array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -42,7 +44,11 @@ pub(crate) async fn decode(
         8 => DataType::UInt8,
         16 => DataType::UInt16,
         32 => DataType::UInt32,
-        other => return Err(page.corrupt(format!("expected dictionary indices of 8, 16 or 32 bits, found {other}"))),
+        other => {
+            return Err(page.corrupt(format!(
+                "expected dictionary indices of 8, 16 or 32 bits, found {other}"
+            )))
+        }
     };
     let indices = decode::decode(page, dictionary.indices.as_deref(), &index_type, rows).await?;
     let indices = match index_type {
@@ -88,10 +94,14 @@ where
         })
         .collect();
     if largest as usize > num_items {
-        return Err(page.corrupt(format!("expected dictionary indices up to {num_items}, found {largest}")));
+        return Err(page.corrupt(format!(
+            "expected dictionary indices up to {num_items}, found {largest}"
+        )));
     }
     let nulls = any_null.then(|| {
-        NullBuffer::new(BooleanBuffer::collect_bool(indices.len(), |i| indices.values().get(i).is_some_and(|v| !v.is_zero())))
+        NullBuffer::new(BooleanBuffer::collect_bool(indices.len(), |i| {
+            indices.values().get(i).is_some_and(|v| !v.is_zero())
+        }))
     });
     Ok(UInt32Array::new(positions.into(), nulls))
 }
@@ -100,7 +110,10 @@ where
 fn keyed<K: ArrowDictionaryKeyType>(page: &PageContext<'_>, keys: ArrayData, items: ArrayRef) -> Result<ArrayData> {
     let mut keys = PrimitiveArray::<K>::from(keys);
     if items.null_count() > 0 {
-        let is_there = |key: &K::Native| key.to_usize().is_none_or(|key| key >= items.len() || items.is_valid(key));
+        let is_there = |key: &K::Native| {
+            key.to_usize()
+                .is_none_or(|key| key >= items.len() || items.is_valid(key))
+        };
         let validity = BooleanBuffer::collect_bool(keys.len(), |i| keys.values().get(i).is_some_and(is_there));
         let nulls = NullBuffer::union(Some(&NullBuffer::new(validity)), keys.nulls());
         keys = PrimitiveArray::new(keys.values().clone(), nulls);

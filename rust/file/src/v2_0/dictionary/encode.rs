@@ -52,7 +52,9 @@ pub(crate) fn distinct(arrays: &[ArrayRef], num_values: usize) -> Option<Distinc
                 indices.push(*index);
                 continue;
             }
-            let index = u8::try_from(index_of.len() + 1).ok().filter(|i| usize::from(*i) <= MAX_DISTINCT)?;
+            let index = u8::try_from(index_of.len() + 1)
+                .ok()
+                .filter(|i| usize::from(*i) <= MAX_DISTINCT)?;
             index_of.insert(value, index);
             items.append_value(value);
             item_bytes += value.len() + 8;
@@ -60,7 +62,10 @@ pub(crate) fn distinct(arrays: &[ArrayRef], num_values: usize) -> Option<Distinc
         }
     }
     let (small, plain) = (num_values + item_bytes, num_values * 8 + value_bytes);
-    (small < plain).then(|| Distinct { items: Arc::new(items.finish()), indices })
+    (small < plain).then(|| Distinct {
+        items: Arc::new(items.finish()),
+        indices,
+    })
 }
 
 /// Encodes plain strings by the dictionary that was found in them.
@@ -71,8 +76,11 @@ pub(crate) fn encode_strings(found: &Distinct, out: &mut PageBuffers) -> Result<
 }
 
 fn dictionary(indices: pb::ArrayEncoding, items: pb::ArrayEncoding, num_items: usize) -> Result<pb::ArrayEncoding> {
-    let num_dictionary_items = u32::try_from(num_items)
-        .map_err(|_| FileError::invalid(format!("a page's dictionary cannot hold {num_items} items; cast the column to plain values")))?;
+    let num_dictionary_items = u32::try_from(num_items).map_err(|_| {
+        FileError::invalid(format!(
+            "a page's dictionary cannot hold {num_items} items; cast the column to plain values"
+        ))
+    })?;
     Ok(encoding(Kind::Dictionary(Box::new(pb::Dictionary {
         indices: Some(Box::new(indices)),
         items: Some(Box::new(items)),
@@ -90,7 +98,10 @@ pub(crate) fn encode_arrow(column: &str, arrays: &[ArrayRef], out: &mut PageBuff
     let parts: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
     let joined = arrow_select::concat::concat(&parts).map_err(failed)?;
     let DataType::Dictionary(key, _) = joined.data_type() else {
-        return Err(FileError::invalid(format!("expected a dictionary, found {}", joined.data_type())));
+        return Err(FileError::invalid(format!(
+            "expected a dictionary, found {}",
+            joined.data_type()
+        )));
     };
     match key.as_ref() {
         DataType::Int8 => encode_keys::<Int8Type>(column, &joined, out),
@@ -101,11 +112,17 @@ pub(crate) fn encode_arrow(column: &str, arrays: &[ArrayRef], out: &mut PageBuff
         DataType::UInt16 => encode_keys::<UInt16Type>(column, &joined, out),
         DataType::UInt32 => encode_keys::<UInt32Type>(column, &joined, out),
         DataType::UInt64 => encode_keys::<UInt64Type>(column, &joined, out),
-        other => Err(FileError::invalid(format!("column '{column}': expected integer dictionary keys, found {other}"))),
+        other => Err(FileError::invalid(format!(
+            "column '{column}': expected integer dictionary keys, found {other}"
+        ))),
     }
 }
 
-fn encode_keys<K: ArrowDictionaryKeyType>(column: &str, array: &ArrayRef, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
+fn encode_keys<K: ArrowDictionaryKeyType>(
+    column: &str,
+    array: &ArrayRef,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
     let array = array.as_dictionary::<K>();
     let mut items = array.values().clone();
     let mut keys = array.keys().clone();

@@ -10,10 +10,16 @@ use crate::v2_0::encode::{encode_nullable, encoding, PageBuffers};
 
 /// Encodes lists of one length. What stands at a null list is written as it is.
 pub(crate) fn encode(arrays: &[ArrayRef], out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
-    let first = arrays.first().ok_or_else(|| FileError::invalid("expected at least one array to encode, found none"))?;
+    let first = arrays
+        .first()
+        .ok_or_else(|| FileError::invalid("expected at least one array to encode, found none"))?;
     let list = first.as_fixed_size_list();
-    let dimension = u32::try_from(list.value_length())
-        .map_err(|_| FileError::invalid(format!("expected a list size of 0 or more, found {}", list.value_length())))?;
+    let dimension = u32::try_from(list.value_length()).map_err(|_| {
+        FileError::invalid(format!(
+            "expected a list size of 0 or more, found {}",
+            list.value_length()
+        ))
+    })?;
     let item_type = list.value_type();
     // The items of a sliced array are sliced as well.
     let items: Vec<ArrayRef> = arrays.iter().map(|a| a.as_fixed_size_list().values().clone()).collect();

@@ -39,17 +39,27 @@ pub(crate) async fn decode(
             }
             let bits = page.fetch_bits(flat.buffer.as_ref(), rows).await?;
             let offset = bits.offset();
-            ArrayData::builder(data_type.clone()).len(num_values).offset(offset).add_buffer(bits.into_inner()).build()
+            ArrayData::builder(data_type.clone())
+                .len(num_values)
+                .offset(offset)
+                .add_buffer(bits.into_inner())
+                .build()
         }
         _ => {
             let width = byte_width(data_type).ok_or_else(|| {
-                page.corrupt(format!("expected a fixed-width type for flat values, found {data_type}"))
+                page.corrupt(format!(
+                    "expected a fixed-width type for flat values, found {data_type}"
+                ))
             })?;
             if flat.bits_per_value != width.saturating_mul(8) {
                 return Err(wrong(width.saturating_mul(8)));
             }
             let values = fetch_bytes(page, flat, rows, width).await?;
-            ArrayData::builder(data_type.clone()).len(num_values).add_buffer(values).align_buffers(true).build()
+            ArrayData::builder(data_type.clone())
+                .len(num_values)
+                .add_buffer(values)
+                .align_buffers(true)
+                .build()
         }
     };
     built.map_err(|e| page.corrupt(e))
@@ -67,7 +77,10 @@ pub(crate) async fn fetch_bytes(page: &PageContext<'_>, flat: &pb::Flat, rows: R
     let mut joined = Vec::new();
     for range in &ranges {
         let part = raw.get(length(range.start)?..length(range.end)?).ok_or_else(|| {
-            page.corrupt(format!("expected {limit} bytes after decompression, found {}", raw.len()))
+            page.corrupt(format!(
+                "expected {limit} bytes after decompression, found {}",
+                raw.len()
+            ))
         })?;
         joined.extend_from_slice(part);
     }

@@ -13,7 +13,11 @@ use crate::v2_0::encode::{encoding, share, PageBuffers};
 
 /// A flat encoding of `bits` a value in `buffer`.
 pub(crate) fn flat(bits: u64, buffer: pb::Buffer) -> pb::ArrayEncoding {
-    encoding(Kind::Flat(pb::Flat { bits_per_value: bits, buffer: Some(buffer), compression: None }))
+    encoding(Kind::Flat(pb::Flat {
+        bits_per_value: bits,
+        buffer: Some(buffer),
+        compression: None,
+    }))
 }
 
 /// Encodes values of one fixed width.
@@ -27,9 +31,14 @@ pub(crate) fn encode(arrays: &[ArrayRef], data_type: &DataType, out: &mut PageBu
         return Ok(flat(1, buffer));
     }
     let width = byte_width(data_type).ok_or_else(|| {
-        FileError::unsupported(format!("type {data_type} cannot be written in file version 2.0; cast the column first"))
+        FileError::unsupported(format!(
+            "type {data_type} cannot be written in file version 2.0; cast the column first"
+        ))
     })?;
-    let pieces = arrays.iter().map(|array| fixed_width_bytes(array, width).map(share)).collect::<Result<Vec<_>>>()?;
+    let pieces = arrays
+        .iter()
+        .map(|array| fixed_width_bytes(array, width).map(share))
+        .collect::<Result<Vec<_>>>()?;
     let buffer = out.add(pieces);
     Ok(flat(width.saturating_mul(8), buffer))
 }
@@ -42,7 +51,10 @@ pub(crate) fn fixed_width_bytes(array: &ArrayRef, width: u64) -> Result<arrow_bu
     let size = data.len().saturating_mul(width);
     let buffer = data.buffers().first().filter(|b| b.len() >= start.saturating_add(size));
     let buffer = buffer.ok_or_else(|| {
-        FileError::invalid(format!("expected {size} bytes of {} values, found a shorter buffer", data.data_type()))
+        FileError::invalid(format!(
+            "expected {size} bytes of {} values, found a shorter buffer",
+            data.data_type()
+        ))
     })?;
     Ok(buffer.slice_with_length(start, size))
 }

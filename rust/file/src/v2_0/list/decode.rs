@@ -35,7 +35,9 @@ fn list_encoding<'a>(page: &PageContext<'a>) -> Result<&'a pb::List> {
                 crate::v2_0::decode::describe(Some(encoding))
             ))),
         },
-        PageEncoding::Other(name, _) => Err(page.corrupt(format!("expected an encoding of file version 2.0, found {name}"))),
+        PageEncoding::Other(name, _) => {
+            Err(page.corrupt(format!("expected an encoding of file version 2.0, found {name}")))
+        }
     }
 }
 
@@ -56,8 +58,16 @@ pub(crate) async fn read_extents<O: Offset>(
     let mut items_before = 0_u64;
     let mut pages = pages_of(file, column, meta, rows)?.into_iter().peekable();
     for (number, page_meta) in meta.pages.iter().enumerate() {
-        let Some(PageRows { number: next, .. }) = pages.peek() else { break };
-        let page = PageContext { file, column, meta, page: page_meta, number };
+        let Some(PageRows { number: next, .. }) = pages.peek() else {
+            break;
+        };
+        let page = PageContext {
+            file,
+            column,
+            meta,
+            page: page_meta,
+            number,
+        };
         let list = list_encoding(&page)?;
         if *next == number {
             if let Some(PageRows { rows, .. }) = pages.next() {
@@ -91,7 +101,8 @@ impl<O: Offset> ListExtents<O> {
                 O::MAX
             )));
         }
-        self.offsets.extend(decoded.offsets.iter().skip(1).map(|o| O::from_u64(o.to_u64() + base)));
+        self.offsets
+            .extend(decoded.offsets.iter().skip(1).map(|o| O::from_u64(o.to_u64() + base)));
         match decoded.nulls {
             Some(nulls) => self.nulls.append_buffer(&nulls),
             None => self.nulls.append_n_non_nulls(num_lists),
@@ -115,7 +126,13 @@ impl<O: Offset> ListExtents<O> {
 
 impl<O: Offset + OffsetSizeTrait> ListExtents<O> {
     /// The lists, given their items.
-    pub(crate) fn finish(mut self, file: &Container, column: usize, item: &FieldRef, items: Option<ArrayRef>) -> Result<ArrayRef> {
+    pub(crate) fn finish(
+        mut self,
+        file: &Container,
+        column: usize,
+        item: &FieldRef,
+        items: Option<ArrayRef>,
+    ) -> Result<ArrayRef> {
         let items = items.unwrap_or_else(|| new_empty_array(item.data_type()));
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         let list = GenericListArray::<O>::try_new(item.clone(), offsets, items, self.nulls.finish());

@@ -38,5 +38,9 @@ pub(crate) fn encode_offsets<O: OffsetSizeTrait + Offset>(
         end = encode_ends(list.value_offsets(), end, null_offset_adjustment, is_valid, &mut ends);
     }
     let offsets = wrap(None, flat(64, out.add(vec![Bytes::from(ends)])));
-    encoding(Kind::List(Box::new(pb::List { offsets: Some(Box::new(offsets)), null_offset_adjustment, num_items })))
+    encoding(Kind::List(Box::new(pb::List {
+        offsets: Some(Box::new(offsets)),
+        null_offset_adjustment,
+        num_items,
+    })))
 }

@@ -46,7 +46,11 @@ pub(crate) fn with_nulls(page: &PageContext<'_>, values: ArrayData, nulls: NullB
         return Ok(values);
     }
     if nulls.len() != values.len() {
-        return Err(page.corrupt(format!("expected validity of {} values, found {}", values.len(), nulls.len())));
+        return Err(page.corrupt(format!(
+            "expected validity of {} values, found {}",
+            values.len(),
+            nulls.len()
+        )));
     }
     let nulls = NullBuffer::union(Some(&nulls), values.nulls());
     if values.offset() != 0 {

@@ -11,7 +11,9 @@ use crate::v2_0::flat::encode::flat;
 
 /// Nothing but nulls.
 pub(crate) fn all_nulls() -> pb::ArrayEncoding {
-    encoding(Kind::Nullable(Box::new(pb::Nullable { nullability: Some(Nullability::AllNulls(AllNull {})) })))
+    encoding(Kind::Nullable(Box::new(pb::Nullable {
+        nullability: Some(Nullability::AllNulls(AllNull {})),
+    })))
 }
 
 /// The validity bitmap of all arrays.
@@ -31,7 +33,12 @@ pub(crate) fn wrap(validity: Option<pb::ArrayEncoding>, values: pb::ArrayEncodin
     let values = Some(Box::new(values));
     let nullability = match validity {
         None => Nullability::NoNulls(Box::new(NoNull { values })),
-        Some(validity) => Nullability::SomeNulls(Box::new(SomeNull { validity: Some(Box::new(validity)), values })),
+        Some(validity) => Nullability::SomeNulls(Box::new(SomeNull {
+            validity: Some(Box::new(validity)),
+            values,
+        })),
     };
-    encoding(Kind::Nullable(Box::new(pb::Nullable { nullability: Some(nullability) })))
+    encoding(Kind::Nullable(Box::new(pb::Nullable {
+        nullability: Some(nullability),
+    })))
 }

@@ -29,14 +29,23 @@ pub(crate) async fn decode(
         return Err(page.corrupt(format!("expected type {data_type}, found a packed struct")));
     };
     if packed.inner.len() != fields.len() {
-        return Err(page.corrupt(format!("expected {} packed fields, found {}", fields.len(), packed.inner.len())));
+        return Err(page.corrupt(format!(
+            "expected {} packed fields, found {}",
+            fields.len(),
+            packed.inner.len()
+        )));
     }
     let widths = fields
         .iter()
         .map(|field| {
             packed_width(field.data_type())
                 .and_then(|width| usize::try_from(width).ok())
-                .ok_or_else(|| page.corrupt(format!("expected packed fields of fixed width, found {}", field.data_type())))
+                .ok_or_else(|| {
+                    page.corrupt(format!(
+                        "expected packed fields of fixed width, found {}",
+                        field.data_type()
+                    ))
+                })
         })
         .collect::<Result<Vec<_>>>()?;
     let row_width: usize = widths.iter().sum();
@@ -50,7 +59,11 @@ pub(crate) async fn decode(
         at += width;
         children.push(fixed_width_array(page, field.data_type(), num_values, values)?);
     }
-    ArrayData::builder(data_type.clone()).len(num_values).child_data(children).build().map_err(|e| page.corrupt(e))
+    ArrayData::builder(data_type.clone())
+        .len(num_values)
+        .child_data(children)
+        .build()
+        .map_err(|e| page.corrupt(e))
 }
 
 fn fixed_width_array(page: &PageContext<'_>, data_type: &DataType, len: usize, values: Buffer) -> Result<ArrayData> {

@@ -32,11 +32,18 @@ pub(crate) fn encode(column: &str, arrays: &[ArrayRef], out: &mut PageBuffers) -
         }
         pieces.push(Bytes::from(rows));
         if inner.is_empty() {
-            inner = array.columns().iter().map(|field| describe_field(field.data_type())).collect();
+            inner = array
+                .columns()
+                .iter()
+                .map(|field| describe_field(field.data_type()))
+                .collect();
         }
     }
     let buffer = out.add(pieces);
-    Ok(encoding(Kind::PackedStruct(pb::PackedStruct { inner, buffer: Some(buffer) })))
+    Ok(encoding(Kind::PackedStruct(pb::PackedStruct {
+        inner,
+        buffer: Some(buffer),
+    })))
 }
 
 fn widths_of(column: &str, fields: &[ArrayRef]) -> Result<Vec<usize>> {
@@ -70,7 +77,10 @@ fn leaf_bytes(array: &ArrayRef, width: usize) -> Result<arrow_buffer::Buffer> {
     match array.data_type() {
         DataType::FixedSizeList(_, size) => {
             let size = usize::try_from(*size).unwrap_or(0).max(1);
-            leaf_bytes(array.as_fixed_size_list().values(), width.checked_div(size).unwrap_or(0))
+            leaf_bytes(
+                array.as_fixed_size_list().values(),
+                width.checked_div(size).unwrap_or(0),
+            )
         }
         _ => fixed_width_bytes(array, width as u64),
     }
@@ -86,8 +96,15 @@ fn describe_field(data_type: &DataType) -> pb::ArrayEncoding {
         }))),
         other => {
             let bits = packed_width(other).unwrap_or(0).saturating_mul(8);
-            let buffer = pb::Buffer { buffer_index: 0, buffer_type: pb::buffer::BufferType::Page.into() };
-            encoding(Kind::Flat(pb::Flat { bits_per_value: bits, buffer: Some(buffer), compression: None }))
+            let buffer = pb::Buffer {
+                buffer_index: 0,
+                buffer_type: pb::buffer::BufferType::Page.into(),
+            };
+            encoding(Kind::Flat(pb::Flat {
+                bits_per_value: bits,
+                buffer: Some(buffer),
+                compression: None,
+            }))
         }
     };
     wrap(None, values)
