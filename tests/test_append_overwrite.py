@@ -78,6 +78,12 @@ def test_columns_are_matched_by_name(uri: str) -> None:
         "tags": None,
     }
     assert lance.dataset(uri).to_table().to_pylist()[-1] == row
+    # A column that the data lack is in no file: even a struct, which 2.0 could not hold as a null, reads as one.
+    partial = esker.write_dataset(pa.table({"tags": [["x"]], "id": [100]}), uri, mode="append")
+    assert partial.get_fragments()[-1].data_files()[0].fields == [0, 7, 8]
+    same(lance.dataset(uri).to_table(), partial.to_table())
+    assert partial.take([5]).to_pylist()[0]["place"] is None
+    assert partial.count_rows("place is null") == 1
 
 
 @pytest.mark.parametrize(
@@ -235,6 +241,43 @@ def test_a_table_of_another_file_version_is_not_written_to(uri: str) -> None:
             esker.write_dataset(people(1), uri, mode=mode)
     assert esker.write_dataset(people(4), uri, mode="overwrite", data_storage_version="2.0").count_rows() == 4
     assert lance.dataset(uri).data_storage_version == "2.0"
+
+
+def test_indices_and_tags_of_pylance_survive_an_append(uri: str) -> None:
+    lance.write_dataset(people(100), uri, data_storage_version="2.0")
+    lance.dataset(uri).create_scalar_index("id", "BTREE")
+    lance.dataset(uri).tags.create("first", 1)
+    esker.write_dataset(people(10, start=100), uri, mode="append")
+    peer = lance.dataset(uri)
+    assert [index.name for index in peer.describe_indices()] == ["id_idx"]
+    assert peer.to_table(filter="id = 105").num_rows == peer.to_table(filter="id = 5").num_rows == 1
+    assert list(peer.tags.list()) == ["first"]
+    esker.write_dataset(people(10), uri, mode="overwrite")
+    assert lance.dataset(uri).to_table(filter="id = 5").num_rows == 1
+
+
+def test_tables_that_pylance_evolved_are_read_and_appended_to(uri: str) -> None:
+    lance.write_dataset(people(10), uri, data_storage_version="2.0")
+    lance.dataset(uri).add_columns({"double": "id * 2"})
+    lance.dataset(uri).drop_columns(["score", "place"])
+    lance.dataset(uri).alter_columns({"path": "double", "name": "two"})
+    same(lance.dataset(uri).to_table(), esker.dataset(uri).to_table())
+    dataset = esker.write_dataset(pa.table({"two": [7], "id": [100]}), uri, mode="append")
+    same(lance.dataset(uri).to_table(), dataset.to_table())
+    assert dataset.max_field_id == lance.dataset(uri).max_field_id
+    lance.dataset(uri).optimize.compact_files()
+    dataset = esker.dataset(uri)
+    assert len(dataset.get_fragments()) == 1
+    same(lance.dataset(uri).to_table(), dataset.to_table())
+
+
+def test_tables_with_stable_row_ids_are_read_and_not_written_yet(uri: str) -> None:
+    lance.write_dataset(people(10), uri, data_storage_version="2.0", enable_stable_row_ids=True)
+    dataset = esker.dataset(uri)
+    assert dataset.has_stable_row_ids
+    same(people(10), dataset.to_table())
+    with pytest.raises(UnsupportedError, match="stable row ids"):
+        esker.write_dataset(people(1), uri, mode="append")
 
 
 def test_config_survives_append_and_overwrite(uri: str) -> None:

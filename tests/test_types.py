@@ -46,6 +46,9 @@ HELD = {
     "list of structs": _field(
         pa.array([[{"x": 1, "y": "a"}], [], None, [{"x": None, "y": None}, {"x": 3, "y": "z"}]] * 99)
     ),
+    "list of structs, all null or empty": _field(
+        pa.array([None, []] * 9, pa.list_(pa.struct([("x", pa.int8()), ("y", pa.list_(pa.string()))])))
+    ),
     "struct of lists": _field(pa.array([{"l": [1, 2]}, {"l": None}, {"l": []}] * 99)),
     "struct of structs of lists of structs": _field(
         pa.array([{"s": {"l": [{"x": [1, None]}, {"x": None}]}}, {"s": {"l": None}}] * 50)

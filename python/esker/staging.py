@@ -147,8 +147,10 @@ def stage(
     _check_metadata(source.schema)
     _check_extensions(source.schema)
     if chosen == "append" and target.base is not None:
-        fields = target.base.schema
-        source = conform(source, pa.schema(fields))
+        # A column that the data lack is not written at all: it reads as null.
+        table = pa.schema(target.base.schema)
+        fields = target.base.schema.select([name for name in table.names if name in source.schema.names])
+        source = conform(source, table)
     else:
         fields = native.Schema.from_arrow(source.schema)
     if progress is not None:

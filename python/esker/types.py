@@ -105,7 +105,9 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
-    """The source's rows in the columns of a table: by name, in the table's order, nulls for columns that are missing.
+    """The source's rows in the columns of a table: by name and in the table's order.
+
+    Columns that the source lacks stay away; fields that its structs lack come as nulls.
 
     Args:
         source: The rows.
@@ -119,10 +121,11 @@ def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
         >>> from esker.types import coerce_reader, conform
         >>> table = pa.schema([("id", pa.int64()), ("name", pa.string())])
         >>> conform(coerce_reader({"name": ["x"]}), table).reader().read_all().to_pylist()
-        [{'id': None, 'name': 'x'}]
+        [{'name': 'x'}]
     """
     found = source.schema
     _require_same_columns(list(target), list(found), "")
+    target = pa.schema([field for field in target if field.name in found.names], metadata=target.metadata)
     if found.names == target.names and all(found.field(f.name).type == f.type for f in target):
         return source
     return source.map(target, lambda batch: _fit(batch, target))
@@ -225,12 +228,8 @@ def _cast_column(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """The batch's columns in the target's order, with nulls for those that it lacks."""
-    present = set(batch.schema.names)
-    columns = [
-        _cast_column(batch.column(f.name), f) if f.name in present else pa.nulls(batch.num_rows, f.type) for f in target
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=target)
+    """The batch's columns in the target's order and types."""
+    return pa.RecordBatch.from_arrays([_cast_column(batch.column(f.name), f) for f in target], schema=target)
 
 
 def _require_same_columns(expected: list[pa.Field], found: list[pa.Field], parent: str) -> None:

@@ -50,6 +50,9 @@ class Schema:
         Raises `UnsupportedError` (with `column` and `type`) for a type that no file version can hold.
         """
 
+    def select(self, columns: Sequence[str]) -> Schema:
+        """Only these columns, with their ids, in this schema's order. Raises `InvalidArgumentError`."""
+
     @property
     def fields(self) -> list[Field]:
         """The columns, in order."""
