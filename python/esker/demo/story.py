@@ -170,7 +170,7 @@ def print_answers(report: Report, answers: questions.Answers) -> None:
 def print_flights(report: Report, numbers: list[int], flights: pa.Table) -> None:
     """A few flights, a line each."""
     report.table(
-        ["row", "scheduled (UTC)", "flight", "from", "to", "plane", "delay, min"],
+        ["row", "scheduled (UTC)", "flight", "from", "to", "delay, min"],
         (
             (
                 number,
@@ -178,7 +178,6 @@ def print_flights(report: Report, numbers: list[int], flights: pa.Table) -> None
                 f"{row['carrier']} {row['flight']}",
                 row["origin"],
                 row["dest_name"] or row["dest"],
-                row["model"] or "unknown",
                 "cancelled" if row["cancelled"] else str(row["dep_delay"]),
             )
             for number, row in zip(numbers, flights.to_pylist(), strict=True)
