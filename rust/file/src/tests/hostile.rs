@@ -6,14 +6,14 @@ use super::round_trip::{memory, write};
 use super::samples::{self, Numbers};
 use crate::FileReader;
 
-async fn small_file() -> Vec<u8> {
-    let store = memory("hostile-source");
+async fn small_file(test: &str) -> Vec<u8> {
+    let store = memory(&format!("hostile-source-{test}"));
     write(&store, "a.lance", &[samples::batch(120, 3, 9)], 256).await;
     store.get("a.lance").await.unwrap().to_vec()
 }
 
-async fn read_all(bytes: Vec<u8>) -> bool {
-    let store = memory("hostile-target");
+async fn read_all(test: &str, bytes: Vec<u8>) -> bool {
+    let store = memory(&format!("hostile-target-{test}"));
     store.put("b.lance", Bytes::from(bytes)).await.unwrap();
     let Ok(reader) = FileReader::open(store, "b.lance").await else {
         return false;
@@ -36,11 +36,11 @@ async fn read_all(bytes: Vec<u8>) -> bool {
 #[test]
 fn test_a_file_cut_anywhere_is_refused() {
     esker_store::runtime().unwrap().block_on(async {
-        let whole = small_file().await;
-        assert!(read_all(whole.clone()).await);
+        let whole = small_file("cut").await;
+        assert!(read_all("cut", whole.clone()).await);
         for length in 0..whole.len() {
             assert!(
-                !read_all(whole[..length].to_vec()).await,
+                !read_all("cut", whole[..length].to_vec()).await,
                 "cut to {length} of {} bytes",
                 whole.len()
             );
@@ -51,7 +51,7 @@ fn test_a_file_cut_anywhere_is_refused() {
 #[test]
 fn test_flipped_bits_end_in_rows_or_in_an_error() {
     esker_store::runtime().unwrap().block_on(async {
-        let whole = small_file().await;
+        let whole = small_file("flip").await;
         let mut numbers = Numbers(77);
         for _ in 0..2000 {
             let mut bytes = whole.clone();
@@ -59,7 +59,7 @@ fn test_flipped_bits_end_in_rows_or_in_an_error() {
                 let at = (numbers.next() % bytes.len() as u64) as usize;
                 bytes[at] ^= 1 << (numbers.next() % 8);
             }
-            read_all(bytes).await;
+            read_all("flip", bytes).await;
         }
     });
 }
