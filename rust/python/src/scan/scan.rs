@@ -12,7 +12,7 @@ use crate::table::PyManifest;
 /// Rows of a version as batches.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true))]
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false))]
 pub(crate) fn scan(
     store: &PyStore,
     manifest: &PyManifest,
@@ -26,6 +26,7 @@ pub(crate) fn scan(
     with_row_id: bool,
     with_row_address: bool,
     scan_in_order: bool,
+    include_deleted_rows: bool,
 ) -> Result<PyBatchStream> {
     let request = ScanRequest {
         columns,
@@ -38,6 +39,7 @@ pub(crate) fn scan(
         with_row_id,
         with_row_address,
         unordered: !scan_in_order,
+        include_deleted_rows,
     };
     Ok(read::scan(store.files(), &manifest.0, &request)?.into())
 }

@@ -9,6 +9,7 @@ use esker_expr::Predicate;
 
 use super::fragment_reader::FragmentProjection;
 use super::rows::{count, select};
+use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 
 /// What one more run of rows costs in one column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
@@ -35,6 +36,8 @@ pub(super) struct ChunkSource {
     pub(super) filter_columns: Option<FragmentProjection>,
     /// All output columns, or those that the filter does not read already.
     pub(super) other_columns: FragmentProjection,
+    /// Rows that come although they are deleted, without a number.
+    pub(super) deleted: Option<DeletionVector>,
 }
 
 /// Reads one chunk.
@@ -60,7 +63,7 @@ pub(super) async fn read_chunk(
             (rows, batch)
         }
     };
-    split(plan, with_row_numbers(plan, source.fragment_id, &rows, &batch)?)
+    split(plan, with_row_numbers(plan, source, &rows, &batch)?)
 }
 
 /// How many rows of a chunk the filter keeps.
@@ -113,16 +116,20 @@ fn combine(plan: &ChunkPlan, tested: &RecordBatch, others: &RecordBatch) -> Resu
 
 fn with_row_numbers(
     plan: &ChunkPlan,
-    fragment_id: u64,
+    source: &ChunkSource,
     rows: &[Range<u64>],
     batch: &RecordBatch,
 ) -> Result<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     if plan.with_row_id || plan.with_row_address {
-        let base = fragment_id << 32;
-        let addresses: ArrayRef = Arc::new(UInt64Array::from_iter_values(
-            rows.iter().flat_map(|r| r.clone().map(|offset| base | offset)),
-        ));
+        let base = source.fragment_id << 32;
+        let offsets = rows.iter().flat_map(Range::clone);
+        let addresses: ArrayRef = Arc::new(match &source.deleted {
+            None => UInt64Array::from_iter_values(offsets.map(|offset| base | offset)),
+            Some(deleted) => offsets
+                .map(|offset| (!is_deleted(deleted, offset)).then_some(base | offset))
+                .collect(),
+        });
         // Without stable row ids a row's id is its address.
         if plan.with_row_id {
             arrays.push(addresses.clone());
@@ -134,6 +141,10 @@ fn with_row_numbers(
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(plan.schema.clone(), arrays, &options)
         .map_err(|e| TableError::invalid(e.to_string()))
+}
+
+fn is_deleted(deleted: &DeletionVector, offset: u64) -> bool {
+    u32::try_from(offset).is_ok_and(|offset| deleted.rows().contains(offset))
 }
 
 fn split(plan: &ChunkPlan, batch: RecordBatch) -> Result<Vec<RecordBatch>> {

@@ -54,6 +54,12 @@ impl FragmentReader {
         }
         let in_files = open.iter().map(|(_, reader)| reader.num_rows()).min();
         let physical_rows = match (fragment.physical_rows(), in_files) {
+            (Some(rows), Some(found)) if rows > found => {
+                return Err(TableError::corrupt(
+                    format!("fragment {}", fragment.id()),
+                    format!("expected {rows} rows as the manifest says, found {found} in a data file"),
+                ));
+            }
             (Some(rows), _) => rows,
             (None, Some(rows)) => rows,
             (None, None) => {

@@ -69,29 +69,29 @@ pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u6
     out
 }
 
-/// Cuts ranges into groups of about `size` rows, each a part of one stretch of the fragment.
-pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> Vec<Vec<Range<u64>>> {
+/// Cuts ranges into groups of about `size` rows, one when it is asked for: a table that claims endless rows must not cost memory.
+pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
     let size = size.max(1);
-    let mut out = Vec::new();
-    let mut group: Vec<Range<u64>> = Vec::new();
-    let mut room = size;
-    for range in ranges {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + room);
-            group.push(start..end);
-            room -= end - start;
-            start = end;
+    let mut ranges = ranges.into_iter();
+    let mut current = ranges.next();
+    std::iter::from_fn(move || {
+        let mut group: Vec<Range<u64>> = Vec::new();
+        let mut room = size;
+        while let Some(range) = current.take() {
+            let end = range.end.min(range.start.saturating_add(room));
+            room -= end - range.start;
+            group.push(range.start..end);
+            current = if end < range.end {
+                Some(end..range.end)
+            } else {
+                ranges.next()
+            };
             if room == 0 {
-                out.push(std::mem::take(&mut group));
-                room = size;
+                break;
             }
         }
-    }
-    if !group.is_empty() {
-        out.push(group);
-    }
-    out
+        (!group.is_empty()).then_some(group)
+    })
 }
 
 /// Drops the first `skip` rows and all after the next `keep`; counts both down.
@@ -125,10 +125,9 @@ mod tests {
 
     #[test]
     fn test_groups_and_clips_keep_every_row_once() {
-        assert_eq!(
-            groups(vec![0..5, 8..10], 3),
-            vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]
-        );
+        let cut: Vec<_> = groups(vec![0..5, 8..10], 3).collect();
+        assert_eq!(cut, vec![vec![0..3], vec![3..5, 8..9], vec![9..10]]);
+        assert_eq!(groups(vec![0..u64::MAX], 3).next(), Some(vec![0..3]));
         let (mut skip, mut keep) = (3, 3);
         assert_eq!(clip(vec![0..2, 5..8, 9..20], &mut skip, &mut keep), vec![6..8, 9..10]);
         assert_eq!((skip, keep), (0, 0));

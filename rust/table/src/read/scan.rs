@@ -47,6 +47,8 @@ pub struct ScanRequest {
     pub with_row_address: bool,
     /// Batches may come as they are ready.
     pub unordered: bool,
+    /// Deleted rows come too, as far as their fragment is still there; their `_rowid` and `_rowaddr` are null.
+    pub include_deleted_rows: bool,
 }
 
 /// Batches as they are read, and their schema.
@@ -62,6 +64,7 @@ struct Planned {
     plan: Arc<ChunkPlan>,
     filter_columns: Option<Arc<Projection>>,
     other_columns: Arc<Projection>,
+    include_deleted_rows: bool,
 }
 
 struct Chunk {
@@ -135,6 +138,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         }),
         filter_columns,
         other_columns: Arc::new(Projection::new(&schema, Some(&others))?),
+        include_deleted_rows: request.include_deleted_rows,
     })
 }
 
@@ -150,6 +154,7 @@ async fn source_of(
         fragment_id: reader.id(),
         filter_columns,
         other_columns,
+        deleted: reader.deletions().filter(|_| planned.include_deleted_rows).cloned(),
     };
     Ok((reader, Arc::new(source)))
 }
@@ -188,7 +193,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 };
                 next += 1;
                 if let (None, Some(rows)) = (&row_range, fragment.num_rows()) {
-                    if rows <= skip && skip > 0 {
+                    if rows <= skip && skip > 0 && !planned.include_deleted_rows {
                         skip -= rows;
                         continue;
                     }
@@ -196,17 +201,15 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let (reader, source) = source_of(&files, &planned, fragment).await?;
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
-                let rows = clip(live(wanted, reader.deletions()), &mut skip, &mut keep);
+                let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows);
+                let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
                 let size = chunk_rows(&source, batch_size);
-                let chunks: Vec<Result<Chunk>> = groups(rows, size)
-                    .into_iter()
-                    .map(|rows| {
-                        Ok(Chunk {
-                            source: source.clone(),
-                            rows,
-                        })
+                let chunks = groups(rows, size).map(move |rows| {
+                    Ok(Chunk {
+                        source: source.clone(),
+                        rows,
                     })
-                    .collect();
+                });
                 return Ok(Some((stream::iter(chunks), (next, skip, keep))));
             }
         }

@@ -67,7 +67,14 @@ async fn items(page: &PageContext<'_>, dictionary: &pb::Dictionary, data_type: &
             return Ok(items);
         }
     }
-    let whole = 0..u64::from(dictionary.num_dictionary_items);
+    let num_items = u64::from(dictionary.num_dictionary_items);
+    // No item takes less than a bit: more of them than the file has bits are a lie that would cost memory.
+    if num_items > page.file.size().saturating_mul(8) {
+        return Err(page.corrupt(format!(
+            "expected a dictionary that fits in the file, found {num_items} items"
+        )));
+    }
+    let whole = 0..num_items;
     let rows = [whole];
     let items = make_array(decode::decode(page, dictionary.items.as_deref(), data_type, &rows).await?);
     page.file.keep_dictionary(page.column, page.number, &items);
