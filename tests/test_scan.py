@@ -281,4 +281,14 @@ def test_deleted_rows_are_not_seen(uri: str) -> None:
     same(theirs.to_table(columns=["id"], offset=600, limit=100), ours.to_table(columns=["id"], offset=600, limit=100))
     same(theirs.take([0, 700, 1500]), ours.take([0, 700, 1500]))
     assert ours.count_rows("id > 100") == theirs.count_rows("id > 100")
+    for options in (
+        {},
+        {"filter": "id > 1500", "columns": ["id"]},
+        {"limit": 4, "offset": 998, "with_row_address": True},
+    ):
+        options |= {"include_deleted_rows": True, "with_row_id": True}
+        same(theirs.to_table(**options), ours.to_table(**options))
+        assert theirs.scanner(**options).count_rows() == ours.scanner(**options).count_rows()
+    with pytest.raises(InvalidArgumentError, match="with_row_id"):
+        ours.scanner(include_deleted_rows=True)
     assert [f.num_deletions for f in ours.get_fragments()] == [f.num_deletions for f in theirs.get_fragments()]

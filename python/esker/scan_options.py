@@ -60,6 +60,7 @@ class ScanOptions:
     with_row_id: bool = False
     with_row_address: bool = False
     order_by: tuple[ColumnOrdering, ...] = ()
+    include_deleted_rows: bool = False
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
     progress: Callable[[int], object] | None = field(default=None, compare=False)
 
@@ -185,6 +186,10 @@ class ScannerBuilder:
         """Whether to add the column `_rowaddr`: fragment id << 32 | offset within the fragment."""
         return self._with(with_row_address=with_row_address)
 
+    def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
+        """Whether deleted rows come too, as long as their fragment is there. Needs `with_row_id`: theirs is null."""
+        return self._with(include_deleted_rows=flag)
+
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
         """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
         keys = []
@@ -214,7 +219,6 @@ class ScannerBuilder:
 
     blob_handling = _refused("blob_handling")
     full_text_search = _refused("full_text_query")
-    include_deleted_rows = _refused("include_deleted_rows")
     minhash_search = _refused("minhash_search")
     nearest = _refused("nearest")
     row_addr_allowlist = _refused("row_addr_allowlist")
@@ -228,6 +232,8 @@ class ScannerBuilder:
         from .scanner import LanceScanner
 
         options = self._options
+        if options.include_deleted_rows and not options.with_row_id:
+            raise InvalidArgumentError("include_deleted_rows needs with_row_id=True: a null _rowid marks deleted rows")
         if options.strict_batch_size and options.batch_size_bytes is not None:
             raise InvalidArgumentError("strict_batch_size cannot be combined with batch_size_bytes, leave one out")
         return LanceScanner(self.ds, options)

@@ -104,7 +104,7 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
     def count_rows(self) -> int:
         """How many rows the scan returns. Without a filter nothing is read."""
         options = self._options
-        if options.row_range is not None:
+        if options.row_range is not None or options.include_deleted_rows:
             part = LanceScanner(self._ds, replace(options, columns=[], order_by=()))
             return sum(batch.num_rows for batch in part.to_batches())
         if self._predicate is None:
@@ -189,6 +189,7 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             with_row_id=options.with_row_id or projection.row_id,
             with_row_address=options.with_row_address or projection.row_address,
             scan_in_order=options.scan_in_order,
+            include_deleted_rows=options.include_deleted_rows,
         )
 
     def _ordered(self, stream: native.BatchStream) -> pa.Table:

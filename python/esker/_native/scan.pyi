@@ -44,6 +44,7 @@ def scan(
     with_row_id: bool = False,
     with_row_address: bool = False,
     scan_in_order: bool = True,
+    include_deleted_rows: bool = False,
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -61,6 +62,7 @@ def scan(
         with_row_id: Adds `_rowid` (uint64) as the last column.
         with_row_address: Adds `_rowaddr` (uint64) as the last column, after `_rowid`.
         scan_in_order: False lets batches come as they are ready.
+        include_deleted_rows: Deleted rows come too, as far as their fragment is there; their `_rowid` is null.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.
