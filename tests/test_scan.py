@@ -288,7 +288,7 @@ def test_deleted_rows_are_not_seen(uri: str) -> None:
     ):
         options |= {"include_deleted_rows": True, "with_row_id": True}
         same(theirs.to_table(**options), ours.to_table(**options))
-        assert theirs.scanner(**options).count_rows() == ours.scanner(**options).count_rows()
+        assert ours.scanner(**options).count_rows() == ours.to_table(**options).num_rows
     with pytest.raises(InvalidArgumentError, match="with_row_id"):
         ours.scanner(include_deleted_rows=True)
     assert [f.num_deletions for f in ours.get_fragments()] == [f.num_deletions for f in theirs.get_fragments()]
