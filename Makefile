@@ -24,7 +24,7 @@ demo: .venv/.demo $(NATIVE) ## run the tutorial: flights through Spark into a ta
 	$(SPARK) $(PY) -m esker.demo --output $(OUTPUT) $(ARGS)
 
 test: .venv/.dev $(NATIVE) ## run the Python tests (ARGS="-k name")
-	$(SPARK) $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(SPARK) $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, stubs, wheel, Rust and Python tests
 	cargo fmt --all --check
@@ -35,7 +35,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
-	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, in one worker of pytest-xdist."""
+"""One Spark session for all tests of this folder that run in one process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
