@@ -1,0 +1,46 @@
+"""The side-by-side runs work, and notice an engine that returns other rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+
+from benches import run
+from benches.peers.parquet import Parquet, ParquetReader
+from benches.peers.peer import Reader
+
+SMALL = ["--rows", "2000", "--rounds", "1", "--inputs", "numbers", "nested"]
+
+
+def test_a_small_run_reports_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engines = ["--engines", "esker", "parquet"]
+    assert run.main([*SMALL, *engines, "--cases", "size", "scan", "take-100", "--output", str(tmp_path)]) == 0
+    document = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert document["absent"] == []
+    assert {(time["case"], time["engine"]) for time in document["times"]} == {
+        (case, engine) for case in ("scan", "take-100") for engine in ("esker", "parquet")
+    }
+    assert (tmp_path / "ratios.png").stat().st_size > 1000
+    assert "geometric mean" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "ratios.png"}
+
+
+def test_wrong_rows_are_found_before_anything_is_timed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Forgetful(ParquetReader):
+        def take(self, rows: pa.Array) -> pa.Table:
+            return super().take(rows.take(list(reversed(range(len(rows))))))
+
+    def open_forgetful(_: Parquet, path: Path) -> Reader:
+        return Forgetful(path)
+
+    monkeypatch.setattr(Parquet, "open", open_forgetful)
+    assert run.main([*SMALL, "--engines", "parquet", "--cases", "scan", "--output", str(tmp_path)]) == 1
+    assert "WRONG RESULT: take: the values differ" in capsys.readouterr().out
