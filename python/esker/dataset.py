@@ -135,7 +135,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The absolute URI: the copy may wake up in another working folder.
-        state = (absolute(self._uri), self._manifest, self._storage_options, self._default_scan_options)
+        state = (self._log.uri, self._manifest, self._storage_options, self._default_scan_options)
         return _unpickle, state
 
     def __setstate__(self, state: Any) -> None:

@@ -84,7 +84,8 @@ def open_target(
 
     if isinstance(uri, LanceDataset):
         options = storage_options if storage_options is not None else uri._storage_options
-        log = LanceLog(resolve(uri.uri, storage_options=options, durable=durable), absolute(uri.uri))
+        # By its absolute URI: the working folder may be another one since it was opened.
+        log = LanceLog(resolve(uri._log.uri, storage_options=options, durable=durable), uri._log.uri)
         base = uri._manifest
         base.check_writable()
         return Target(log, base, log.listing().scheme)
