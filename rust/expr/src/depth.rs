@@ -6,8 +6,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// A tree so deep fits the stack of any thread.
-const DEPTH_LIMIT: usize = 200;
+/// A tree so deep can be evaluated on the stack of any thread.
+pub(crate) const DEPTH_LIMIT: usize = 200;
 
 /// The operators of an operand, and the most that any operand before it had.
 #[derive(Default, Clone, Copy)]
@@ -23,8 +23,9 @@ impl Level {
     }
 }
 
-/// Whether the tree of these tokens may be deeper than [`DEPTH_LIMIT`]; if so, the limit.
-pub(crate) fn exceeds_limit(tokens: &[TokenWithSpan]) -> Option<usize> {
+/// A bound on the depth of the tree of these tokens. It is not far off, but for calls, whose depths add up instead of the deepest counting.
+pub(crate) fn depth(tokens: &[TokenWithSpan]) -> usize {
+    let mut deepest = 0;
     let mut outer: Vec<Level> = Vec::new();
     let mut outer_depth = 0;
     let mut level = Level::default();
@@ -61,9 +62,7 @@ pub(crate) fn exceeds_limit(tokens: &[TokenWithSpan]) -> Option<usize> {
             | Token::DoubleQuotedString(_) => {}
             _ => level.current += 1,
         }
-        if outer_depth + level.current > DEPTH_LIMIT {
-            return Some(DEPTH_LIMIT);
-        }
+        deepest = deepest.max(outer_depth + level.current);
     }
-    None
+    deepest
 }

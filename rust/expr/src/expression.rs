@@ -10,7 +10,8 @@ use datafusion_expr::Expr;
 
 use crate::error::{ExprError, Result};
 use crate::plan::Plan;
-use crate::sql;
+use crate::sql::{quoted, Source};
+use crate::stack;
 
 /// A value for each row, bound to a schema. Cloning is cheap, and clones evaluate in parallel.
 #[derive(Debug, Clone)]
@@ -31,14 +32,19 @@ impl Expression {
                 text: text.into(),
             });
         }
-        let parsed = sql::parse_expression(text, schema)?;
-        let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
-            ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in expression \"{text}\"")),
-            other => other,
-        })?;
-        Ok(Self {
-            plan: Arc::new(plan),
-            text: parsed.text.into(),
+        let source = Source::expression(text)?;
+        stack::run(source.depth(), || {
+            let parsed = source.parse(schema)?;
+            let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
+                ExprError::InvalidArgument(message) => {
+                    ExprError::invalid(format!("{message}, in expression {}", quoted(text)))
+                }
+                other => other,
+            })?;
+            Ok(Self {
+                plan: Arc::new(plan),
+                text: parsed.text.into(),
+            })
         })
     }
 

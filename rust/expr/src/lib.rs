@@ -30,6 +30,7 @@ mod expression;
 mod plan;
 mod predicate;
 mod sql;
+mod stack;
 mod substrait;
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use datafusion_expr::{Expr, Operator};
+use datafusion_expr::Expr;
 
 use crate::display;
 use crate::error::{ExprError, Result};
 use crate::plan::Plan;
-use crate::sql;
+use crate::sql::{quoted, Source};
+use crate::stack;
 use crate::substrait;
 
 /// A condition on one row, bound to a schema. A row is kept where it is true; false and null drop it.
@@ -29,10 +30,15 @@ impl Predicate {
     /// Names keep their case; `` `backticks` `` quote a name, `'single'` and `"double"` quotes make strings, `a.b` is field `b` of struct `a`.
     /// An error says where the text does not parse, which column there is not, or that the result is no boolean.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
-        let parsed = sql::parse_filter(text, schema)?;
-        Self::bind(parsed.expr, parsed.text, schema).map_err(|error| match error {
-            ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in filter \"{text}\"")),
-            other => other,
+        let source = Source::filter(text)?;
+        stack::run(source.depth(), || {
+            let parsed = source.parse(schema)?;
+            Self::bind(parsed.expr, parsed.text, schema).map_err(|error| match error {
+                ExprError::InvalidArgument(message) => {
+                    ExprError::invalid(format!("{message}, in filter {}", quoted(text)))
+                }
+                other => other,
+            })
         })
     }
 
@@ -40,9 +46,12 @@ impl Predicate {
     ///
     /// Columns are found by the names that they have in the message.
     pub fn from_substrait(bytes: &[u8], schema: &Schema) -> Result<Self> {
-        let expr = substrait::decode(bytes, schema)?;
-        let text = display::sql(&expr);
-        Self::bind(expr, text, schema)
+        // How deep it is will be seen when it is decoded.
+        stack::run(usize::MAX, || {
+            let expr = substrait::decode(bytes, schema)?;
+            let text = display::sql(&expr);
+            Self::bind(expr, text, schema)
+        })
     }
 
     fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {
@@ -83,8 +92,8 @@ impl Predicate {
         ];
         let schema = Schema::try_merge(fields)
             .map_err(|error| ExprError::invalid(format!("expected two filters over one schema: {error}")))?;
-        let text = format!("({self}) {} ({other})", Operator::And);
-        Self::bind(expr, text, &schema)
+        let text = format!("({self}) AND ({other})");
+        stack::run(usize::MAX, || Self::bind(expr, text, &schema))
     }
 }
 

@@ -11,11 +11,11 @@ use datafusion_sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlTo
 use sqlparser::ast::{BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 use sqlparser::ast::{Ident, UnaryOperator, VisitMut, VisitorMut};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::columns;
 use crate::context::{scalar_function, ExprContext};
-use crate::depth;
+use crate::depth::{self, DEPTH_LIMIT};
 use crate::dialect::FilterDialect;
 use crate::display;
 use crate::error::{lower_first, ExprError, Result};
@@ -30,27 +30,87 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
 }
 
-/// Parses a condition over the columns of `schema`.
-pub(crate) fn parse_filter(text: &str, schema: &Schema) -> Result<Parsed> {
-    parse("filter", text, schema, as_condition)
+/// An expression as its user wrote it, taken apart into tokens.
+pub(crate) struct Source<'a> {
+    text: &'a str,
+    tokens: Vec<TokenWithSpan>,
+    depth: usize,
+    use_as: UseAs,
 }
 
-/// Parses an expression of any type over the columns of `schema`.
-pub(crate) fn parse_expression(text: &str, schema: &Schema) -> Result<Parsed> {
-    parse("expression", text, schema, |tree| tree)
+/// What an expression is for.
+#[derive(Clone, Copy, PartialEq)]
+enum UseAs {
+    Filter,
+    Column,
 }
 
-/// `what` names the expression in error messages.
-fn parse(what: &str, text: &str, schema: &Schema, adapt: fn(SqlExpr) -> SqlExpr) -> Result<Parsed> {
-    let mut tree = parse_tree(what, text)?;
-    let mut names = NameResolution { schema };
-    if let ControlFlow::Break(error) = tree.visit(&mut names) {
-        return Err(in_context(what, text, *error));
+impl UseAs {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Column => "expression",
+        }
     }
-    let tree = adapt(tree);
-    let canonical = tree.to_string();
-    let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, error))?;
-    Ok(Parsed { expr, text: canonical })
+}
+
+impl<'a> Source<'a> {
+    /// Reads a condition.
+    pub(crate) fn filter(text: &'a str) -> Result<Self> {
+        Self::read(text, UseAs::Filter)
+    }
+
+    /// Reads an expression of any type.
+    pub(crate) fn expression(text: &'a str) -> Result<Self> {
+        Self::read(text, UseAs::Column)
+    }
+
+    fn read(text: &'a str, use_as: UseAs) -> Result<Self> {
+        let what = use_as.name();
+        if text.trim().is_empty() {
+            return Err(ExprError::invalid(format!("expected a {what}, found an empty string")));
+        }
+        let tokens = Tokenizer::new(&FilterDialect, text)
+            .tokenize_with_location()
+            .map_err(|error| {
+                let place = format!("line {}, column {}", error.location.line, error.location.column);
+                let message = lower_first(&error.message);
+                ExprError::invalid(format!("cannot parse {what} {}: {message} at {place}", quoted(text)))
+            })?;
+        let depth = depth::depth(&tokens);
+        if depth > DEPTH_LIMIT {
+            return Err(ExprError::invalid(format!(
+                "cannot parse {what} {}: expected at most {DEPTH_LIMIT} levels, found {depth}",
+                quoted(text)
+            )));
+        }
+        Ok(Self {
+            text,
+            tokens,
+            depth,
+            use_as,
+        })
+    }
+
+    /// A bound on how many levels the expression has.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Parses it over the columns of `schema`.
+    pub(crate) fn parse(self, schema: &Schema) -> Result<Parsed> {
+        let (what, text, use_as) = (self.use_as.name(), self.text, self.use_as);
+        let mut tree = parse_tree(what, text, self.tokens)?;
+        if let ControlFlow::Break(error) = tree.visit(&mut NameResolution { schema }) {
+            return Err(in_context(what, text, *error));
+        }
+        if use_as == UseAs::Filter {
+            tree = as_condition(tree);
+        }
+        let canonical = tree.to_string();
+        let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, error))?;
+        Ok(Parsed { expr, text: canonical })
+    }
 }
 
 fn in_context(what: &str, text: &str, error: ExprError) -> ExprError {
@@ -61,7 +121,7 @@ fn in_context(what: &str, text: &str, error: ExprError) -> ExprError {
 }
 
 /// The text for an error message, cut where it gets long.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 200;
     let mut shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() {
@@ -70,28 +130,8 @@ fn quoted(text: &str) -> String {
     format!("\"{shown}\"")
 }
 
-fn parse_tree(what: &str, text: &str) -> Result<SqlExpr> {
-    if text.trim().is_empty() {
-        return Err(ExprError::invalid(format!("expected a {what}, found an empty string")));
-    }
-    let dialect = FilterDialect;
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| {
-            let place = format!("line {}, column {}", error.location.line, error.location.column);
-            ExprError::invalid(format!(
-                "cannot parse {what} {}: {} at {place}",
-                quoted(text),
-                lower_first(&error.message)
-            ))
-        })?;
-    if let Some(limit) = depth::exceeds_limit(&tokens) {
-        return Err(ExprError::invalid(format!(
-            "cannot parse {what} {}: expected at most {limit} operators on one operand, found more",
-            quoted(text)
-        )));
-    }
-    let mut parser = Parser::new(&dialect)
+fn parse_tree(what: &str, text: &str, tokens: Vec<TokenWithSpan>) -> Result<SqlExpr> {
+    let mut parser = Parser::new(&FilterDialect)
         .with_recursion_limit(NESTING_LIMIT)
         .with_tokens_with_locations(tokens);
     let parsed = parser.parse_expr().and_then(|tree| match parser.peek_token().token {
