@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from ._native.expr import Predicate
 from .exceptions import InvalidArgumentError, UnsupportedError
+from .projection import with_system_columns
 
 if TYPE_CHECKING:
     Filter: TypeAlias = str | pc.Expression
@@ -35,6 +36,7 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
         >>> to_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
         ['id']
     """
+    schema = with_system_columns(schema)
     if isinstance(filter, pc.Expression):
         return Predicate.from_substrait(_serialize(filter, schema), schema)
     if isinstance(filter, str):

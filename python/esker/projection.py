@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+
+SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
+"""Columns that no file holds: a row's id, its address, and its number among the live rows, which `take` goes by."""
+
+
+def with_system_columns(schema: pa.Schema) -> pa.Schema:
+    """The schema that a filter sees: the table's columns, and the system columns that they do not hide.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.projection import with_system_columns
+        >>> with_system_columns(pa.schema([("a", pa.int8())])).names
+        ['a', '_rowid', '_rowaddr', '_rowoffset']
+    """
+    for name in SYSTEM_COLUMNS:
+        if schema.get_field_index(name) < 0:
+            schema = schema.append(pa.field(name, pa.uint64()))
+    return schema
+
 
 _PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`|\"[^\"]+\")$")
 
@@ -28,8 +48,6 @@ class Projection:
     """
 
     columns: list[str] | None
-    row_id: bool = False
-    row_address: bool = False
     output: tuple[tuple[str, str], ...] | None = None
     expressions: dict[str, Expression] = field(default_factory=dict)
 
@@ -57,14 +75,13 @@ class Projection:
                 read.update(dict.fromkeys(expressions[name].columns))
                 continue
             wanted[name] = path
-            if path not in (ROW_ID, ROW_ADDRESS):
+            if path not in SYSTEM_COLUMNS:
                 _require_column(path, schema)
-                read[path] = None
-        row_id, row_address = ROW_ID in wanted.values(), ROW_ADDRESS in wanted.values()
+            read[path] = None
         names = list(read)
         if not expressions and list(wanted.items()) == [(name, name) for name in names]:
             return cls(names)
-        return cls(names, row_id, row_address, tuple(wanted.items()), expressions)
+        return cls(names, tuple(wanted.items()), expressions)
 
     @property
     def is_plain(self) -> bool:

@@ -16,7 +16,7 @@ from ._native.expr import Predicate
 from .batches import cut_to_bytes, join_to_rows, read, read_all
 from .exceptions import InvalidArgumentError, UnsupportedError
 from .predicate import to_predicate
-from .projection import ROW_ADDRESS, ROW_ID, Projection
+from .projection import Projection
 from .scan_options import ColumnOrdering, ScannerBuilder, ScanOptions, ScanStatistics
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         projection = self._projection
         columns = projection.columns
         if options.order_by and columns is not None:
-            present = {*columns, ROW_ID, ROW_ADDRESS}
+            added = [name for name, wanted in self._added() if wanted]
             keys = dict.fromkeys(key.column_name for key in options.order_by)
-            columns = [*columns, *(key for key in keys if key not in present)]
+            columns = [*columns, *(key for key in keys if key not in (*columns, *added))]
         return native.scan(
             self._ds._store,
             self._ds._manifest,
@@ -186,8 +186,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             batch_size=options.batch_size,
             fragment_ids=options.fragment_ids,
             row_range=options.row_range,
-            with_row_id=options.with_row_id or projection.row_id,
-            with_row_address=options.with_row_address or projection.row_address,
+            with_row_id=options.with_row_id and "_rowid" not in (columns or ()),
+            with_row_address=options.with_row_address and "_rowaddr" not in (columns or ()),
             scan_in_order=options.scan_in_order,
             include_deleted_rows=options.include_deleted_rows,
         )
@@ -213,11 +213,12 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         return self._shape(pa.RecordBatch.from_arrays(empty, schema=read_schema)).schema
 
     def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        options = self._options
-        extra = [
-            name for name, wanted in (("_rowid", options.with_row_id), ("_rowaddr", options.with_row_address)) if wanted
-        ]
-        return self._projection.apply(batch, extra)
+        present = self._projection.columns or ()
+        return self._projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
+
+    def _added(self) -> tuple[tuple[str, bool], ...]:
+        """The columns that options add behind the others."""
+        return ("_rowid", self._options.with_row_id), ("_rowaddr", self._options.with_row_address)
 
     def _plan(self, verbose: bool) -> list[str]:
         options = self._options

@@ -13,7 +13,7 @@ from ._native.store import Store
 from ._native.table import Manifest
 from .batches import read_all
 from .exceptions import InvalidArgumentError, OutOfRangeError
-from .projection import ROW_ADDRESS, ROW_ID, Projection
+from .projection import Projection
 
 
 def take_rows(
@@ -45,8 +45,6 @@ def take_rows(
     """
     numbers = row_numbers(indices, rows)
     projection = Projection.of(columns, schema)
-    if projection.row_id or projection.row_address:
-        raise InvalidArgumentError(f"take cannot return {ROW_ID} or {ROW_ADDRESS}, leave them out of columns")
     stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids)
     table = read_all(stream)
     if projection.is_plain:

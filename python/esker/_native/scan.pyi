@@ -52,7 +52,8 @@ def scan(
         store: Where the table lies.
         manifest: The version.
         columns: Top-level columns or dotted paths (`a.b`), in the order they shall come; None for all, empty for
-            none (batches then carry only their row count). A dotted path comes as a column of that name.
+            none (batches then carry only their row count). A dotted path comes as a column of that name. `_rowid`,
+            `_rowaddr` and `_rowoffset` are columns too, here and in `filter`, unless the table has its own.
         filter: Only rows for which it is true.
         limit: At most so many rows, after `filter` and `offset`.
         offset: Rows to leave out at the start, after `filter`.

@@ -77,11 +77,10 @@ class DataFile:
     def __new__(
         cls,
         path: str,
-        *,
-        fields: Sequence[int],
-        column_indices: Sequence[int],
-        file_major_version: int,
-        file_minor_version: int,
+        fields: Sequence[int] = ...,
+        column_indices: Sequence[int] = ...,
+        file_major_version: int = 0,
+        file_minor_version: int = 0,
         file_size_bytes: int | None = None,
         base_id: int | None = None,
     ) -> DataFile: ...

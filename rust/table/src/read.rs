@@ -6,9 +6,11 @@ mod fragment_reader;
 mod projection;
 mod rows;
 mod scan;
+mod system;
 mod take;
 
 pub use files::TableFiles;
 pub use projection::Projection;
 pub use scan::{count_rows, scan, BatchStream, ScanRequest};
+pub use system::SystemColumn;
 pub use take::take;

@@ -13,7 +13,7 @@ pub(crate) struct PyDataFile(pub(crate) DataFile);
 #[pymethods]
 impl PyDataFile {
     #[new]
-    #[pyo3(signature = (path, *, fields, column_indices, file_major_version, file_minor_version, file_size_bytes = None, base_id = None))]
+    #[pyo3(signature = (path, fields = Vec::new(), column_indices = Vec::new(), file_major_version = 0, file_minor_version = 0, file_size_bytes = None, base_id = None))]
     fn new(
         path: String,
         fields: Vec<i32>,

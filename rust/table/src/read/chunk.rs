@@ -3,41 +3,49 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::SchemaRef;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
 use esker_expr::Predicate;
 
 use super::fragment_reader::FragmentProjection;
 use super::rows::{count, select};
-use crate::deletion::DeletionVector;
+use super::system::{RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 
 /// What one more run of rows costs in one column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 const RUN_COST: u64 = 1600;
 
+/// Where an output column comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Output {
+    /// It is one of the filter's columns.
+    Filter(usize),
+    /// It is read for the rows that the filter keeps.
+    Other(usize),
+    /// No file holds it.
+    System(SystemColumn),
+}
+
 /// What every chunk of a scan shares.
 #[derive(Debug)]
 pub(super) struct ChunkPlan {
-    /// The schema of the batches that come out, row id and address included.
+    /// The schema of the batches that come out.
     pub(super) schema: SchemaRef,
     pub(super) filter: Option<Predicate>,
-    /// For each output column its place among the filter's columns, where it is one of them.
-    pub(super) from_filter: Vec<Option<usize>>,
-    pub(super) with_row_id: bool,
-    pub(super) with_row_address: bool,
+    /// The system columns that the filter reads.
+    pub(super) filter_system: Vec<SystemColumn>,
+    pub(super) outputs: Vec<Output>,
     pub(super) batch_size: Option<usize>,
 }
 
 /// The columns of one fragment that a scan reads.
 #[derive(Debug)]
 pub(super) struct ChunkSource {
-    pub(super) fragment_id: u64,
+    pub(super) places: RowPlaces,
     /// The filter's columns, where there is a filter.
     pub(super) filter_columns: Option<FragmentProjection>,
     /// All output columns, or those that the filter does not read already.
     pub(super) other_columns: FragmentProjection,
-    /// Rows that come although they are deleted, without a number.
-    pub(super) deleted: Option<DeletionVector>,
 }
 
 /// Reads one chunk.
@@ -46,32 +54,50 @@ pub(super) async fn read_chunk(
     source: &ChunkSource,
     rows: Vec<Range<u64>>,
 ) -> Result<Vec<RecordBatch>> {
-    let (rows, batch) = match (&plan.filter, &source.filter_columns) {
-        (Some(filter), Some(columns)) => {
-            let tested = columns.read(&rows).await?;
-            let mask = filter.evaluate(&tested)?;
-            let kept = select(&rows, &mask);
-            if kept.is_empty() {
-                return Ok(Vec::new());
-            }
-            let others = read_kept(source, &rows, &kept, &mask).await?;
-            let tested = keep(&tested, &mask)?;
-            (kept, combine(plan, &tested, &others)?)
-        }
-        _ => {
-            let batch = source.other_columns.read(&rows).await?;
-            (rows, batch)
-        }
+    let Some(filter) = &plan.filter else {
+        let others = source.other_columns.read(&rows).await?;
+        return split(plan, combine(plan, source, &rows, None, &others)?);
     };
-    split(plan, with_row_numbers(plan, source, &rows, &batch)?)
+    let (tested, mask) = test(plan, source, filter, &rows).await?;
+    let kept = select(&rows, &mask);
+    if kept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let others = read_kept(source, &rows, &kept, &mask).await?;
+    let tested = keep(&tested, &mask)?;
+    split(plan, combine(plan, source, &kept, Some(&tested), &others)?)
 }
 
 /// How many rows of a chunk the filter keeps.
 pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Result<u64> {
-    match (&plan.filter, &source.filter_columns) {
-        (Some(filter), Some(columns)) => Ok(filter.evaluate(&columns.read(&rows).await?)?.true_count() as u64),
-        _ => Ok(count(&rows)),
+    match &plan.filter {
+        Some(filter) => Ok(test(plan, source, filter, &rows).await?.1.true_count() as u64),
+        None => Ok(count(&rows)),
     }
+}
+
+/// The filter's columns for some rows, and what it says of each.
+async fn test(
+    plan: &ChunkPlan,
+    source: &ChunkSource,
+    filter: &Predicate,
+    rows: &[Range<u64>],
+) -> Result<(RecordBatch, BooleanArray)> {
+    let columns = source.filter_columns.as_ref();
+    let columns =
+        columns.ok_or_else(|| TableError::invalid("expected the filter's columns to be planned, found none"))?;
+    let mut tested = columns.read(rows).await?;
+    if !plan.filter_system.is_empty() {
+        let mut fields: Vec<_> = tested.schema_ref().fields().iter().cloned().collect();
+        let mut arrays = tested.columns().to_vec();
+        for column in &plan.filter_system {
+            fields.push(column.field());
+            arrays.push(source.places.values(*column, rows));
+        }
+        tested = batch_of(Arc::new(Schema::new(fields)), arrays, tested.num_rows())?;
+    }
+    let mask = filter.evaluate(&tested)?;
+    Ok((tested, mask))
 }
 
 async fn read_kept(
@@ -98,53 +124,28 @@ fn keep(batch: &RecordBatch, mask: &BooleanArray) -> Result<RecordBatch> {
     arrow_select::filter::filter_record_batch(batch, mask).map_err(|e| TableError::invalid(e.to_string()))
 }
 
-fn combine(plan: &ChunkPlan, tested: &RecordBatch, others: &RecordBatch) -> Result<RecordBatch> {
-    let mut rest = others.columns().iter();
-    let arrays: Vec<ArrayRef> = plan
-        .from_filter
-        .iter()
-        .filter_map(|place| match place {
-            Some(place) => tested.columns().get(*place).cloned(),
-            None => rest.next().cloned(),
-        })
-        .collect();
-    let fields: Vec<_> = plan.schema.fields().iter().take(arrays.len()).cloned().collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(tested.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(arrow_schema::Schema::new(fields)), arrays, &options)
-        .map_err(|e| TableError::invalid(e.to_string()))
-}
-
-fn with_row_numbers(
+fn combine(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
-    batch: &RecordBatch,
+    tested: Option<&RecordBatch>,
+    others: &RecordBatch,
 ) -> Result<RecordBatch> {
-    let mut arrays = batch.columns().to_vec();
-    if plan.with_row_id || plan.with_row_address {
-        let base = source.fragment_id << 32;
-        let offsets = rows.iter().flat_map(Range::clone);
-        let addresses: ArrayRef = Arc::new(match &source.deleted {
-            None => UInt64Array::from_iter_values(offsets.map(|offset| base | offset)),
-            Some(deleted) => offsets
-                .map(|offset| (!is_deleted(deleted, offset)).then_some(base | offset))
-                .collect(),
-        });
-        // Without stable row ids a row's id is its address.
-        if plan.with_row_id {
-            arrays.push(addresses.clone());
-        }
-        if plan.with_row_address {
-            arrays.push(addresses);
-        }
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(plan.schema.clone(), arrays, &options)
-        .map_err(|e| TableError::invalid(e.to_string()))
+    let arrays: Vec<ArrayRef> = plan
+        .outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Filter(place) => tested?.columns().get(*place).cloned(),
+            Output::Other(place) => others.columns().get(*place).cloned(),
+            Output::System(column) => Some(source.places.values(*column, rows)),
+        })
+        .collect();
+    batch_of(plan.schema.clone(), arrays, others.num_rows())
 }
 
-fn is_deleted(deleted: &DeletionVector, offset: u64) -> bool {
-    u32::try_from(offset).is_ok_and(|offset| deleted.rows().contains(offset))
+fn batch_of(schema: SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|e| TableError::invalid(e.to_string()))
 }
 
 fn split(plan: &ChunkPlan, batch: RecordBatch) -> Result<Vec<RecordBatch>> {

@@ -1,20 +1,21 @@
 //! Scanning: fragments cut into chunks, chunks read ahead side by side, batches in order.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_expr::Predicate;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
-use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource};
+use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
 use super::rows::{clip, groups, live};
+use super::system::{rows_before, RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
-use crate::flags;
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 
@@ -64,6 +65,7 @@ struct Planned {
     plan: Arc<ChunkPlan>,
     filter_columns: Option<Arc<Projection>>,
     other_columns: Arc<Projection>,
+    rows_before: Option<BTreeMap<u64, u64>>,
     include_deleted_rows: bool,
 }
 
@@ -91,53 +93,81 @@ pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<V
 
 fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     manifest.check_readable()?;
-    if request.with_row_id && manifest.reader_feature_flags() & flags::STABLE_ROW_IDS != 0 {
-        return Err(TableError::unsupported(
-            "row ids of a table with stable row ids cannot be read yet; leave out with_row_id",
-        ));
-    }
     let schema = manifest.schema()?;
-    let output = Projection::new(&schema, request.columns.as_deref())?;
-    let mut fields: Vec<_> = output.schema().fields().iter().cloned().collect();
-    if request.with_row_id {
-        fields.push(Arc::new(Field::new("_rowid", DataType::UInt64, true)));
-    }
-    if request.with_row_address {
-        fields.push(Arc::new(Field::new("_rowaddr", DataType::UInt64, true)));
-    }
-    let out_schema = Arc::new(ArrowSchema::new_with_metadata(
-        fields,
-        output.schema().metadata().clone(),
-    ));
-    let names: Vec<String> = output.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let tested = request
+    let is_own = |name: &str| schema.field(name).is_some();
+    // A column of the table goes before a system column of the same name.
+    let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
+    let mut names = match &request.columns {
+        Some(columns) => columns.clone(),
+        None => schema.fields.iter().map(|field| field.name.clone()).collect(),
+    };
+    let asked = [
+        (request.with_row_id, SystemColumn::RowId),
+        (request.with_row_address, SystemColumn::RowAddress),
+    ];
+    names.extend(
+        asked
+            .iter()
+            .filter(|(wanted, _)| *wanted)
+            .map(|(_, column)| column.name().to_string()),
+    );
+
+    let read_by_filter = request
         .filter
         .as_ref()
         .map(|f| f.columns().to_vec())
         .unwrap_or_default();
-    let from_filter: Vec<Option<usize>> = names.iter().map(|name| tested.iter().position(|t| t == name)).collect();
-    let others: Vec<String> = names
+    let filter_system: Vec<SystemColumn> = read_by_filter.iter().filter_map(|name| system(name)).collect();
+    let tested: Vec<String> = read_by_filter
+        .into_iter()
+        .filter(|name| system(name).is_none())
+        .collect();
+    let mut others: Vec<String> = Vec::new();
+    let outputs: Vec<Output> = names
         .iter()
-        .zip(&from_filter)
-        .filter(|(_, place)| place.is_none())
-        .map(|(name, _)| name.clone())
+        .map(|name| {
+            if let Some(column) = system(name) {
+                return Output::System(column);
+            }
+            if let Some(place) = tested.iter().position(|t| t == name) {
+                return Output::Filter(place);
+            }
+            others.push(name.clone());
+            Output::Other(others.len() - 1)
+        })
         .collect();
     let filter_columns = match &request.filter {
         Some(_) => Some(Arc::new(Projection::new(&schema, Some(&tested))?)),
         None => None,
     };
+    let other_columns = Arc::new(Projection::new(&schema, Some(&others))?);
+    let fields = outputs.iter().filter_map(|output| match output {
+        Output::System(column) => Some(column.field()),
+        Output::Filter(place) => filter_columns.as_ref()?.schema().fields().get(*place).cloned(),
+        Output::Other(place) => other_columns.schema().fields().get(*place).cloned(),
+    });
+    let metadata = other_columns.schema().metadata().clone();
+    let out_schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
+
+    let in_use = outputs.iter().filter_map(|output| match output {
+        Output::System(column) => Some(*column),
+        _ => None,
+    });
+    let in_use: Vec<SystemColumn> = in_use.chain(filter_system.iter().copied()).collect();
+    in_use.iter().try_for_each(|column| column.check(manifest))?;
+    let numbered = in_use.contains(&SystemColumn::RowOffset);
     Ok(Planned {
         fragments: fragments_of(manifest, request.fragment_ids.as_deref())?,
         plan: Arc::new(ChunkPlan {
             schema: out_schema,
             filter: request.filter.clone(),
-            from_filter,
-            with_row_id: request.with_row_id,
-            with_row_address: request.with_row_address,
+            filter_system,
+            outputs,
             batch_size: request.batch_size,
         }),
         filter_columns,
-        other_columns: Arc::new(Projection::new(&schema, Some(&others))?),
+        other_columns,
+        rows_before: if numbered { Some(rows_before(manifest)?) } else { None },
         include_deleted_rows: request.include_deleted_rows,
     })
 }
@@ -151,10 +181,16 @@ async fn source_of(
     let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
     let other_columns = reader.project(&planned.other_columns)?;
     let source = ChunkSource {
-        fragment_id: reader.id(),
+        places: RowPlaces {
+            fragment_id: reader.id(),
+            rows_before: planned
+                .rows_before
+                .as_ref()
+                .and_then(|rows| rows.get(&reader.id()).copied()),
+            deletions: reader.deletions().cloned(),
+        },
         filter_columns,
         other_columns,
-        deleted: reader.deletions().filter(|_| planned.include_deleted_rows).cloned(),
     };
     Ok((reader, Arc::new(source)))
 }

@@ -1,15 +1,18 @@
 //! Taking rows by number: each wanted row is read once, whatever the order and repetition of the request.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt64Array};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use futures::future::try_join_all;
 
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
 use super::scan::fragments_of;
+use super::system::{rows_before, RowPlaces, SystemColumn};
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -25,7 +28,7 @@ pub async fn take(
     fragment_ids: Option<&[u64]>,
 ) -> Result<RecordBatch> {
     manifest.check_readable()?;
-    let projection = Arc::new(Projection::new(&manifest.schema()?, columns)?);
+    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns)?);
     let mut wanted: Vec<u64> = indices.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
@@ -47,9 +50,9 @@ pub async fn take(
         }
         let (here, later) = rest.split_at(rest.partition_point(|index| *index < end));
         let local: Vec<u64> = here.iter().map(|index| index - first).collect();
-        let (files, projection) = (files.clone(), projection.clone());
+        let (files, columns, places) = (files.clone(), wanted_columns.clone(), wanted_columns.places(&fragment));
         tasks.push(tokio::spawn(async move {
-            take_fragment(&files, &fragment, &projection, &local).await
+            take_fragment(&files, &fragment, &columns, places, &local).await
         }));
         rest = later;
         first = end;
@@ -66,7 +69,7 @@ pub async fn take(
     let failed = |e: arrow_schema::ArrowError| TableError::invalid(e.to_string());
     let batch = match batches.as_slice() {
         [only] => only.clone(),
-        all => arrow_select::concat::concat_batches(projection.schema(), all).map_err(failed)?,
+        all => arrow_select::concat::concat_batches(&wanted_columns.schema, all).map_err(failed)?,
     };
     if wanted == indices {
         return Ok(batch);
@@ -83,15 +86,86 @@ async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
         .saturating_sub(reader.deletions().map_or(0, DeletionVector::len)))
 }
 
+/// The columns of a take: what files hold and what is made from where a row lies.
+struct TakeColumns {
+    projection: Arc<Projection>,
+    /// For each output column its place among the columns read, or the system column that it is.
+    outputs: Vec<std::result::Result<usize, SystemColumn>>,
+    schema: SchemaRef,
+    rows_before: Option<BTreeMap<u64, u64>>,
+}
+
+impl TakeColumns {
+    fn new(manifest: &Manifest, columns: Option<&[String]>) -> Result<TakeColumns> {
+        let schema = manifest.schema()?;
+        let names = match columns {
+            Some(columns) => columns.to_vec(),
+            None => schema.fields.iter().map(|field| field.name.clone()).collect(),
+        };
+        let mut read = Vec::new();
+        let mut outputs = Vec::with_capacity(names.len());
+        for name in names {
+            match SystemColumn::named(&name).filter(|_| schema.field(&name).is_none()) {
+                Some(column) => {
+                    column.check(manifest)?;
+                    outputs.push(Err(column));
+                }
+                None => {
+                    read.push(name);
+                    outputs.push(Ok(read.len() - 1));
+                }
+            }
+        }
+        let projection = Arc::new(Projection::new(&schema, Some(&read))?);
+        let fields = outputs.iter().filter_map(|output| match output {
+            Ok(place) => projection.schema().fields().get(*place).cloned(),
+            Err(column) => Some(column.field()),
+        });
+        let metadata = projection.schema().metadata().clone();
+        let schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
+        let numbered = outputs.contains(&Err(SystemColumn::RowOffset));
+        let rows_before = if numbered { Some(rows_before(manifest)?) } else { None };
+        Ok(TakeColumns {
+            projection,
+            outputs,
+            schema,
+            rows_before,
+        })
+    }
+
+    fn places(&self, fragment: &Fragment) -> RowPlaces {
+        RowPlaces {
+            fragment_id: fragment.id(),
+            rows_before: self
+                .rows_before
+                .as_ref()
+                .and_then(|rows| rows.get(&fragment.id()).copied()),
+            deletions: None,
+        }
+    }
+}
+
 async fn take_fragment(
     files: &TableFiles,
     fragment: &Fragment,
-    projection: &Arc<Projection>,
+    columns: &TakeColumns,
+    places: RowPlaces,
     live: &[u64],
 ) -> Result<RecordBatch> {
     let reader = FragmentReader::open(files, fragment).await?;
     let rows = physical(live, reader.deletions());
-    reader.project(projection)?.read(&rows).await
+    let read = reader.project(&columns.projection)?.read(&rows).await?;
+    let places = RowPlaces {
+        deletions: reader.deletions().cloned(),
+        ..places
+    };
+    let arrays = columns.outputs.iter().filter_map(|output| match output {
+        Ok(place) => read.columns().get(*place).cloned(),
+        Err(column) => Some(places.values(*column, &rows)),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
+    RecordBatch::try_new_with_options(columns.schema.clone(), arrays.collect(), &options)
+        .map_err(|e| TableError::invalid(e.to_string()))
 }
 
 /// Sorted live row numbers as ranges of physical offsets.
