@@ -215,7 +215,7 @@ def test_the_stream_interface_hands_out_all_rows(pair: Pair) -> None:
 def test_plans_say_what_a_scan_does(pair: Pair) -> None:
     scanner = pair[0].scanner(columns=["id"], filter="score > 3", limit=5)
     plan = scanner.explain_plan()
-    assert "projection=[id]" in plan
+    assert "projection=[id, score]" in plan
     assert "score" in plan
     assert "limit=5" in plan
     assert "rows=5" in scanner.analyze_plan()

@@ -14,11 +14,11 @@ import pyarrow.dataset
 from ._native import table as native
 from ._native.table import DataFile
 from .exceptions import NotFoundError, UnsupportedError
+from .progress import Progress, report
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MEMORY_LIMIT,
-    Progress,
     open_target,
     refuse_options,
     stage,
@@ -315,7 +315,7 @@ def write_fragments(
         max_rows_per_file: Rows after which a new fragment is started.
         max_rows_per_group: Of no meaning for files of version 2: accepted because pylance has it.
         max_bytes_per_file: Bytes after which a new fragment is started.
-        progress: Called with the rows taken so far.
+        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         data_storage_version: The file version; None keeps the table's.
         storage_options: Options of the store.
         durable: Whether the files are on stable storage on return.
@@ -353,6 +353,6 @@ def write_fragments(
         memory_limit=memory_limit,
         progress=progress,
     )
-    if return_transaction:
-        return Transaction.from_native(staged.transaction())
-    return [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]
+    fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]
+    report(progress, fragments)
+    return Transaction.from_native(staged.transaction()) if return_transaction else fragments

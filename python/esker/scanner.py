@@ -230,7 +230,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         if options.order_by:
             lines.append(f"Sort: {', '.join(_order_text(key) for key in options.order_by)}")
         columns = self._projection.columns
-        names = self._ds._table_schema.names if columns is None else columns
+        names = list(self._ds._table_schema.names if columns is None else columns)
+        if self._predicate is not None:
+            names += [name for name in self._predicate.columns if name not in names]
         scan = f"LanceScan: uri={self._ds.uri}, version={self._ds.version}, projection=[{', '.join(names)}]"
         if self._predicate is not None:
             scan += f", filter={self._predicate}"

@@ -14,6 +14,7 @@ from ._native.write import write_fragments as write_native
 from .commit.lance import LanceLog, NamingScheme
 from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from .progress import Progress, is_fragment_progress
 from .rebase import rebased
 from .types import BatchSource, ReaderLike, coerce_reader, conform
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
 WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
-Progress: TypeAlias = Callable[[int], object]
-"""Called with the rows that were taken from the input so far."""
 
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
@@ -124,7 +123,7 @@ def stage(
         max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
         max_bytes_per_file: Bytes after which a new file is started.
         memory_limit: Bytes that may be buffered.
-        progress: Called with the rows taken so far.
+        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
 
     Raises:
         AlreadyExistsError: `mode` is "create" and there is a table.
@@ -154,10 +153,13 @@ def stage(
         source = conform(source, table)
     else:
         fields = native.Schema.from_arrow(source.schema)
-    if progress is not None:
-        if not callable(progress):
-            raise TypeError(f"expected progress to be called with a number of rows, found {type(progress).__name__}")
+    if callable(progress):
         source = _counted(source, progress)
+    elif progress is not None and not is_fragment_progress(progress):
+        raise TypeError(
+            "expected progress to be called with a number of rows, or to have begin and complete, "
+            f"found {type(progress).__name__}"
+        )
     try:
         fragments = write_native(
             target.log.store,
@@ -244,7 +246,7 @@ def _check_extensions(schema: pa.Schema) -> None:
             )
 
 
-def _counted(source: BatchSource, progress: Progress) -> BatchSource:
+def _counted(source: BatchSource, progress: Callable[[int], object]) -> BatchSource:
     rows = 0
 
     def count(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,14 +13,15 @@ from .commit.lance import LanceCommit, NamingScheme
 from .commit.loop import CommitLimits, commit
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .fragment import FragmentMetadata
 from .io_stats import Session
 from .operation import LanceOperation, Transaction, merge_message
+from .progress import Progress, report
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MEMORY_LIMIT,
     DEFAULT_STORAGE_VERSION,
-    Progress,
     Staged,
     open_target,
     refuse_options,
@@ -70,7 +71,7 @@ def write_dataset(
         max_rows_per_group: Of no meaning for files of version 2: accepted because pylance has it.
         max_bytes_per_file: Bytes after which a new file is started.
         commit_lock: Held around the commit, for stores without put-if-absent.
-        progress: Called with the rows taken so far.
+        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         storage_options: Options of the store, such as credentials.
         data_storage_version: The file version; None keeps the table's, "2.0" for a new one.
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
@@ -115,6 +116,7 @@ def write_dataset(
         memory_limit=memory_limit,
         progress=progress,
     )
+    report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
     properties = merge_message(commit_message, transaction_properties)
     limits = _limits(max_retries, commit_timeout)
     scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -54,6 +55,9 @@ def absolute(uri: str | os.PathLike[str]) -> str:
         raise InvalidArgumentError(f"expected a path or a URI as str, found {type(text).__name__}")
     if not text:
         raise InvalidArgumentError("expected a path or a URI, found an empty string")
+    if text == "memory://":
+        # Nobody else's: a table that lasts as long as its handles.
+        return f"memory://{uuid.uuid4().hex}"
     if _SCHEME.match(text):
         return text
     return os.path.abspath(os.path.expanduser(text))
