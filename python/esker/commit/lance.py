@@ -275,7 +275,8 @@ class LanceCommit:
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
         return CommitConflictError(
             f"Commit conflict for version {change.version}: our {ours} of version {self.read_version} of "
-            f"{self.log.uri} conflicts with the {theirs} that another writer committed; nothing of ours is visible, {advice}",
+            f"{self.log.uri} conflicts with the {theirs} that another writer committed; "
+            f"nothing of ours is visible, {advice}",
             uri=self.log.uri,
             operation=ours,
             version=self.read_version,
