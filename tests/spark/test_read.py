@@ -54,6 +54,12 @@ def test_a_filter_gives_the_rows_that_the_peer_gives(
     assert lance.dataset(numbers).to_table(filter=sql)["id"].to_pylist() == expected
 
 
+def test_row_numbers_are_columns_that_one_asks_for(spark: SparkSession, numbers: str) -> None:
+    frame = load(spark, numbers, columns="_rowid,id,_rowaddr", filter="id IN (3, 401)", rows_per_partition=100)
+    assert [tuple(row) for row in frame.collect()] == [(3, 3, 3), ((1 << 32) + 1, 401, (1 << 32) + 1)]
+    assert "_rowid" not in load(spark, numbers).columns
+
+
 def test_a_filter_may_use_columns_that_are_not_read(spark: SparkSession, numbers: str) -> None:
     frame = load(spark, numbers, columns="name", filter="id = 500", rows_per_partition=50)
     assert [tuple(row) for row in frame.collect()] == [("n500",)]

@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.table import FragmentSize, Snapshot
@@ -140,19 +139,12 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
         InvalidArgumentError: A column does not exist, or the filter does not parse.
         UnsupportedError: A column has a type that Spark has none for.
     """
-    if options.filter is not None:
-        snapshot.check_filter(options.filter)
     names = options.columns or tuple(snapshot.schema.names)
-    asked = names if wanted is None else tuple(wanted.names)
-    for name in (*names, *asked):
-        if name not in snapshot.schema.names:
-            raise InvalidArgumentError(
-                f"expected columns of the table ({', '.join(snapshot.schema.names)}), found {name!r}", column=name
-            )
-    if wanted is not None:
-        exchange_schema(wanted)
-        return wanted
-    return spark_schema(pa.schema([snapshot.schema.field(name) for name in names]))
+    if wanted is None:
+        return spark_schema(snapshot.projected_schema(names, options.filter))
+    snapshot.projected_schema(wanted.names, options.filter)
+    exchange_schema(wanted)
+    return wanted
 
 
 def _slices(fragment: FragmentSize, options: ReadOptions) -> Iterator[SlicePartition]:

@@ -81,13 +81,13 @@ class Snapshot:
         )
         return scanner.to_batches()
 
-    def check_filter(self, filter: str) -> None:
-        """Parses a filter against the table's schema.
+    def projected_schema(self, columns: Sequence[str], filter: str | None) -> pa.Schema:
+        """The schema of what a scan returns, nothing read.
 
         Raises:
-            InvalidArgumentError: It does not parse, or names no column.
+            InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
-        self._dataset.scanner(filter=filter)
+        return self._dataset.scanner(columns=list(columns), filter=filter).projected_schema
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ __all__ = ["exchange_schema", "exchange_type", "spark_schema", "spark_type", "ta
 # Spark has a type for the time of day since 4.1.
 _TIME: Any = getattr(spark, "TimeType", None)
 _MAX_DIGITS = 38
+_ROW_NUMBERS = ("_rowid", "_rowaddr", "_rowoffset")
 
 _SAME: list[tuple[pa.DataType, type[spark.DataType]]] = [
     (pa.bool_(), spark.BooleanType),
@@ -86,7 +87,7 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
         >>> spark_schema(pa.schema({"id": pa.uint32(), "vector": pa.list_(pa.float32(), 2)})).simpleString()
         'struct<id:bigint,vector:array<float>>'
     """
-    return spark.StructType([spark.StructField(field.name, spark_type(field.type, field.name)) for field in schema])
+    return spark.StructType([_shown(field) for field in schema])
 
 
 def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
@@ -196,6 +197,13 @@ def is_list(arrow: pa.DataType) -> bool:
 def is_view(arrow: pa.DataType) -> bool:
     """Whether this is one of Arrow's list views, which Spark shows as arrays too."""
     return bool(pa.types.is_list_view(arrow) or pa.types.is_large_list_view(arrow))
+
+
+def _shown(field: pa.Field) -> spark.StructField:
+    if field.name in _ROW_NUMBERS:
+        # Numbers of rows never reach the half of uint64 that a bigint lacks.
+        return spark.StructField(field.name, spark.LongType())
+    return spark.StructField(field.name, spark_type(field.type, field.name))
 
 
 def _exchange_field(field: spark.StructField, column: str) -> pa.Field:
