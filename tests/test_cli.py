@@ -93,6 +93,9 @@ def test_inspect_shows_what_a_file_holds_where(table: str, run: Run) -> None:
     assert {"id", "score", "name", "vector", "place.city"} <= set(columns)
     page = columns["id"]["pages"][0]
     assert (page["values"], columns["id"]["ratio"]) == (found["rows"], 1.0)
+    texts = [column["ratio"] for column in found["columns"] if column["type"] == "string"]
+    assert texts
+    assert all(ratio >= 1.0 for ratio in texts), "text is measured too"
     assert all(0 <= buffer["offset"] < found["bytes"] for buffer in page["buffers"])
     text = run("inspect", path)
     assert "vector" in text

@@ -85,3 +85,9 @@ def inspect(store: Store, path: str) -> FileLayout:
         NotFoundError: No such file.
         CorruptFileError: No Lance file, or a damaged one.
     """
+
+def plain_bytes(store: Store, path: str, column: int) -> int | None:
+    """Bytes that the values of a column take without any encoding: what its bytes in the file are compared with.
+
+    The column is read, a page at a time. None for the header of a struct, which holds no values.
+    """

@@ -5,16 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 
-from .._native.file import ColumnLayout, FileLayout
+from .._native.file import ColumnLayout, FileLayout, plain_bytes
 from .._native.file import inspect as read_layout
+from .._native.store import Store
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from .output import Output, size_text
 from .tables import storage_options
 
-# Bytes of one value of the types whose values are all of one width; 0.125 is a bit.
-_WIDTHS = {"bool": 0.125, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "halffloat": 2, "int32": 4, "uint32": 4}
-_WIDTHS |= {"float": 4, "int64": 8, "uint64": 8, "double": 8, "date32:day": 4, "date64:ms": 8}
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 _DRAWN_ROWS, _DRAWN_WIDTH = 4, 64
 
@@ -24,9 +22,11 @@ def inspect(options: Namespace, output: Output) -> None:
     folder, _, name = absolute(options.file).rpartition("/")
     if not name:
         raise InvalidArgumentError(f"expected the path of a file, found {options.file!r}", path=options.file)
-    layout = read_layout(resolve(folder or "/", storage_options=storage_options(options)), name)
+    store = resolve(folder or "/", storage_options=storage_options(options))
+    layout = read_layout(store, name)
+    ratios = _ratios(store, name, layout, output)
     if output.as_json:
-        output.json(_facts(layout, options.file))
+        output.json(_facts(layout, options.file, ratios))
         return
     held = sum(column.num_bytes for column in layout.columns)
     output.facts(
@@ -39,47 +39,28 @@ def inspect(options: Namespace, output: Output) -> None:
     )
     columns = [("column", True), ("field", False), ("type", False), ("pages", True), ("values", True), ("bytes", True)]
     columns += [("ratio", True), ("encodings", False)]
-    output.table(None, columns, [_row(column) for column in layout.columns])
+    output.table(None, columns, [_row(*pair) for pair in zip(layout.columns, ratios, strict=True)])
     _draw(layout, output)
-
-
-def plain_bytes(logical_type: str, values: int) -> int | None:
-    """Bytes of values of a fixed width without any encoding; None for types whose values differ in width.
-
-    Example:
-        >>> from esker.cli.inspect import plain_bytes
-        >>> plain_bytes("fixed_size_list:float:768", 10), plain_bytes("string", 10)
-        (30720, None)
-    """
-    head, _, rest = logical_type.partition(":")
-    if head == "fixed_size_list":
-        inner, _, length = rest.rpartition(":")
-        return plain_bytes(inner, values * int(length))
-    if head == "fixed_size_binary":
-        return values * int(rest)
-    if head in ("timestamp", "duration", "time64"):
-        return values * 8
-    if head == "time32":
-        return values * 4
-    if head == "decimal":
-        return values * int(rest.split(":")[0]) // 8
-    width = _WIDTHS.get(logical_type)
-    return None if width is None else -int(-values * width // 1)
 
 
 def _values(column: ColumnLayout) -> int:
     return sum(page.num_values for page in column.pages)
 
 
-def _ratio(column: ColumnLayout) -> float | None:
-    """Plain bytes by bytes in the file: above 1 the file is the smaller one."""
-    plain = plain_bytes(column.logical_type, _values(column))
-    return None if plain is None or column.num_bytes == 0 else plain / column.num_bytes
+def _ratios(store: Store, name: str, layout: FileLayout, output: Output) -> list[float | None]:
+    """For each column its plain bytes by its bytes in the file: above 1 the file is the smaller one."""
+    ratios: list[float | None] = []
+    with output.progress("reading columns", len(layout.columns)) as bar:
+        for column in layout.columns:
+            plain = plain_bytes(store, name, column.index) if column.num_bytes else None
+            ratios.append(None if plain is None else plain / column.num_bytes)
+            if bar is not None:
+                bar.advance(bar.task_ids[0])
+    return ratios
 
 
-def _row(column: ColumnLayout) -> tuple[str, ...]:
+def _row(column: ColumnLayout, ratio: float | None) -> tuple[str, ...]:
     encodings = Counter(page.encoding for page in column.pages)
-    ratio = _ratio(column)
     return (
         str(column.index),
         column.field,
@@ -92,7 +73,7 @@ def _row(column: ColumnLayout) -> tuple[str, ...]:
     )
 
 
-def _facts(layout: FileLayout, path: str) -> dict[str, object]:
+def _facts(layout: FileLayout, path: str, ratios: list[float | None]) -> dict[str, object]:
     return {
         "path": path,
         "file_version": layout.version,
@@ -105,7 +86,7 @@ def _facts(layout: FileLayout, path: str) -> dict[str, object]:
                 "type": column.logical_type,
                 "values": _values(column),
                 "bytes": column.num_bytes,
-                "ratio": _ratio(column),
+                "ratio": ratio,
                 "pages": [
                     {
                         "first_value": page.first_value,
@@ -116,7 +97,7 @@ def _facts(layout: FileLayout, path: str) -> dict[str, object]:
                     for page in column.pages
                 ],
             }
-            for column in layout.columns
+            for column, ratio in zip(layout.columns, ratios, strict=True)
         ],
         "global_buffers": [{"offset": offset, "bytes": size} for offset, size in layout.global_buffers],
     }

@@ -6,8 +6,10 @@ use crate::container::{BufferRange, Container, PageEncoding};
 use crate::error::Result;
 use crate::reader::FileReader;
 use crate::schema::Field;
-use crate::v2_0::columns::assign_columns;
+use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::decode::describe;
+use crate::v2_0::read::read_leaf;
+use crate::v2_0::write::array_bytes;
 
 /// One page of a column.
 #[derive(Debug, Clone)]
@@ -98,6 +100,32 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
         columns,
         global_buffers: file.global_buffers().to_vec(),
     })
+}
+
+/// Bytes that the values of a column take without any encoding: what its bytes in the file are to be compared with. Reads the column,
+/// a page at a time. Nothing for the header of a struct, which holds no values.
+pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u64>> {
+    let file = reader.container();
+    let meta = file.column(column)?;
+    let columns = assign_columns(file.schema());
+    let column_of = |id: i32| columns.get(&id).copied();
+    for field in &file.schema().fields {
+        let tree = ColumnNode::new(field, &column_of)?;
+        let Some(node) = tree.find(column) else { continue };
+        let data_type = match node {
+            ColumnNode::Leaf { data_type, .. } => data_type,
+            ColumnNode::List { .. } => return Ok(Some(meta.num_values.saturating_mul(8))),
+            ColumnNode::Struct { .. } => return Ok(None),
+        };
+        let mut bytes = 0_u64;
+        for page in meta.pages.iter().filter(|page| page.num_values > 0) {
+            let values = page.first_value..page.first_value.saturating_add(page.num_values);
+            let array = read_leaf(file, column, data_type, std::slice::from_ref(&values)).await?;
+            bytes = bytes.saturating_add(array_bytes(&array));
+        }
+        return Ok(Some(bytes));
+    }
+    Ok(None)
 }
 
 fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {

@@ -84,6 +84,20 @@ impl ColumnNode {
         }
     }
 
+    /// The node of a column, this one or one below it.
+    pub(crate) fn find(&self, wanted: usize) -> Option<&ColumnNode> {
+        match self {
+            ColumnNode::Leaf { column, .. } | ColumnNode::List { column, .. } | ColumnNode::Struct { column, .. }
+                if *column == wanted =>
+            {
+                Some(self)
+            }
+            ColumnNode::Leaf { .. } => None,
+            ColumnNode::List { item, .. } => item.find(wanted),
+            ColumnNode::Struct { children, .. } => children.iter().find_map(|child| child.find(wanted)),
+        }
+    }
+
     /// Calls `visit` for every column of this node.
     pub(crate) fn for_each_column(&self, visit: &mut dyn FnMut(usize)) {
         match self {

@@ -121,7 +121,12 @@ async fn read_items(file: &Container, item: &ColumnNode, rows: &[Range<u64>]) ->
     read_node(file, item, rows).await.map(Some)
 }
 
-async fn read_leaf(file: &Container, column: usize, data_type: &DataType, rows: &[Range<u64>]) -> Result<ArrayRef> {
+pub(crate) async fn read_leaf(
+    file: &Container,
+    column: usize,
+    data_type: &DataType,
+    rows: &[Range<u64>],
+) -> Result<ArrayRef> {
     let meta = file.column(column)?;
     let pages = pages_of(file, column, &meta, rows)?;
     let mut arrays = Vec::with_capacity(pages.len());

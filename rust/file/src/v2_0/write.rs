@@ -341,7 +341,7 @@ fn push_pieces(
 }
 
 /// Bytes that the array's values take when they are encoded, more or less.
-fn array_bytes(array: &ArrayRef) -> u64 {
+pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
     fn of_ends<O: arrow_array::OffsetSizeTrait>(offsets: &[O]) -> u64 {
         let range: Range<usize> =
             offsets.first().map_or(0, |o| o.as_usize())..offsets.last().map_or(0, |o| o.as_usize());

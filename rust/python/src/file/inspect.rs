@@ -120,3 +120,15 @@ pub(crate) fn inspect(py: Python<'_>, store: &PyStore, path: &str) -> Result<PyF
     })?;
     Ok(PyFileLayout(found))
 }
+
+/// Bytes that the values of a column take without any encoding.
+#[pyfunction]
+pub(crate) fn plain_bytes(py: Python<'_>, store: &PyStore, path: &str, column: usize) -> Result<Option<u64>> {
+    let found = py.detach(|| {
+        block_on(async {
+            let reader = FileReader::open(store.store().clone(), path).await?;
+            Ok::<_, TableError>(layout::plain_bytes(&reader, column).await?)
+        })
+    })?;
+    Ok(found)
+}

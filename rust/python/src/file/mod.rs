@@ -8,5 +8,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<inspect::PyFileLayout>()?;
     module.add_class::<inspect::PyColumnLayout>()?;
     module.add_class::<inspect::PyPageLayout>()?;
-    module.add_function(wrap_pyfunction!(inspect::inspect, module)?)
+    module.add_function(wrap_pyfunction!(inspect::inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(inspect::plain_bytes, module)?)
 }
