@@ -180,6 +180,15 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
             Ok(narrow) if !number.is_finite() || is_finite(&narrow) => Fit::Replace(narrow),
             _ => Fit::Keep,
         },
+        // A whole number that was written as a float, or is too long for any integer, is compared exactly.
+        (ScalarValue::Float64(Some(number)), _) if wanted.is_integer() && number.fract() == 0.0 => {
+            match exact_decimal(*number) {
+                Fit::Replace(whole) => whole
+                    .cast_to(&DataType::Int64)
+                    .map_or(Fit::Replace(whole), Fit::Replace),
+                other => other,
+            }
+        }
         (ScalarValue::Int64(_) | ScalarValue::UInt64(_), _) if wanted.is_floating() => {
             value.cast_to(wanted).map_or(Fit::Keep, Fit::Replace)
         }

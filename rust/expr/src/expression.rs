@@ -8,9 +8,9 @@ use arrow_schema::{DataType, Schema};
 use datafusion_common::Column;
 use datafusion_expr::Expr;
 
-use crate::error::{ExprError, Result};
+use crate::error::Result;
 use crate::plan::Plan;
-use crate::sql::{quoted, Source};
+use crate::sql::{in_context, Source};
 use crate::stack;
 
 /// A value for each row, bound to a schema. Cloning is cheap, and clones evaluate in parallel.
@@ -35,12 +35,8 @@ impl Expression {
         let source = Source::expression(text)?;
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            let plan = Plan::bind(parsed.expr, schema).map_err(|error| match error {
-                ExprError::InvalidArgument(message) => {
-                    ExprError::invalid(format!("{message}, in expression {}", quoted(text)))
-                }
-                other => other,
-            })?;
+            let plan = Plan::bind(parsed.expr, schema);
+            let plan = plan.map_err(|error| in_context("expression", text, schema, error))?;
             Ok(Self {
                 plan: Arc::new(plan),
                 text: parsed.text.into(),
@@ -60,7 +56,8 @@ impl Expression {
 
     /// One value per row of `batch`, which must hold [`Self::columns`], found by name.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        self.plan.evaluate(batch)
+        let values = self.plan.evaluate(batch);
+        values.map_err(|error| in_context("expression", &self.text, batch.schema_ref(), error))
     }
 }
 

@@ -11,7 +11,7 @@ use datafusion_expr::Expr;
 use crate::display;
 use crate::error::{ExprError, Result};
 use crate::plan::Plan;
-use crate::sql::{quoted, Source};
+use crate::sql::{in_context, Source};
 use crate::stack;
 use crate::substrait;
 
@@ -33,12 +33,7 @@ impl Predicate {
         let source = Source::filter(text)?;
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            Self::bind(parsed.expr, parsed.text, schema).map_err(|error| match error {
-                ExprError::InvalidArgument(message) => {
-                    ExprError::invalid(format!("{message}, in filter {}", quoted(text)))
-                }
-                other => other,
-            })
+            Self::bind(parsed.expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))
         })
     }
 
@@ -77,10 +72,14 @@ impl Predicate {
     ///
     /// The batch must hold [`Self::columns`], found by name; what else it holds does not matter.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
-        let array = self.plan.evaluate(batch)?;
+        let array = self.plan.evaluate(batch).map_err(|error| self.name_in(error, batch))?;
         let booleans = array.as_boolean_opt().cloned();
         booleans
             .ok_or_else(|| ExprError::invalid(format!("expected booleans from {self}, found {}", array.data_type())))
+    }
+
+    fn name_in(&self, error: ExprError, batch: &RecordBatch) -> ExprError {
+        in_context("filter", &self.text, batch.schema_ref(), error)
     }
 
     /// The rows that both keep.

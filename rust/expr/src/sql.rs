@@ -102,26 +102,37 @@ impl<'a> Source<'a> {
         let (what, text, use_as) = (self.use_as.name(), self.text, self.use_as);
         let mut tree = parse_tree(what, text, self.tokens)?;
         if let ControlFlow::Break(error) = tree.visit(&mut NameResolution { schema }) {
-            return Err(in_context(what, text, *error));
+            return Err(in_context(what, text, schema, *error));
         }
         if use_as == UseAs::Filter {
             tree = as_condition(tree);
         }
         let canonical = tree.to_string();
-        let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, error))?;
+        let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, schema, error))?;
         Ok(Parsed { expr, text: canonical })
     }
 }
 
-fn in_context(what: &str, text: &str, error: ExprError) -> ExprError {
+/// Adds to an error the text it is about, and what its writer may have meant.
+pub(crate) fn in_context(what: &str, text: &str, schema: &Schema, error: ExprError) -> ExprError {
+    let place = format!("in {what} {}{}", quoted(text), hint(text, schema));
     match error {
-        ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, in {what} {}", quoted(text))),
-        ExprError::Unsupported(message) => ExprError::unsupported(format!("{message}, in {what} {}", quoted(text))),
+        ExprError::InvalidArgument(message) => ExprError::invalid(format!("{message}, {place}")),
+        ExprError::Unsupported(message) => ExprError::unsupported(format!("{message}, {place}")),
+    }
+}
+
+/// In other dialects, double quotes name a column.
+fn hint(text: &str, schema: &Schema) -> String {
+    let names = schema.fields().iter().map(|field| field.name());
+    match names.into_iter().find(|name| text.contains(&format!("\"{name}\""))) {
+        Some(name) => format!(" (\"{name}\" is a string: write `{name}` for the column)"),
+        None => String::new(),
     }
 }
 
 /// The text for an error message, cut where it gets long.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     const SHOWN: usize = 200;
     let mut shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() {
@@ -220,11 +231,7 @@ impl NameResolution<'_> {
                     *expr = SqlExpr::IsNotNull(Box::new(argument));
                 }
             }
-            SqlExpr::Subquery(_)
-            | SqlExpr::Exists { .. }
-            | SqlExpr::InSubquery { .. }
-            | SqlExpr::AnyOp { .. }
-            | SqlExpr::AllOp { .. } => {
+            SqlExpr::Subquery(_) | SqlExpr::Exists { .. } | SqlExpr::InSubquery { .. } => {
                 return Err(ExprError::invalid(format!(
                     "expected an expression over one row, found subquery {expr}"
                 )));

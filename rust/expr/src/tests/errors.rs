@@ -132,7 +132,10 @@ fn test_a_cast_that_fails_while_running_is_an_error() {
     let batch = batch();
     let predicate = Predicate::parse_sql("cast(s as int) = 1", &batch.schema()).unwrap();
     let error = predicate.evaluate(&batch).unwrap_err().to_string();
-    assert!(error.contains("Cannot cast string 'a'"), "{error}");
+    assert!(
+        error.contains("Cannot cast string 'a'") && error.contains("in filter"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -140,5 +143,17 @@ fn test_a_batch_without_the_columns_is_refused() {
     let batch = batch();
     let predicate = Predicate::parse_sql("i > 1", &batch.schema()).unwrap();
     let error = predicate.evaluate(&batch.project(&[2]).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "expected column i in the batch, found only s");
+    assert_eq!(
+        error.to_string(),
+        "expected column i in the batch, found only s, in filter \"i > 1\""
+    );
+}
+
+#[test]
+fn test_a_column_in_double_quotes_gets_a_hint() {
+    let found = message("\"my col\" > 2");
+    assert!(
+        found.ends_with("(\"my col\" is a string: write `my col` for the column)"),
+        "{found}"
+    );
 }
