@@ -1,8 +1,9 @@
-"""Take the time of several engines in turns: A B C A B C ..., so that what disturbs one disturbs all."""
+"""Take the time of several engines in turns, so that what disturbs one disturbs all."""
 
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -72,11 +73,11 @@ def once(operation: Operation) -> tuple[float, float]:
 
 
 def in_turns(operations: Mapping[str, Operation], rounds: int) -> dict[str, Samples]:
-    """Run each operation once to warm up, then ``rounds`` rounds of all of them in turns.
+    """Run each operation twice to warm up, then ``rounds`` rounds of all of them in turns.
 
     Args:
         operations: what to run, by engine.
-        rounds: how many rounds; the first engine changes from round to round.
+        rounds: how many rounds; their order changes from round to round, so that none always follows the same other.
 
     Returns:
         the samples of each engine; the warm-up is not among them.
@@ -84,13 +85,14 @@ def in_turns(operations: Mapping[str, Operation], rounds: int) -> dict[str, Samp
     gc.freeze()  # what is imported by now need not be looked at again
     repeats = {}
     for name, operation in operations.items():
-        wall, _ = once(operation)
+        # Twice: the first run may meet memory that the system has to find first.
+        wall = min(once(operation)[0], once(operation)[0])
         repeats[name] = max(1, min(MOST, int(ENOUGH / max(wall, 1e-6))))
     samples = {name: Samples() for name in operations}
     names = list(operations)
-    for turn in range(rounds):
-        start = turn % len(names)
-        for name in names[start:] + names[:start]:
+    order = random.Random(0)
+    for _ in range(rounds):
+        for name in order.sample(names, len(names)):
             gc.collect()
             for _ in range(repeats[name]):
                 wall, processor = once(operations[name])

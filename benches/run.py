@@ -38,7 +38,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benches", description="esker beside its peers, in one run")
     parser.add_argument("--size", choices=list(SIZES), default="small", help="how large the inputs are")
     parser.add_argument("--rows", type=int, help="rows of the table of numbers, instead of --size; the others follow")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of measurements, after one to warm up")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of measurements, after the warm-up")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("bench-results"), help="folder for the JSON and the chart")
     parser.add_argument("--scratch", type=Path, help="folder for the tables, on the disk to measure; default: --output")
