@@ -4,7 +4,7 @@ from typing import final
 
 from .store import Store
 
-__all__ = ["ColumnLayout", "FileLayout", "PageLayout", "inspect"]
+__all__ = ["ColumnLayout", "FileLayout", "PageLayout", "inspect", "plain_bytes"]
 
 @final
 class PageLayout:
