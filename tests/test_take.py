@@ -57,9 +57,23 @@ def test_indices_come_in_many_kinds(pair: Pair) -> None:
     assert pair[0].take(range(3), columns=["id"])["id"].to_pylist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("columns", [["id"], ["utf8", "id"], ["vector", "list_list"], {"n": "id"}])
+@pytest.mark.parametrize(
+    "columns", [["id"], ["utf8", "id"], ["vector", "list_list"], {"n": "id"}, ["_rowid"], ["_rowaddr", "id"]]
+)
 def test_take_projects(columns: Any, pair: Pair) -> None:
     same(pair[1].take([7, 1500, 7], columns=columns), pair[0].take([7, 1500, 7], columns=columns))
+
+
+def test_system_columns_go_around_deleted_rows(uri: str) -> None:
+    esker.write_dataset(pa.table({"id": range(100)}), uri, max_rows_per_file=40)
+    lance.dataset(uri).delete("id % 3 = 0 or id between 50 and 60")
+    ours, names = esker.dataset(uri), ["_rowoffset", "id", "_rowid"]
+    scanned = ours.to_table(columns=names)
+    same(lance.dataset(uri).to_table(columns=["id", "_rowid"]), scanned.select(["id", "_rowid"]))
+    assert scanned["_rowoffset"].to_pylist() == list(range(ours.count_rows()))
+    wanted = [5, 0, ours.count_rows() - 1, 5]
+    assert ours.take(wanted, columns=names).to_pylist() == scanned.take(wanted).to_pylist()
+    assert ours.to_table(columns=["id"], filter="_rowoffset = 5")["id"].to_pylist() == [scanned["id"][5].as_py()]
 
 
 @pytest.mark.parametrize("indices", [[3000], [0, 10**12], [-1]])
