@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "lance_file.proto",
     "lance_file_v2.proto",
     "lance_encodings_v2_0.proto",
+    "lance_encodings_v2_1.proto",
     "lance_table.proto",
     "lance_transaction.proto",
     "lance_rowids.proto",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::container::{BufferRange, Container, PageEncoding};
-use crate::error::Result;
+use crate::error::{FileError, Result};
 use crate::reader::FileReader;
 use crate::schema::Field;
 use crate::v2_0::columns::{assign_columns, ColumnNode};
@@ -58,7 +58,7 @@ pub struct FileLayout {
 
 /// Describes an open file. Nothing but its metadata is read.
 pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
-    let file = reader.container();
+    let file = container_of(reader)?;
     let names = field_names(file);
     let columns = (0..file.num_columns())
         .map(|index| {
@@ -71,6 +71,7 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
                     num_values: page.num_values,
                     encoding: match &page.encoding {
                         PageEncoding::V2_0(encoding) => describe(Some(encoding)),
+                        PageEncoding::V2_1(layout) => format!("{layout:?}"),
                         PageEncoding::Other(name, _) => name.clone(),
                     },
                     buffers: page.buffers.clone(),
@@ -105,7 +106,7 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
 /// Bytes that the values of a column take without any encoding: what its bytes in the file are to be compared with. Reads the column,
 /// a page at a time. Nothing for the header of a struct, which holds no values.
 pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u64>> {
-    let file = reader.container();
+    let file = container_of(reader)?;
     let meta = file.column(column)?;
     let columns = assign_columns(file.schema());
     let column_of = |id: i32| columns.get(&id).copied();
@@ -126,6 +127,15 @@ pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u6
         return Ok(Some(bytes));
     }
     Ok(None)
+}
+
+fn container_of(reader: &FileReader) -> Result<&Container> {
+    reader.container().ok_or_else(|| {
+        FileError::unsupported(format!(
+            "file {}: the layout of a file of version 0.1 cannot be shown yet",
+            reader.path()
+        ))
+    })
 }
 
 fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {

@@ -14,9 +14,12 @@
 pub mod container;
 pub mod error;
 pub mod inspect;
+mod paged_writer;
 pub mod reader;
 pub mod schema;
+mod v0_1;
 mod v2_0;
+mod v2_1;
 pub mod version;
 pub mod writer;
 

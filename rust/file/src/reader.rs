@@ -8,25 +8,45 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_store::store::StoreRef;
 use futures::future::try_join_all;
 
-use crate::container::Container;
+use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
 use crate::schema::{Field, Schema};
+use crate::v0_1::read::{GroupColumns, GroupFile};
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::page::{count, length};
 use crate::v2_0::read::read_node;
+use crate::v2_1::read::{LeafColumns, LeafFile};
 use crate::version::FileVersion;
 
 /// An open data file.
 #[derive(Debug, Clone)]
 pub struct FileReader {
-    container: Arc<Container>,
+    pub(crate) file: OpenFile,
+}
+
+/// An open file as its version lays it out.
+#[derive(Debug, Clone)]
+pub(crate) enum OpenFile {
+    /// Groups of rows, a page for each column in each.
+    V0_1(Arc<GroupFile>),
+    /// A column for each node of the schema.
+    V2_0(Arc<Container>),
+    /// A column for each leaf of the schema, its nesting in levels: 2.1 and 2.2.
+    V2_1(Arc<LeafFile>),
+}
+
+#[derive(Debug, Clone)]
+enum Columns {
+    V0_1(GroupColumns),
+    V2_0(Arc<[ColumnNode]>),
+    V2_1(LeafColumns),
 }
 
 /// The columns of one file that a read wants, found once for many reads.
 #[derive(Debug, Clone)]
 pub struct FileProjection {
     schema: SchemaRef,
-    nodes: Arc<[ColumnNode]>,
+    columns: Columns,
     bytes_per_row: u64,
 }
 
@@ -45,61 +65,93 @@ impl FileProjection {
 impl FileReader {
     /// Opens the file at `path`: one request where its metadata is small.
     pub async fn open(store: StoreRef, path: &str) -> Result<FileReader> {
-        let container = Container::open(store, path).await?;
-        if container.version() != FileVersion::V2_0 {
-            return Err(FileError::unsupported(format!(
-                "file {path}: file version {} cannot be read yet; expected 2.0",
-                container.version()
-            )));
-        }
-        Ok(FileReader {
-            container: Arc::new(container),
-        })
+        let tail = FileTail::fetch(store, path).await?;
+        let file = match tail.version()? {
+            FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
+            FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?)),
+            FileVersion::V2_1 | FileVersion::V2_2 => {
+                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?)))
+            }
+        };
+        Ok(FileReader { file })
     }
 
-    /// The container, with the metadata of columns and pages.
-    pub fn container(&self) -> &Container {
-        &self.container
+    /// The container of a 2.x file, with the metadata of columns and pages.
+    pub fn container(&self) -> Option<&Container> {
+        match &self.file {
+            OpenFile::V0_1(_) => None,
+            OpenFile::V2_0(file) => Some(file),
+            OpenFile::V2_1(file) => Some(file.container()),
+        }
+    }
+
+    /// Path in its store.
+    pub fn path(&self) -> &str {
+        match &self.file {
+            OpenFile::V0_1(file) => file.path(),
+            OpenFile::V2_0(file) => file.path(),
+            OpenFile::V2_1(file) => file.container().path(),
+        }
+    }
+
+    /// The version of the file format.
+    pub fn version(&self) -> FileVersion {
+        self.container().map_or(FileVersion::V0_1, Container::version)
     }
 
     /// Rows in the file.
     pub fn num_rows(&self) -> u64 {
-        self.container.num_rows()
+        match &self.file {
+            OpenFile::V0_1(file) => file.num_rows(),
+            OpenFile::V2_0(file) => file.num_rows(),
+            OpenFile::V2_1(file) => file.container().num_rows(),
+        }
     }
 
     /// The schema that the file itself holds.
     pub fn schema(&self) -> &Schema {
-        self.container.schema()
+        match &self.file {
+            OpenFile::V0_1(file) => file.schema(),
+            OpenFile::V2_0(file) => file.schema(),
+            OpenFile::V2_1(file) => file.container().schema(),
+        }
     }
 
     /// Finds the columns of `fields`. `column_of` maps field ids to columns, as a table's manifest does; without it the file's own order
-    /// of fields decides.
+    /// of fields decides. (A 0.1 file finds them by their ids.)
     pub fn project(
         &self,
         fields: &[Field],
         column_of: Option<&dyn Fn(i32) -> Option<usize>>,
     ) -> Result<FileProjection> {
-        let own = assign_columns(self.container.schema());
-        let by_order = |id: i32| own.get(&id).copied();
-        let column_of = column_of.unwrap_or(&by_order);
-        let nodes = fields
-            .iter()
-            .map(|f| ColumnNode::new(f, column_of))
-            .collect::<Result<Vec<_>>>()?;
         let arrow = fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
-        let mut columns = Vec::new();
-        for node in &nodes {
-            node.for_each_column(&mut |column| columns.push(column));
-        }
-        let mut bytes = 0_u64;
-        for column in columns {
-            let meta = self.container.column(column)?;
-            let in_pages = meta.pages.iter().flat_map(|p| &p.buffers).map(|b| b.end - b.start);
-            bytes = in_pages.fold(bytes, u64::saturating_add);
-        }
+        let (columns, bytes) = match &self.file {
+            OpenFile::V0_1(file) => {
+                let columns = file.project(fields)?;
+                let bytes = file.bytes_of(&columns)?;
+                (Columns::V0_1(columns), bytes)
+            }
+            OpenFile::V2_0(file) => {
+                let own = assign_columns(file.schema());
+                let by_order = |id: i32| own.get(&id).copied();
+                let column_of = column_of.unwrap_or(&by_order);
+                let nodes = fields.iter().map(|f| ColumnNode::new(f, column_of));
+                let nodes = nodes.collect::<Result<Vec<_>>>()?;
+                let mut columns = Vec::new();
+                for node in &nodes {
+                    node.for_each_column(&mut |column| columns.push(column));
+                }
+                (Columns::V2_0(nodes.into()), file.page_bytes(&columns)?)
+            }
+            OpenFile::V2_1(file) => {
+                let columns = file.project(fields, column_of)?;
+                let bytes = file.container().page_bytes(&columns.columns())?;
+                (Columns::V2_1(columns), bytes)
+            }
+        };
         Ok(FileProjection {
             schema: Arc::new(ArrowSchema::new(arrow)),
-            nodes: nodes.into(),
+            columns,
             bytes_per_row: bytes.checked_div(self.num_rows()).unwrap_or(0),
         })
     }
@@ -115,7 +167,7 @@ impl FileReader {
         }
         if previous > self.num_rows() {
             return Err(FileError::corrupt(
-                self.container.path(),
+                self.path(),
                 format!(
                     "expected at least {previous} rows, found {} in the file; the table and the file disagree",
                     self.num_rows()
@@ -132,16 +184,21 @@ impl FileReader {
                 .map(|f| new_empty_array(f.data_type()))
                 .collect()
         } else {
-            try_join_all(
-                projection
-                    .nodes
-                    .iter()
-                    .map(|node| read_node(&self.container, node, &rows)),
-            )
-            .await?
+            match (&self.file, &projection.columns) {
+                (OpenFile::V0_1(file), Columns::V0_1(columns)) => file.read(columns, &rows).await?,
+                (OpenFile::V2_0(file), Columns::V2_0(nodes)) => {
+                    try_join_all(nodes.iter().map(|node| read_node(file, node, &rows))).await?
+                }
+                (OpenFile::V2_1(file), Columns::V2_1(columns)) => file.read(columns, &rows).await?,
+                _ => {
+                    return Err(FileError::invalid(
+                        "expected a projection of this file, found one of a file of another version",
+                    ))
+                }
+            }
         };
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
         RecordBatch::try_new_with_options(projection.schema.clone(), arrays, &options)
-            .map_err(|e| FileError::corrupt(self.container.path(), e.to_string()))
+            .map_err(|e| FileError::corrupt(self.path(), e.to_string()))
     }
 }

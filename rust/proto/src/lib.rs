@@ -19,6 +19,12 @@ pub mod lance {
         include!(concat!(env!("OUT_DIR"), "/lance.encodings.rs"));
     }
 
+    /// How a page of a version 2.1 or 2.2 file lays out its values.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod encodings21 {
+        include!(concat!(env!("OUT_DIR"), "/lance.encodings21.rs"));
+    }
+
     /// Manifests, fragments, transactions and row ids.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod table {

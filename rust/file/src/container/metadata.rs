@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use esker_proto::lance::encodings as pb;
+use esker_proto::lance::encodings21 as pb21;
 use esker_proto::lance::file::v2;
 use prost::Message;
 
@@ -17,6 +18,8 @@ pub type BufferRange = Range<u64>;
 pub enum PageEncoding {
     /// Version 2.0.
     V2_0(Box<pb::ArrayEncoding>),
+    /// Versions 2.1 and 2.2.
+    V2_1(Box<pb21::PageLayout>),
     /// A message of another version: its type and bytes.
     Other(String, Bytes),
 }
@@ -103,6 +106,9 @@ impl ColumnMeta {
 fn page_encoding(encoding_type: String, bytes: Bytes) -> std::result::Result<PageEncoding, prost::DecodeError> {
     if encoding_type.ends_with("/lance.encodings.ArrayEncoding") {
         return Ok(PageEncoding::V2_0(Box::new(pb::ArrayEncoding::decode(bytes)?)));
+    }
+    if encoding_type.ends_with("/lance.encodings21.PageLayout") {
+        return Ok(PageEncoding::V2_1(Box::new(pb21::PageLayout::decode(bytes)?)));
     }
     Ok(PageEncoding::Other(encoding_type, bytes))
 }

@@ -14,10 +14,12 @@
 mod bytes;
 mod metadata;
 mod read;
+mod tail;
 mod write;
 
 pub use metadata::{BufferRange, ColumnMeta, PageEncoding, PageMeta};
 pub use read::Container;
+pub use tail::FileTail;
 pub use write::{ContainerWriter, WrittenPage};
 
 /// Data and global buffers start at multiples of it.

@@ -9,15 +9,13 @@ use esker_proto::lance::file as pb;
 use esker_store::store::StoreRef;
 use prost::Message;
 
-use super::bytes::{u16_at, u32_at, u64_at};
+use super::bytes::{u32_at, u64_at};
 use super::metadata::{BufferRange, ColumnMeta};
-use super::{FOOTER_SIZE, MAGIC};
+use super::tail::{version_of_tail, FileTail};
+use super::FOOTER_SIZE;
 use crate::error::{FileError, Result};
 use crate::schema::Schema;
 use crate::version::FileVersion;
-
-/// What is asked for first: in most files it holds all the metadata.
-const TAIL_SIZE: u64 = 64 * 1024;
 
 /// Bytes of decoded dictionaries that an open file keeps at the most.
 const KEPT_DICTIONARY_BYTES: usize = 32 * 1024 * 1024;
@@ -49,44 +47,11 @@ struct LazyColumn {
     meta: OnceLock<Arc<ColumnMeta>>,
 }
 
-/// The file from `start` to its end.
-struct Suffix {
-    bytes: Bytes,
-    start: u64,
-}
-
-impl Suffix {
-    fn slice(&self, range: &BufferRange) -> Option<Bytes> {
-        let from = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
-        let to = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
-        (from <= to && to <= self.bytes.len()).then(|| self.bytes.slice(from..to))
-    }
-}
-
 struct Footer {
     first_column: u64,
     column_table: BufferRange,
     global_table: BufferRange,
     version: FileVersion,
-}
-
-/// The file version that the last bytes of a file name.
-pub(crate) fn version_of_tail(tail: &[u8], path: &str) -> Result<FileVersion> {
-    let end = tail.len();
-    let magic_at = end.checked_sub(4);
-    if magic_at.and_then(|at| tail.get(at..)) != Some(MAGIC.as_slice()) {
-        let found = String::from_utf8_lossy(tail.get(end.saturating_sub(4)..).unwrap_or_default()).into_owned();
-        return Err(FileError::corrupt(
-            path,
-            format!("expected a Lance file that ends in \"LANC\", found {found:?}; the file is cut short or is no Lance file"),
-        ));
-    }
-    let numbers = end
-        .checked_sub(8)
-        .and_then(|at| Some((u16_at(tail, at)?, u16_at(tail, at + 2)?)));
-    let (major, minor) = numbers
-        .ok_or_else(|| FileError::corrupt(path, "expected a version before \"LANC\", found the file's start"))?;
-    FileVersion::from_footer(major, minor).map_err(|e| FileError::unsupported(format!("file {path}: {e}")))
 }
 
 fn parse_footer(tail: &[u8], size: u64, path: &str) -> Result<Footer> {
@@ -140,26 +105,18 @@ fn table_entries(table: &[u8], size: u64, path: &str, what: &str) -> Result<Vec<
 }
 
 impl Container {
-    /// Opens the file at `path`.
-    pub async fn open(store: StoreRef, path: &str) -> Result<Container> {
-        let tail = store.get_tail(path, TAIL_SIZE).await?;
+    /// Opens the 2.x file that `tail` ends.
+    pub async fn open(mut tail: FileTail) -> Result<Container> {
+        let path = tail.path.clone();
+        let path = path.as_str();
         let size = tail.size;
-        if version_of_tail(&tail.bytes, path)? == FileVersion::V0_1 {
-            return Err(FileError::unsupported(format!(
-                "file {path}: file version 0.1 (legacy) cannot be read yet; expected 2.0"
-            )));
-        }
         let footer = parse_footer(&tail.bytes, size, path)?;
-        let mut suffix = Suffix {
-            start: size - tail.bytes.len() as u64,
-            bytes: tail.bytes,
-        };
         let wanted = footer
             .column_table
             .start
             .min(footer.global_table.start)
             .min(footer.first_column);
-        suffix = widen(&store, path, suffix, wanted, size).await?;
+        tail.widen(wanted).await?;
         let beyond = || {
             FileError::corrupt(
                 path,
@@ -167,13 +124,13 @@ impl Container {
             )
         };
         let columns = table_entries(
-            &suffix.slice(&footer.column_table).ok_or_else(beyond)?,
+            &tail.slice(&footer.column_table).ok_or_else(beyond)?,
             size,
             path,
             "metadata of column",
         )?;
         let globals = table_entries(
-            &suffix.slice(&footer.global_table).ok_or_else(beyond)?,
+            &tail.slice(&footer.global_table).ok_or_else(beyond)?,
             size,
             path,
             "global buffer",
@@ -190,12 +147,12 @@ impl Container {
             .chain([descriptor.start])
             .min()
             .unwrap_or(wanted);
-        suffix = widen(&store, path, suffix, lowest, size).await?;
+        tail.widen(lowest).await?;
         let raw = columns
             .iter()
-            .map(|range| suffix.slice(range).ok_or_else(beyond))
+            .map(|range| tail.slice(range).ok_or_else(beyond))
             .collect::<Result<Vec<_>>>()?;
-        let descriptor = suffix.slice(descriptor).ok_or_else(beyond)?;
+        let descriptor = tail.slice(descriptor).ok_or_else(beyond)?;
         let descriptor = pb::FileDescriptor::decode(descriptor).map_err(|e| {
             FileError::corrupt(
                 path,
@@ -206,8 +163,8 @@ impl Container {
         let schema = Schema::from_protos(&schema.fields, &schema.metadata)
             .map_err(|e| FileError::corrupt(path, e.to_string()))?;
         Ok(Container {
-            store,
-            path: path.to_string(),
+            path: tail.path,
+            store: tail.store,
             size,
             version: footer.version,
             num_rows: descriptor.length,
@@ -280,6 +237,17 @@ impl Container {
         }
     }
 
+    /// Bytes that the pages of `columns` take in the file.
+    pub(crate) fn page_bytes(&self, columns: &[usize]) -> Result<u64> {
+        let mut bytes = 0_u64;
+        for column in columns {
+            let meta = self.column(*column)?;
+            let in_pages = meta.pages.iter().flat_map(|p| &p.buffers).map(|b| b.end - b.start);
+            bytes = in_pages.fold(bytes, u64::saturating_add);
+        }
+        Ok(bytes)
+    }
+
     /// The metadata of one column, decoded when first asked for.
     pub fn column(&self, index: usize) -> Result<Arc<ColumnMeta>> {
         let Some(column) = self.columns.get(index) else {
@@ -297,15 +265,4 @@ impl Container {
         let meta = Arc::new(ColumnMeta::decode(&column.raw, &self.path, index, self.size)?);
         Ok(column.meta.get_or_init(|| meta).clone())
     }
-}
-
-/// The same suffix, or a longer one that starts at `wanted`.
-async fn widen(store: &StoreRef, path: &str, suffix: Suffix, wanted: u64, size: u64) -> Result<Suffix> {
-    if wanted >= suffix.start {
-        return Ok(suffix);
-    }
-    let range = wanted..size;
-    let mut parts = store.get_ranges(path, std::slice::from_ref(&range)).await?;
-    let bytes = parts.pop().unwrap_or_default();
-    Ok(Suffix { bytes, start: wanted })
 }

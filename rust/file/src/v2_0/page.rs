@@ -7,7 +7,7 @@ use bytes::Bytes;
 use esker_codec::CodecError;
 use esker_proto::lance::encodings as pb;
 
-use crate::container::{ColumnMeta, Container, PageMeta};
+use crate::container::{ColumnMeta, Container, PageEncoding, PageMeta};
 use crate::error::{FileError, Result};
 
 /// Rows of a page, sorted and apart.
@@ -36,7 +36,7 @@ pub(crate) struct PageContext<'a> {
     pub(crate) number: usize,
 }
 
-impl PageContext<'_> {
+impl<'a> PageContext<'a> {
     /// An error that says in which page the bytes are wrong.
     pub(crate) fn corrupt(&self, message: impl std::fmt::Display) -> FileError {
         FileError::corrupt(
@@ -68,6 +68,17 @@ impl PageContext<'_> {
             self.number,
             self.file.version()
         ))
+    }
+
+    /// How the page lays out its values.
+    pub(crate) fn array_encoding(&self) -> Result<&'a pb::ArrayEncoding> {
+        let page: &'a PageMeta = self.page;
+        let found = match &page.encoding {
+            PageEncoding::V2_0(encoding) => return Ok(encoding),
+            PageEncoding::V2_1(_) => "one of 2.1",
+            PageEncoding::Other(name, _) => name.as_str(),
+        };
+        Err(self.corrupt(format!("expected an encoding of file version 2.0, found {found}")))
     }
 
     fn buffer_range(&self, buffer: Option<&pb::Buffer>) -> Result<Range<u64>> {

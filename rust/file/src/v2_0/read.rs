@@ -12,7 +12,7 @@ use super::columns::ColumnNode;
 use super::decode;
 use super::list::decode::{item_field, read_extents};
 use super::page::{count, length, PageContext};
-use crate::container::{ColumnMeta, Container, PageEncoding};
+use crate::container::{ColumnMeta, Container};
 use crate::error::{FileError, Result};
 
 /// The wanted rows of one page, counted from the page's first.
@@ -141,12 +141,7 @@ pub(crate) async fn read_leaf(
             page: page_meta,
             number: *number,
         };
-        let encoding = match &page_meta.encoding {
-            PageEncoding::V2_0(encoding) => encoding,
-            PageEncoding::Other(name, _) => {
-                return Err(page.corrupt(format!("expected an encoding of file version 2.0, found {name}")));
-            }
-        };
+        let encoding = page.array_encoding()?;
         arrays.push(make_array(
             decode::decode(&page, Some(encoding), data_type, rows).await?,
         ));

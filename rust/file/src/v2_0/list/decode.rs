@@ -9,7 +9,7 @@ use esker_codec::ends::Offset;
 use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 
-use crate::container::{ColumnMeta, Container, PageEncoding};
+use crate::container::{ColumnMeta, Container};
 use crate::error::{FileError, Result};
 use crate::v2_0::binary::decode::fetch_ends;
 use crate::v2_0::page::{count, length, PageContext};
@@ -24,20 +24,16 @@ pub(crate) struct ListExtents<O> {
 }
 
 fn list_encoding<'a>(page: &PageContext<'a>) -> Result<&'a pb::List> {
-    match &page.page.encoding {
-        PageEncoding::V2_0(encoding) => match encoding.array_encoding.as_ref() {
-            Some(Kind::List(list)) => Ok(list),
-            _ => Err(FileError::unsupported(format!(
-                "file {}, column {}, page {}: a list in encoding {} cannot be read; a newer esker may read it",
-                page.file.path(),
-                page.column,
-                page.number,
-                crate::v2_0::decode::describe(Some(encoding))
-            ))),
-        },
-        PageEncoding::Other(name, _) => {
-            Err(page.corrupt(format!("expected an encoding of file version 2.0, found {name}")))
-        }
+    let encoding = page.array_encoding()?;
+    match encoding.array_encoding.as_ref() {
+        Some(Kind::List(list)) => Ok(list),
+        _ => Err(FileError::unsupported(format!(
+            "file {}, column {}, page {}: a list in encoding {} cannot be read; a newer esker may read it",
+            page.file.path(),
+            page.column,
+            page.number,
+            crate::v2_0::decode::describe(Some(encoding))
+        ))),
     }
 }
 

@@ -1,0 +1,204 @@
+//! Writing a 2.x file: pages encoded side by side, memory bounded.
+
+use arrow_array::RecordBatch;
+use esker_store::store::StoreRef;
+use futures::stream::{self, StreamExt};
+
+use crate::container::{ContainerWriter, WrittenPage};
+use crate::error::{FileError, Result};
+use crate::schema::Schema;
+use crate::version::FileVersion;
+use crate::writer::{FileSummary, WriteOptions};
+use crate::{v2_0, v2_1};
+
+/// A 2.x file that is being written.
+pub(crate) struct PagedWriter {
+    out: ContainerWriter,
+    schema: Schema,
+    sinks: Vec<Sink>,
+    /// Field ids and the column of each, -1 where a field has none of its own.
+    columns: Vec<(i32, i32)>,
+    options: WriteOptions,
+    num_rows: u64,
+}
+
+/// One top-level field, gathered as its version lays it out.
+enum Sink {
+    V2_0(v2_0::write::ColumnSink),
+    V2_1(v2_1::write::ColumnSink),
+}
+
+/// A page that waits to be encoded.
+enum PendingPage {
+    V2_0(v2_0::write::PendingPage),
+    V2_1(v2_1::write::PendingPage),
+}
+
+impl PendingPage {
+    fn encode(self) -> Result<WrittenPage> {
+        match self {
+            PendingPage::V2_0(page) => page.encode(),
+            PendingPage::V2_1(page) => page.encode(),
+        }
+    }
+}
+
+impl Sink {
+    fn pending_bytes(&self) -> u64 {
+        match self {
+            Sink::V2_0(sink) => sink.pending_bytes(),
+            Sink::V2_1(sink) => sink.pending_bytes(),
+        }
+    }
+
+    fn push(
+        &mut self,
+        array: &arrow_array::ArrayRef,
+        row: u64,
+        page_bytes: u64,
+        full: &mut Vec<PendingPage>,
+    ) -> Result<()> {
+        match self {
+            Sink::V2_0(sink) => gather(full, PendingPage::V2_0, |out| sink.push(array, row, page_bytes, out)),
+            Sink::V2_1(sink) => gather(full, PendingPage::V2_1, |out| sink.push(array, row, page_bytes, out)),
+        }
+    }
+
+    fn flush(&mut self, full: &mut Vec<PendingPage>) {
+        match self {
+            Sink::V2_0(sink) => gather(full, PendingPage::V2_0, |out| sink.flush(out)),
+            Sink::V2_1(sink) => gather(full, PendingPage::V2_1, |out| sink.flush(out)),
+        }
+    }
+
+    fn own(&mut self) {
+        match self {
+            Sink::V2_0(sink) => sink.own(),
+            Sink::V2_1(sink) => sink.own(),
+        }
+    }
+}
+
+fn gather<P, R>(full: &mut Vec<PendingPage>, wrap: fn(P) -> PendingPage, fill: impl FnOnce(&mut Vec<P>) -> R) -> R {
+    let mut pages = Vec::new();
+    let result = fill(&mut pages);
+    full.extend(pages.into_iter().map(wrap));
+    result
+}
+
+impl PagedWriter {
+    pub(crate) async fn create(
+        store: &StoreRef,
+        path: &str,
+        schema: &Schema,
+        options: WriteOptions,
+    ) -> Result<PagedWriter> {
+        let (assigned, sinks) = if options.version == FileVersion::V2_0 {
+            let columns = v2_0::columns::assign_columns(schema);
+            (columns, v2_0_sinks(schema)?)
+        } else {
+            let columns = v2_1::columns::assign_columns(schema);
+            let sinks = v2_1::write::sinks(schema, options.version)?;
+            (columns, sinks.into_iter().map(Sink::V2_1).collect())
+        };
+        let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
+        let columns = schema.flat_fields().iter().map(|f| (f.id, place(f.id))).collect();
+        let out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
+        Ok(PagedWriter {
+            out,
+            schema: schema.clone(),
+            sinks,
+            columns,
+            options,
+            num_rows: 0,
+        })
+    }
+
+    pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut full = Vec::new();
+        for (sink, column) in self.sinks.iter_mut().zip(batch.columns()) {
+            sink.push(column, self.num_rows, self.options.page_bytes, &mut full)?;
+        }
+        self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
+        let mut waiting: u64 = self.sinks.iter().map(Sink::pending_bytes).sum();
+        while waiting > self.options.memory_limit {
+            // Many wide columns: the fullest gives up its page early.
+            let Some(sink) = self.sinks.iter_mut().max_by_key(|s| s.pending_bytes()) else {
+                break;
+            };
+            waiting = waiting.saturating_sub(sink.pending_bytes());
+            sink.flush(&mut full);
+        }
+        self.sinks.iter_mut().for_each(Sink::own);
+        self.write_pages(full).await
+    }
+
+    pub(crate) fn bytes_so_far(&self) -> u64 {
+        self.out
+            .position()
+            .saturating_add(self.sinks.iter().map(Sink::pending_bytes).sum())
+    }
+
+    pub(crate) fn num_rows(&self) -> u64 {
+        self.num_rows
+    }
+
+    pub(crate) async fn finish(mut self) -> Result<FileSummary> {
+        let mut full = Vec::new();
+        let mut headers: Vec<WrittenPage> = Vec::new();
+        for sink in &mut self.sinks {
+            if let Sink::V2_0(sink) = sink {
+                if self.num_rows > 0 {
+                    sink.begin_all();
+                }
+                sink.headers(&mut headers);
+            }
+            sink.flush(&mut full);
+        }
+        self.write_pages(full).await?;
+        for page in headers {
+            self.out.write_page(page).await?;
+        }
+        let size = self.out.finish(&self.schema, self.num_rows).await?;
+        Ok(FileSummary {
+            num_rows: self.num_rows,
+            size,
+            columns: self.columns,
+            version: self.options.version,
+        })
+    }
+
+    pub(crate) async fn abort(self) -> Result<()> {
+        self.out.abort().await
+    }
+
+    async fn write_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
+        if let [_] = pages.as_slice() {
+            for page in pages {
+                self.out.write_page(page.encode()?).await?;
+            }
+            return Ok(());
+        }
+        let encoded = pages
+            .into_iter()
+            .map(|page| tokio::task::spawn_blocking(move || page.encode()));
+        let mut encoded = stream::iter(encoded).buffered(self.options.threads.max(1));
+        while let Some(page) = encoded.next().await {
+            let page = page.map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))??;
+            self.out.write_page(page).await?;
+        }
+        Ok(())
+    }
+}
+
+fn v2_0_sinks(schema: &Schema) -> Result<Vec<Sink>> {
+    let columns = v2_0::columns::assign_columns(schema);
+    let column_of = |id: i32| columns.get(&id).copied();
+    let fields = schema.fields.iter();
+    fields
+        .map(|field| {
+            let node = v2_0::columns::ColumnNode::new(field, &column_of)?;
+            Ok(Sink::V2_0(v2_0::write::ColumnSink::new(&field.name, &node)))
+        })
+        .collect()
+}
