@@ -22,6 +22,42 @@ pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u
     }
 }
 
+/// Appends a buffer compressed with `scheme`, its raw length in front. `level` is zstd's; `None` is its default.
+pub fn compress(scheme: &str, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let too_large = |e: &dyn std::fmt::Display| CodecError::TooLarge(format!("{} bytes to compress: {e}", bytes.len()));
+    match scheme {
+        "zstd" => {
+            let mut compressor = zstd::bulk::Compressor::new(level.unwrap_or(0)).map_err(|e| too_large(&e))?;
+            // The length in front says it already.
+            compressor.include_contentsize(false).map_err(|e| too_large(&e))?;
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            let start = out.len();
+            out.resize(start.saturating_add(zstd::zstd_safe::compress_bound(bytes.len())), 0);
+            let room = out.get_mut(start..).unwrap_or_default();
+            let length = compressor.compress_to_buffer(bytes, room).map_err(|e| too_large(&e))?;
+            out.truncate(start.saturating_add(length));
+        }
+        "lz4" => {
+            let length = u32::try_from(bytes.len()).map_err(|_| too_large(&"lz4 takes less than 4 GiB"))?;
+            out.extend_from_slice(&length.to_le_bytes());
+            let start = out.len();
+            out.resize(
+                start.saturating_add(lz4_flex::block::get_maximum_output_size(bytes.len())),
+                0,
+            );
+            let room = out.get_mut(start..).unwrap_or_default();
+            let length = lz4_flex::block::compress_into(bytes, room).map_err(|e| too_large(&e))?;
+            out.truncate(start.saturating_add(length));
+        }
+        other => {
+            return Err(CodecError::Unsupported(format!(
+                "expected compression zstd or lz4, found '{other}'; name one of the two"
+            )))
+        }
+    }
+    Ok(())
+}
+
 fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     // A length that happens to spell the magic would be 4 GB and more: no page is.
     let frame = if compressed.starts_with(&ZSTD_MAGIC) {
@@ -70,6 +106,19 @@ mod tests {
         prefixed.extend_from_slice(&frame);
         assert_eq!(decompress("zstd", &prefixed, usize::MAX).unwrap(), raw);
         assert_eq!(decompress("zstd", &prefixed, 10).unwrap(), &raw[..10]);
+    }
+
+    #[test]
+    fn test_what_is_compressed_comes_back_behind_what_was_there() {
+        for raw in [Vec::new(), b"abc".repeat(1000), vec![7]] {
+            for (scheme, level) in [("zstd", None), ("zstd", Some(-5)), ("zstd", Some(19)), ("lz4", None)] {
+                let mut out = vec![1, 2];
+                compress(scheme, level, &raw, &mut out).unwrap();
+                assert_eq!(decompress(scheme, &out[2..], usize::MAX).unwrap(), raw);
+                assert!(raw.len() < 100 || out.len() < raw.len() / 20);
+            }
+        }
+        assert!(compress("snappy", None, b"abc", &mut Vec::new()).is_err());
     }
 
     #[test]

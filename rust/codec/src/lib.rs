@@ -11,9 +11,17 @@
     )
 )]
 
+pub mod bit_stream;
+pub mod bitpack;
+pub mod byte_stream_split;
 pub mod ends;
 pub mod error;
+pub mod fsst;
 pub mod general;
+pub mod inline_bitpack;
+pub mod outline_bitpack;
 pub mod packed_rows;
+pub mod rle;
+mod word_size;
 
 pub use error::{CodecError, Result};

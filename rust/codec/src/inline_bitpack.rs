@@ -1,0 +1,124 @@
+//! Bit packing with the width in front: one chunk of up to 1024 values.
+//!
+//! ```text
+//! word of the unpacked width, little endian: bits a value      packed block (see `bitpack`), filled up with zeros
+//! ```
+
+use std::ops::Range;
+
+use crate::bitpack::{self, bit_width, pack_block, packed_size, unpack_range, Word, BLOCK};
+use crate::error::{CodecError, Result};
+use crate::word_size::{for_word, unknown_bits};
+
+/// Appends the first `num_values` values of a chunk as little-endian bytes. `bits` is the unpacked width.
+pub fn decode(bits: u64, chunk: &[u8], num_values: usize, out: &mut Vec<u8>) -> Result<()> {
+    if num_values > BLOCK {
+        return Err(CodecError::corrupt(format!(
+            "expected at most 1024 values in a chunk of bit packed values, found {num_values}"
+        )));
+    }
+    for_word!(bits, W => {
+        let (width, packed) = split_width::<W>(chunk)?;
+        bitpack::unpack_onto::<W>(width, packed, num_values, out)
+    })
+}
+
+/// Appends the values of `range` of a chunk as little-endian bytes, and unpacks no others.
+pub fn decode_range(bits: u64, chunk: &[u8], range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    for_word!(bits, W => {
+        let (width, packed) = split_width::<W>(chunk)?;
+        unpack_range::<W>(width, packed, range, out)
+    })
+}
+
+/// Appends the chunk of up to 1024 little-endian values, packed into as few bits as the largest needs.
+///
+/// Values that are no multiple of `bits`, or more than 1024 of them, are an error of the caller: the rest is left out.
+pub fn encode(bits: u64, values: &[u8], out: &mut Vec<u8>) {
+    fn encode<W: Word>(values: &[u8], out: &mut Vec<u8>) {
+        let mut block = [W::default(); BLOCK];
+        for (to, from) in block.iter_mut().zip(W::words(values)) {
+            *to = W::from_bytes(*from);
+        }
+        let width = bit_width(&block);
+        out.extend_from_slice(W::from_usize(width).to_bytes().as_ref());
+        pack_block(width, &block, out);
+    }
+    match bits {
+        8 => encode::<u8>(values, out),
+        16 => encode::<u16>(values, out),
+        32 => encode::<u32>(values, out),
+        _ => encode::<u64>(values, out),
+    }
+}
+
+/// The bytes that [`encode`] would append.
+pub fn encoded_size(bits: u64, values: &[u8]) -> usize {
+    fn size<W: Word>(values: &[u8]) -> usize {
+        let any = W::words(values)
+            .iter()
+            .fold(W::default(), |any, bytes| any | W::from_bytes(*bytes));
+        W::BITS / 8 + packed_size(bit_width(&[any]))
+    }
+    match bits {
+        8 => size::<u8>(values),
+        16 => size::<u16>(values),
+        32 => size::<u32>(values),
+        _ => size::<u64>(values),
+    }
+}
+
+fn split_width<W: Word>(chunk: &[u8]) -> Result<(usize, &[u8])> {
+    let (word, packed) = chunk.split_at_checked(W::BITS / 8).ok_or_else(|| {
+        CodecError::corrupt(format!(
+            "expected a width of {} bytes before bit packed values, found {} bytes",
+            W::BITS / 8,
+            chunk.len()
+        ))
+    })?;
+    let width = W::words(word)
+        .first()
+        .map_or(0, |bytes| W::from_bytes(*bytes).to_usize());
+    Ok((width, packed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_a_chunk_of_any_length_comes_back_with_its_size_foretold() {
+        for bits in [8_u64, 16, 32, 64] {
+            let bytes = bits as usize / 8;
+            for count in [0, 1, 7, 1023, 1024] {
+                let values: Vec<u8> = (0..count * bytes)
+                    .map(|i| if i % bytes == 0 { i as u8 } else { 0 })
+                    .collect();
+                let mut chunk = Vec::new();
+                encode(bits, &values, &mut chunk);
+                assert_eq!(chunk.len(), encoded_size(bits, &values));
+                let mut out = vec![9];
+                decode(bits, &chunk, count, &mut out).unwrap();
+                assert_eq!(out[1..], values);
+                let mut some = Vec::new();
+                decode_range(bits, &chunk, count / 3..count, &mut some).unwrap();
+                assert_eq!(some, values[count / 3 * bytes..]);
+            }
+        }
+    }
+
+    #[test]
+    fn test_lies_are_refused() {
+        let mut chunk = Vec::new();
+        encode(32, &[7; 4096], &mut chunk);
+        let mut out = Vec::new();
+        for cut in 0..chunk.len() {
+            assert!(decode(32, &chunk[..cut], 10, &mut out).is_err(), "{cut}");
+        }
+        assert!(decode(32, &chunk, 1025, &mut out).is_err());
+        assert!(decode(24, &chunk, 1, &mut out).is_err());
+        chunk[3] = 0xff;
+        assert!(decode(32, &chunk, 10, &mut out).is_err());
+        assert!(out.is_empty());
+    }
+}
