@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+
 use crate::container::{BufferRange, Container, PageEncoding};
 use crate::error::{FileError, Result};
 use crate::reader::FileReader;
-use crate::schema::Field;
+use crate::schema::{BlobView, Field};
+use crate::v2_0::blob;
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::decode::describe;
 use crate::v2_0::read::read_leaf;
@@ -117,6 +121,7 @@ pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u6
             ColumnNode::Leaf { data_type, .. } => data_type,
             ColumnNode::List { .. } => return Ok(Some(meta.num_values.saturating_mul(8))),
             ColumnNode::Struct { .. } => return Ok(None),
+            ColumnNode::Blob { .. } => return blob_bytes(file, column, meta.num_values).await.map(Some),
         };
         let mut bytes = 0_u64;
         for page in meta.pages.iter().filter(|page| page.num_values > 0) {
@@ -127,6 +132,22 @@ pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u6
         return Ok(Some(bytes));
     }
     Ok(None)
+}
+
+/// The bytes of all blobs of a column, and an end offset for each; only their descriptions are read.
+async fn blob_bytes(file: &Container, column: usize, num_values: u64) -> Result<u64> {
+    let all = 0..num_values;
+    let descriptions = blob::decode::read(file, column, BlobView::Located, std::slice::from_ref(&all)).await?;
+    let sizes = descriptions
+        .as_struct_opt()
+        .and_then(|fields| fields.columns().get(1)?.as_primitive_opt::<UInt64Type>());
+    let sizes = sizes.map(|sizes| {
+        sizes
+            .values()
+            .iter()
+            .fold(0, |sum: u64, size| sum.saturating_add(*size))
+    });
+    Ok(sizes.unwrap_or(0).saturating_add(num_values.saturating_mul(8)))
 }
 
 fn container_of(reader: &FileReader) -> Result<&Container> {

@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use esker_store::store::StoreRef;
 use futures::stream::{self, StreamExt};
 
+use crate::blob::store_payloads;
 use crate::container::{ContainerWriter, WrittenPage};
 use crate::error::{FileError, Result};
 use crate::schema::Schema;
@@ -103,7 +104,12 @@ impl PagedWriter {
         };
         let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
         let columns = schema.flat_fields().iter().map(|f| (f.id, place(f.id))).collect();
-        let out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
+        let mut out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
+        for field in schema.flat_fields().into_iter().filter(|field| field.is_blob()) {
+            if let Some(column) = assigned.get(&field.id) {
+                out.set_column_encoding(*column, &v2_0::blob::encode::column_encoding());
+            }
+        }
         Ok(PagedWriter {
             out,
             schema: schema.clone(),
@@ -116,8 +122,9 @@ impl PagedWriter {
 
     pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut full = Vec::new();
-        for (sink, column) in self.sinks.iter_mut().zip(batch.columns()) {
-            sink.push(column, self.num_rows, self.options.page_bytes, &mut full)?;
+        for ((sink, field), column) in self.sinks.iter_mut().zip(&self.schema.fields).zip(batch.columns()) {
+            let column = store_payloads(&mut self.out, field, column).await?;
+            sink.push(&column, self.num_rows, self.options.page_bytes, &mut full)?;
         }
         self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
         let mut waiting: u64 = self.sinks.iter().map(Sink::pending_bytes).sum();

@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 
 use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
-use crate::schema::{Field, Schema};
+use crate::schema::{BlobView, Field, Schema};
 use crate::v0_1::read::{GroupColumns, GroupFile};
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::page::{count, length};
@@ -141,7 +141,8 @@ impl FileReader {
                 for node in &nodes {
                     node.for_each_column(&mut |column| columns.push(column));
                 }
-                (Columns::V2_0(nodes.into()), file.page_bytes(&columns)?)
+                let bytes = file.page_bytes(&columns)?.saturating_add(payload_bytes(file, fields)?);
+                (Columns::V2_0(nodes.into()), bytes)
             }
             OpenFile::V2_1(file) => {
                 let columns = file.project(fields, column_of)?;
@@ -201,4 +202,20 @@ impl FileReader {
         RecordBatch::try_new_with_options(projection.schema.clone(), arrays, &options)
             .map_err(|e| FileError::corrupt(self.path(), e.to_string()))
     }
+}
+
+/// Bytes that the blobs of `fields` take beside the pages, more or less; 0 where only their descriptions are wanted.
+fn payload_bytes(file: &Container, fields: &[Field]) -> Result<u64> {
+    fn wants_bytes(field: &Field) -> bool {
+        match field.blob_view {
+            _ if !field.is_blob() => field.children.iter().any(wants_bytes),
+            None | Some(BlobView::Bytes) => true,
+            Some(_) => false,
+        }
+    }
+    if !fields.iter().any(wants_bytes) {
+        return Ok(0);
+    }
+    let columns: Vec<usize> = (0..file.num_columns()).collect();
+    Ok(file.size().saturating_sub(file.page_bytes(&columns)?))
 }

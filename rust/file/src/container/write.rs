@@ -56,6 +56,26 @@ impl ContainerWriter {
         self.position
     }
 
+    /// The version of the file format.
+    pub fn version(&self) -> FileVersion {
+        self.version
+    }
+
+    /// Says what holds for a column as a whole; without it, that its pages hold its values.
+    pub fn set_column_encoding(&mut self, column: usize, encoding: &enc::ColumnEncoding) {
+        if let Some(column) = self.columns.get_mut(column) {
+            column.encoding = Some(direct(COLUMN_ENCODING, encoding.encode_to_vec()));
+        }
+    }
+
+    /// Writes bytes that belong to no page and returns where they start.
+    pub async fn write_payload(&mut self, bytes: Bytes) -> Result<u64> {
+        self.pad().await?;
+        let start = self.position;
+        self.write(bytes).await?;
+        Ok(start)
+    }
+
     /// Appends a page to its column.
     pub async fn write_page(&mut self, page: WrittenPage) -> Result<()> {
         let mut meta = v2::column_metadata::Page {

@@ -16,6 +16,9 @@ const PRIMARY_KEY: &str = "lance-schema:unenforced-primary-key";
 impl Field {
     /// The Arrow type of this field, children included.
     pub fn data_type(&self) -> Result<DataType> {
+        if let Some(data_type) = self.viewed_type() {
+            return Ok(data_type);
+        }
         match self.logical_type.as_str() {
             "struct" => {
                 let children = self.children.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
@@ -43,6 +46,9 @@ impl Field {
 
     /// This field as Arrow knows it.
     pub fn to_arrow(&self) -> Result<ArrowField> {
+        if let Some(field) = self.viewed_field() {
+            return Ok(field);
+        }
         let mut metadata: HashMap<String, String> = self
             .metadata
             .iter()
@@ -97,6 +103,7 @@ impl Field {
             children,
             unenforced_primary_key,
             dictionary: None,
+            blob_view: None,
         })
     }
 }

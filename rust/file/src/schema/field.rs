@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::blob::BlobView;
+
 /// Field metadata that marks a struct as packed: its fields lie row by row in one column.
 const PACKED_KEYS: [&str; 2] = ["packed", "lance-encoding:packed"];
-
-/// Field metadata that marks a large_binary column as blobs, stored out of line.
-const BLOB_KEY: &str = "lance-encoding:blob";
 
 /// One node of the schema tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,6 +26,8 @@ pub struct Field {
     pub unenforced_primary_key: bool,
     /// Where a 0.1 file keeps the values of a dictionary column: (offset, length).
     pub dictionary: Option<(i64, i64)>,
+    /// How a read shows the column if it holds blobs; none for what is stored, as a write brings it.
+    pub blob_view: Option<BlobView>,
 }
 
 impl Field {
@@ -51,13 +52,6 @@ impl Field {
                     .get(*key)
                     .is_some_and(|value| !value.eq_ignore_ascii_case(b"false") && !value.is_empty())
             })
-    }
-
-    /// True for a column whose values are stored out of line.
-    pub fn is_blob(&self) -> bool {
-        self.metadata
-            .get(BLOB_KEY)
-            .is_some_and(|value| value.eq_ignore_ascii_case(b"true"))
     }
 
     /// A metadata value as text.

@@ -1,9 +1,12 @@
 //! The schema of a file or table: a tree of fields, each with an id that outlives renames.
 
 mod arrow;
+mod blob;
 mod field;
 mod logical_type;
 mod proto;
 
+pub(crate) use blob::{description_type, retyped};
+pub use blob::{BlobKind, BlobView, BLOB_V2_EXTENSION};
 pub use field::{Field, Schema};
 pub use logical_type::{data_type_from_logical, logical_from_data_type};

@@ -91,6 +91,7 @@ fn build(
             .collect::<Result<Vec<_>>>()?,
         unenforced_primary_key: proto.unenforced_primary_key,
         dictionary: proto.dictionary.as_ref().map(|d| (d.offset, d.length)),
+        blob_view: None,
     })
 }
 

@@ -12,7 +12,7 @@ async fn small_file(test: &str) -> Vec<u8> {
     store.get("a.lance").await.unwrap().to_vec()
 }
 
-async fn read_all(test: &str, bytes: Vec<u8>) -> bool {
+pub(super) async fn read_all(test: &str, bytes: Vec<u8>) -> bool {
     let store = memory(&format!("hostile-target-{test}"));
     store.put("b.lance", Bytes::from(bytes)).await.unwrap();
     let Ok(reader) = FileReader::open(store, "b.lance").await else {

@@ -1,5 +1,6 @@
 //! Files through the public door: what is written comes back, and damaged bytes end in an error.
 
+mod blobs;
 mod hostile;
 mod round_trip;
 mod samples;

@@ -3,7 +3,7 @@
 use arrow_schema::DataType;
 
 use crate::error::{FileError, Result};
-use crate::schema::{Field, Schema};
+use crate::schema::{BlobKind, Field, Schema};
 use crate::version::FileVersion;
 
 /// Refuses what the version cannot hold, before any byte is written.
@@ -37,8 +37,12 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     if field.logical_type == "json" || field.metadata_text("ARROW:extension:name") == Some("arrow.json") {
         return refuse("json extension columns yet; store the text as a plain string");
     }
-    if field.is_blob() {
-        return refuse("blobs yet; leave out lance-encoding:blob");
+    match field.blob_kind() {
+        Some(BlobKind::V1) if data_type != DataType::LargeBinary => {
+            return refuse("it as a blob (lance-encoding:blob); use large_binary");
+        }
+        Some(BlobKind::V2) => return refuse("blobs of kind lance.blob.v2, version 2.2 can; use large_binary"),
+        _ => {}
     }
     field
         .children

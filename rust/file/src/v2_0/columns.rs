@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow_schema::{DataType, Fields};
 
 use crate::error::{FileError, Result};
-use crate::schema::{Field, Schema};
+use crate::schema::{BlobKind, BlobView, Field, Schema};
 
 /// A field with the columns that hold it and the fields below it.
 #[derive(Debug, Clone)]
@@ -24,13 +24,15 @@ pub(crate) enum ColumnNode {
         fields: Fields,
         children: Vec<ColumnNode>,
     },
+    /// Descriptions of blobs, and the form in which they are wanted.
+    Blob { column: usize, view: BlobView },
 }
 
 /// Numbers the columns of a file that holds `schema` alone: depth first, nothing below a packed struct.
 pub(crate) fn assign_columns(schema: &Schema) -> BTreeMap<i32, usize> {
     fn visit(field: &Field, columns: &mut BTreeMap<i32, usize>) {
         columns.insert(field.id, columns.len());
-        if !field.is_packed_struct() {
+        if !field.is_packed_struct() && !field.is_blob() {
             for child in &field.children {
                 visit(child, columns);
             }
@@ -53,11 +55,15 @@ impl ColumnNode {
             ))
         })?;
         let data_type = field.data_type()?;
-        if field.is_blob() {
-            return Err(FileError::unsupported(format!(
-                "column '{}': blob columns (lance-encoding:blob) cannot be read or written yet in file version 2.0",
-                field.name
-            )));
+        if let Some(kind) = field.blob_kind() {
+            let view = field.blob_view.unwrap_or(BlobView::Bytes);
+            return match kind {
+                BlobKind::V1 => Ok(ColumnNode::Blob { column, view }),
+                BlobKind::V2 => Err(FileError::unsupported(format!(
+                    "column '{}': expected blobs of kind lance.blob.v2 in files of version 2.2, found them in one of 2.0",
+                    field.name
+                ))),
+            };
         }
         if field.is_list() {
             let item = Box::new(ColumnNode::new(field.item()?, column_of)?);
@@ -87,12 +93,15 @@ impl ColumnNode {
     /// The node of a column, this one or one below it.
     pub(crate) fn find(&self, wanted: usize) -> Option<&ColumnNode> {
         match self {
-            ColumnNode::Leaf { column, .. } | ColumnNode::List { column, .. } | ColumnNode::Struct { column, .. }
+            ColumnNode::Leaf { column, .. }
+            | ColumnNode::List { column, .. }
+            | ColumnNode::Struct { column, .. }
+            | ColumnNode::Blob { column, .. }
                 if *column == wanted =>
             {
                 Some(self)
             }
-            ColumnNode::Leaf { .. } => None,
+            ColumnNode::Leaf { .. } | ColumnNode::Blob { .. } => None,
             ColumnNode::List { item, .. } => item.find(wanted),
             ColumnNode::Struct { children, .. } => children.iter().find_map(|child| child.find(wanted)),
         }
@@ -101,7 +110,7 @@ impl ColumnNode {
     /// Calls `visit` for every column of this node.
     pub(crate) fn for_each_column(&self, visit: &mut dyn FnMut(usize)) {
         match self {
-            ColumnNode::Leaf { column, .. } => visit(*column),
+            ColumnNode::Leaf { column, .. } | ColumnNode::Blob { column, .. } => visit(*column),
             ColumnNode::List { column, item, .. } => {
                 visit(*column);
                 item.for_each_column(visit);

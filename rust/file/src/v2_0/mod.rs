@@ -4,6 +4,7 @@
 //! columns; everything else is one column. Each encoding has a folder with a `decode` and an `encode`.
 
 pub(crate) mod binary;
+pub(crate) mod blob;
 pub(crate) mod check;
 pub(crate) mod columns;
 pub(crate) mod decode;

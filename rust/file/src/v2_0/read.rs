@@ -9,9 +9,9 @@ use futures::future::{try_join_all, BoxFuture};
 use futures::FutureExt;
 
 use super::columns::ColumnNode;
-use super::decode;
 use super::list::decode::{item_field, read_extents};
 use super::page::{count, length, PageContext};
+use super::{blob, decode};
 use crate::container::{ColumnMeta, Container};
 use crate::error::{FileError, Result};
 
@@ -73,6 +73,7 @@ pub(crate) fn read_node<'a>(
     async move {
         match node {
             ColumnNode::Leaf { column, data_type } => read_leaf(file, *column, data_type, rows).await,
+            ColumnNode::Blob { column, view } => blob::decode::read(file, *column, *view, rows).await,
             ColumnNode::List {
                 column,
                 data_type,

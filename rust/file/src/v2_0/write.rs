@@ -16,6 +16,7 @@ use super::list::encode::{encode_offsets, spanned_items};
 use super::retain::{bare_list, copied};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
+use crate::schema::{description_type, BlobKind};
 use crate::version::FileVersion;
 
 const ARRAY_ENCODING: &str = "/lance.encodings.ArrayEncoding";
@@ -146,6 +147,9 @@ impl ColumnSink {
         match node {
             ColumnNode::Leaf { column, data_type } => ColumnSink::Leaf {
                 pending: PendingPage::new(*column, name, PendingKind::Values(data_type.clone())),
+            },
+            ColumnNode::Blob { column, .. } => ColumnSink::Leaf {
+                pending: PendingPage::new(*column, name, PendingKind::Values(description_type(BlobKind::V1))),
             },
             ColumnNode::List {
                 column,

@@ -1,0 +1,141 @@
+//! Reading the bytes of many blobs: object by object, what lies side by side in one request.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, LargeBinaryArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use bytes::Bytes;
+use esker_store::store::StoreRef;
+use futures::future::try_join_all;
+
+use super::location::{BlobLocation, BlobObject};
+use crate::error::{FileError, Result};
+
+/// The store and the path of what holds a blob. `home` is the store of the data files.
+pub(crate) fn place(home: &StoreRef, object: &BlobObject) -> Result<(StoreRef, String)> {
+    match object {
+        BlobObject::Stored(path) => Ok((home.clone(), path.to_string())),
+        BlobObject::External(uri) => {
+            let (root, name) = uri.rsplit_once('/').ok_or_else(|| {
+                FileError::invalid(format!(
+                    "expected the URI of a blob with a folder and a name, found '{uri}'"
+                ))
+            })?;
+            let store = esker_store::open(root, &Default::default(), false)?;
+            Ok((store, name.to_string()))
+        }
+    }
+}
+
+/// The bytes of each range, given with what holds it, in the order asked for.
+pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)]) -> Result<Vec<Bytes>> {
+    let mut by_object: BTreeMap<&BlobObject, Vec<usize>> = BTreeMap::new();
+    for (index, (object, range)) in wanted.iter().enumerate() {
+        if !range.is_empty() {
+            by_object.entry(object).or_default().push(index);
+        }
+    }
+    let reads = by_object.into_iter().map(|(object, indices)| async move {
+        let (store, path) = place(home, object)?;
+        let ranges: Vec<Range<u64>> = indices
+            .iter()
+            .filter_map(|index| wanted.get(*index))
+            .map(|(_, range)| range.clone())
+            .collect();
+        let parts = store.get_ranges(&path, &ranges).await?;
+        Ok::<_, FileError>((indices, parts))
+    });
+    let mut out = vec![Bytes::new(); wanted.len()];
+    for (indices, parts) in try_join_all(reads).await? {
+        for (index, part) in indices.into_iter().zip(parts) {
+            if let Some(slot) = out.get_mut(index) {
+                *slot = part;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The bytes of each blob; none for a null.
+pub async fn fetch(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Vec<Option<Bytes>>> {
+    let mut wanted = Vec::with_capacity(blobs.len());
+    for blob in blobs.iter().flatten() {
+        let size = match blob.size {
+            Some(size) => size,
+            None => size_of(home, blob).await?,
+        };
+        wanted.push((&blob.object, blob.start..blob.start.saturating_add(size)));
+    }
+    let mut parts = fetch_ranges(home, &wanted).await?.into_iter();
+    Ok(blobs
+        .iter()
+        .map(|blob| blob.as_ref().and_then(|_| parts.next()))
+        .collect())
+}
+
+/// The size of a blob; asks its store where the description does not say.
+pub async fn size_of(home: &StoreRef, blob: &BlobLocation) -> Result<u64> {
+    match blob.size {
+        Some(size) => Ok(size),
+        None => {
+            let (store, path) = place(home, &blob.object)?;
+            Ok(store.head(&path).await?.size.saturating_sub(blob.start))
+        }
+    }
+}
+
+/// The bytes of each blob as one large_binary array.
+pub(crate) async fn fetch_array(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<ArrayRef> {
+    if let Some(array) = fetch_run(home, blobs).await? {
+        return Ok(array);
+    }
+    let parts = fetch(home, blobs).await?;
+    let mut values = Vec::with_capacity(parts.iter().flatten().map(Bytes::len).sum());
+    let mut ends = Vec::with_capacity(parts.len());
+    for part in &parts {
+        values.extend_from_slice(part.as_deref().unwrap_or_default());
+        ends.push(values.len() as u64);
+    }
+    let nulls = NullBuffer::from_iter(parts.iter().map(Option::is_some));
+    array_of(&ends, Buffer::from_vec(values), nulls)
+}
+
+/// The same where the blobs lie one right after the other: their bytes in the file are the array's bytes.
+async fn fetch_run(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Option<ArrayRef>> {
+    let mut run: Option<(&BlobObject, Range<u64>)> = None;
+    let mut ends = Vec::with_capacity(blobs.len());
+    for blob in blobs {
+        if let Some((blob, size)) = blob.as_ref().and_then(|b| Some((b, b.size?))) {
+            let end = blob.start.saturating_add(size);
+            match &mut run {
+                _ if size == 0 => {}
+                None => run = Some((&blob.object, blob.start..end)),
+                Some((object, range)) if *object == &blob.object && range.end == blob.start => range.end = end,
+                Some(_) => return Ok(None),
+            }
+        } else if blob.is_some() {
+            return Ok(None);
+        }
+        ends.push(run.as_ref().map_or(0, |(_, range)| range.end - range.start));
+    }
+    let Some((object, range)) = run else {
+        return Ok(None);
+    };
+    let (store, path) = place(home, object)?;
+    let bytes = store.get_ranges(&path, &[range]).await?.pop().unwrap_or_default();
+    let nulls = NullBuffer::from_iter(blobs.iter().map(Option::is_some));
+    array_of(&ends, Buffer::from(bytes), nulls).map(Some)
+}
+
+fn array_of(ends: &[u64], values: Buffer, nulls: NullBuffer) -> Result<ArrayRef> {
+    let offset = |end: &u64| {
+        i64::try_from(*end).map_err(|_| FileError::invalid("the blobs of one batch hold more than 2^63 bytes"))
+    };
+    let offsets = std::iter::once(Ok(0)).chain(ends.iter().map(offset));
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets.collect::<Result<Vec<i64>>>()?));
+    let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+    let array = LargeBinaryArray::try_new(offsets, values, nulls).map_err(|e| FileError::invalid(e.to_string()))?;
+    Ok(Arc::new(array))
+}

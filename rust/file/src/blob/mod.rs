@@ -1,0 +1,18 @@
+//! Blobs: values that lie beside the pages, each found by a description in them.
+//!
+//! ```text
+//! kind V1   position, size                            in the data file, at a multiple of 64; (0, 0) is an empty value
+//! kind V2   kind, position, size, blob_id, blob_uri   in the data file, in a file beside it, or wherever the URI leads
+//! ```
+//!
+//! A page of descriptions is encoded like any other. Reading a blob column gives the descriptions or, on request, the bytes.
+
+mod fetch;
+mod location;
+mod write;
+
+pub(crate) use fetch::fetch_array;
+pub use fetch::{fetch, fetch_ranges};
+pub(crate) use location::{locate, Home};
+pub use location::{BlobLocation, BlobObject};
+pub(crate) use write::store_payloads;

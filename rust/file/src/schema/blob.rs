@@ -1,0 +1,137 @@
+//! Blob columns: large values that lie beside the pages, and the forms in which a read may want them.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::{DataType, Field as ArrowField, Fields};
+
+use super::field::Field;
+
+/// Field metadata that marks a large_binary column as blobs; whatever its value, as in other readers.
+pub(super) const BLOB_KEY: &str = "lance-encoding:blob";
+
+/// The Arrow extension that marks a blob column of the second kind.
+pub const BLOB_V2_EXTENSION: &str = "lance.blob.v2";
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+
+/// The two kinds of blob columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlobKind {
+    /// large_binary with `lance-encoding:blob`: payloads within the data file.
+    V1,
+    /// The extension type `lance.blob.v2`: payloads within the data file, in files beside it, or anywhere.
+    V2,
+}
+
+/// How a read shows blob columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlobView {
+    /// The values themselves.
+    Bytes,
+    /// Where they lie, as stored: a null of a 2.0 file is position 1, size 0.
+    #[default]
+    Descriptions,
+    /// Where they lie, and a null is null in every version: what a filter sees, and what finds the bytes.
+    Located,
+}
+
+static DESCRIPTION_V1: LazyLock<Fields> = LazyLock::new(|| {
+    Fields::from(vec![
+        ArrowField::new("position", DataType::UInt64, true),
+        ArrowField::new("size", DataType::UInt64, true),
+    ])
+});
+
+static DESCRIPTION_V2: LazyLock<Fields> = LazyLock::new(|| {
+    Fields::from(vec![
+        ArrowField::new("kind", DataType::UInt8, false),
+        ArrowField::new("position", DataType::UInt64, false),
+        ArrowField::new("size", DataType::UInt64, false),
+        ArrowField::new("blob_id", DataType::UInt32, false),
+        ArrowField::new("blob_uri", DataType::Utf8, false),
+    ])
+});
+
+impl BlobKind {
+    /// The fields of a description.
+    pub fn description(self) -> &'static Fields {
+        match self {
+            BlobKind::V1 => &DESCRIPTION_V1,
+            BlobKind::V2 => &DESCRIPTION_V2,
+        }
+    }
+}
+
+impl Field {
+    /// Which kind of blob column it is; none for any other column.
+    pub fn blob_kind(&self) -> Option<BlobKind> {
+        if self.metadata_text(EXTENSION_NAME) == Some(BLOB_V2_EXTENSION) {
+            return Some(BlobKind::V2);
+        }
+        self.metadata.contains_key(BLOB_KEY).then_some(BlobKind::V1)
+    }
+
+    /// True for a column whose values are stored out of line.
+    pub fn is_blob(&self) -> bool {
+        self.blob_kind().is_some()
+    }
+
+    /// True for a blob column, and for one that holds such.
+    pub fn has_blobs(&self) -> bool {
+        self.is_blob() || self.children.iter().any(Field::has_blobs)
+    }
+
+    /// The same field, with the blobs at it and below it shown in a form.
+    pub fn with_blob_view(&self, view: BlobView) -> Field {
+        let mut field = self.clone();
+        field.set_blob_view(view);
+        field
+    }
+
+    fn set_blob_view(&mut self, view: BlobView) {
+        if self.is_blob() {
+            self.blob_view = Some(view);
+            return;
+        }
+        for child in &mut self.children {
+            child.set_blob_view(view);
+        }
+    }
+
+    /// The type that a read shows a blob column as; none for a column as it is stored.
+    pub(super) fn viewed_type(&self) -> Option<DataType> {
+        let kind = self.blob_kind()?;
+        Some(match self.blob_view? {
+            BlobView::Bytes => DataType::LargeBinary,
+            BlobView::Descriptions | BlobView::Located => DataType::Struct(kind.description().clone()),
+        })
+    }
+
+    /// The Arrow field that a read shows a blob column as; none for a column as it is stored.
+    pub(super) fn viewed_field(&self) -> Option<ArrowField> {
+        let field = ArrowField::new(&self.name, self.viewed_type()?, self.nullable);
+        let text = |value: &str| value.to_string();
+        let metadata = match (self.blob_kind()?, self.blob_view?) {
+            (BlobKind::V1, _) => self
+                .metadata
+                .iter()
+                .map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned()))
+                .collect(),
+            (BlobKind::V2, BlobView::Bytes) => Default::default(),
+            (BlobKind::V2, _) => [(BLOB_KEY, "true"), ("lance-encoding:packed", "true")]
+                .map(|(k, v)| (text(k), text(v)))
+                .into(),
+        };
+        Some(field.with_metadata(metadata))
+    }
+}
+
+/// The description type of a kind.
+pub(crate) fn description_type(kind: BlobKind) -> DataType {
+    DataType::Struct(kind.description().clone())
+}
+
+/// An item field with another type, for lists whose items are shown otherwise.
+pub(crate) fn retyped(field: &Arc<ArrowField>, data_type: &DataType) -> Arc<ArrowField> {
+    Arc::new(field.as_ref().clone().with_data_type(data_type.clone()))
+}
