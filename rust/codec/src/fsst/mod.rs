@@ -13,8 +13,12 @@
 //! ```
 
 mod decode;
+mod encode;
+mod matcher;
+mod train;
 
 pub use decode::Decoder;
+pub use encode::Encoder;
 
 /// The bytes of a symbol table as files hold it.
 pub const SYMBOL_TABLE_SIZE: usize = 8 + 256 * 8 + 256;

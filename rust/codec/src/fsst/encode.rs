@@ -1,0 +1,158 @@
+//! From strings to codes.
+
+use super::matcher::{first_word, Matcher, Symbol, LITERAL};
+use super::train::train;
+use super::{ESCAPE, MAGIC, SYMBOL_TABLE_SIZE};
+
+/// Turns values into codes.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    symbols: Vec<Symbol>,
+    matcher: Matcher,
+    terminator: u8,
+    suffix_limit: u8,
+}
+
+/// How much of a value is encoded at a time, and what that takes at most.
+const PIECE: usize = 256;
+
+impl Encoder {
+    /// An encoder with the symbols that suit the samples. The same samples give the same symbols.
+    pub fn train(samples: &[&[u8]]) -> Encoder {
+        Encoder::train_with(samples.len(), |index| samples.get(index).copied().unwrap_or_default())
+    }
+
+    /// As [`Encoder::train`], from `count` values by their index; it looks at some 64 KiB of them only.
+    pub fn train_with<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Encoder {
+        let mut symbols = train(count, value);
+        // In the order that other decoders expect: pairs that start a longer symbol, other pairs, longer ones, single bytes.
+        let starts_longer = |symbol: &Symbol| {
+            symbols
+                .iter()
+                .any(|other| other.length > 2 && other.prefix() == symbol.prefix())
+        };
+        let mut ordered: Vec<_> = symbols
+            .iter()
+            .map(|symbol| match symbol.length {
+                1 => (9, *symbol),
+                2 if starts_longer(symbol) => (1, *symbol),
+                length => (length, *symbol),
+            })
+            .collect();
+        ordered.sort_unstable();
+        let suffix_limit = ordered.iter().filter(|(group, _)| *group == 1).count();
+        let used = |byte: u8| {
+            ordered
+                .iter()
+                .any(|(_, symbol)| symbol.bits.to_le_bytes().contains(&byte))
+        };
+        let terminator = (0..=u8::MAX).find(|byte| !used(*byte)).unwrap_or(0);
+        symbols = ordered.into_iter().map(|(_, symbol)| symbol).collect();
+        Encoder {
+            matcher: Matcher::new(&symbols),
+            symbols,
+            terminator,
+            suffix_limit: u8::try_from(suffix_limit).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// The symbol table as files hold it: 2312 bytes.
+    pub fn symbol_table(&self) -> Vec<u8> {
+        let count = u8::try_from(self.symbols.len()).unwrap_or(u8::MAX);
+        let mut table = vec![count, self.terminator, self.suffix_limit, 1];
+        table.extend(MAGIC);
+        table.extend(self.symbols.iter().flat_map(|symbol| symbol.bits.to_le_bytes()));
+        table.extend(
+            self.symbols
+                .iter()
+                .map(|symbol| u8::try_from(symbol.length).unwrap_or(8)),
+        );
+        table.resize(SYMBOL_TABLE_SIZE, 0);
+        table
+    }
+
+    /// Appends the codes of a value: at most two bytes for each of its own.
+    pub fn encode(&self, value: &[u8], out: &mut Vec<u8>) {
+        let mut rest = value;
+        let mut codes = [0_u8; 2 * PIECE + 2];
+        while rest.len() >= 8 {
+            let (mut read, mut written) = (0, 0);
+            while let Some(bytes) = rest.get(read..).and_then(|rest| rest.first_chunk::<8>()) {
+                if read >= PIECE {
+                    break;
+                }
+                let found = self.matcher.next(u64::from_le_bytes(*bytes));
+                read += found.length;
+                written = put(&mut codes, written, found.code, bytes[0]);
+            }
+            out.extend_from_slice(codes.get(..written).unwrap_or_default());
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        let mut written = 0;
+        while let Some(first) = rest.first() {
+            let found = self.matcher.next_of(first_word(rest), rest.len());
+            written = put(&mut codes, written, found.code, *first);
+            rest = rest.get(found.length..).unwrap_or_default();
+        }
+        out.extend_from_slice(codes.get(..written).unwrap_or_default());
+    }
+}
+
+/// Writes a code, or an escape and the byte; returns where the next one goes.
+#[inline(always)]
+fn put(codes: &mut [u8; 2 * PIECE + 2], at: usize, code: u16, byte: u8) -> usize {
+    let is_literal = code >= LITERAL;
+    if let Some([first, second]) = codes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+        *first = if is_literal { ESCAPE } else { code.to_le_bytes()[0] };
+        *second = byte;
+    }
+    at + 1 + usize::from(is_literal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Decoder;
+    use super::*;
+
+    fn round_trip(encoder: &Encoder, values: &[&[u8]]) -> usize {
+        let table = encoder.symbol_table();
+        assert_eq!(table.len(), SYMBOL_TABLE_SIZE);
+        let decoder = Decoder::new(&table).unwrap();
+        let mut size = 0;
+        for value in values {
+            let (mut codes, mut out) = (Vec::new(), Vec::new());
+            encoder.encode(value, &mut codes);
+            assert!(codes.len() <= 2 * value.len());
+            decoder.decode(&codes, &mut out).unwrap();
+            assert_eq!(&out, value);
+            size += codes.len();
+        }
+        size
+    }
+
+    #[test]
+    fn test_text_comes_back_much_smaller() {
+        let values: Vec<String> = (0..2000)
+            .map(|i| format!("https://example.org/a/{}?id={}", i % 7, i * 37))
+            .collect();
+        let values: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+        let size = round_trip(&Encoder::train(&values), &values);
+        let raw: usize = values.iter().map(|value| value.len()).sum();
+        assert!(size * 3 < raw, "{size} of {raw}");
+    }
+
+    #[test]
+    fn test_all_bytes_and_lengths_come_back_whatever_was_trained() {
+        let all: Vec<u8> = (0..=255).collect();
+        let long: Vec<u8> = (0..5000_usize).map(|i| (i * i / 7) as u8).collect();
+        let values: Vec<&[u8]> = (0..20)
+            .map(|n| &all[..n])
+            .chain([all.as_slice(), &long, b"\0\0\0\0\0\0\0\0\0\0"])
+            .collect();
+        for samples in [&[][..], &[b"".as_slice()], &[b"abcabcabc\0\0\0abc"], &values] {
+            let encoder = Encoder::train(samples);
+            round_trip(&encoder, &values);
+            assert_eq!(encoder.symbol_table(), Encoder::train(samples).symbol_table());
+        }
+    }
+}

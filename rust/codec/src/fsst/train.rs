@@ -1,0 +1,172 @@
+//! Finds the symbols for a text, as the paper of FSST does (Boncz, Neumann, Leis, VLDB 2020).
+//!
+//! A round codes a sample with the symbols so far, and counts the codes and the pairs of neighbours. What saves most of the
+//! codes, of their first bytes and of the pairs put together are the symbols of the next round. The best round wins.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::matcher::{first_word, Matcher, Symbol, LITERAL};
+
+/// How many bytes of the text are looked at.
+const SAMPLE: usize = 64 * 1024;
+/// The longest piece of one value.
+const PIECE: usize = 1024;
+const ROUNDS: usize = 6;
+const MAX_SYMBOLS: usize = 255;
+/// Codes of symbols, then of bytes that stand for themselves.
+const CODES: usize = 512;
+/// Escapes cost twice and slow both sides down, so bytes that would need one count more.
+const BYTE_WEIGHT: u64 = 8;
+
+/// The best symbols for a text, in no order.
+pub(super) fn train<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<Symbol> {
+    let sample = sample(count, value);
+    let (mut symbols, mut best, mut best_size) = (Vec::new(), Vec::new(), usize::MAX);
+    let mut counts = Counts::new();
+    for round in 0..ROUNDS {
+        counts.clear();
+        let size = counts.count(&sample, &symbols);
+        if size < best_size {
+            (best_size, best) = (size, symbols.clone());
+        }
+        symbols = counts.best_symbols(&symbols, round + 1 < ROUNDS);
+    }
+    counts.clear();
+    if counts.count(&sample, &symbols) <= best_size {
+        best = symbols;
+    }
+    best
+}
+
+/// Pieces from all over the text, always the same ones for the same text.
+fn sample<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: usize| {
+        seed = seed
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        usize::try_from((seed >> 33) % (below.max(1) as u64)).unwrap_or(0)
+    };
+    let total = (0..count).try_fold(0_usize, |sum, i| {
+        (sum <= SAMPLE).then(|| sum.saturating_add(value(i).len()))
+    });
+    if total.is_some_and(|total| total <= SAMPLE) {
+        return (0..count).map(value).collect();
+    }
+    // Empty values are many in some texts: only so many are looked at.
+    let (mut bytes, mut looks) = (0_usize, 0_usize);
+    while bytes < SAMPLE && looks < SAMPLE {
+        let value = value(random(count));
+        let start = random(value.len().saturating_sub(PIECE) + 1);
+        let piece = value.get(start..value.len().min(start + PIECE)).unwrap_or_default();
+        (bytes, looks) = (bytes + piece.len(), looks + 1);
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// How often codes, and pairs of them, come.
+struct Counts {
+    single: Vec<u32>,
+    /// `CODES` for each first code.
+    pairs: Vec<u16>,
+}
+
+impl Counts {
+    fn new() -> Counts {
+        Counts {
+            single: vec![0; CODES],
+            pairs: vec![0; CODES * CODES],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.single.fill(0);
+        self.pairs.fill(0);
+    }
+
+    fn single(&mut self, code: usize) {
+        if let Some(count) = self.single.get_mut(code) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn pair(&mut self, first: usize, second: usize) {
+        if let Some(count) = self.pairs.get_mut(first * CODES + second) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Counts the codes of the sample; returns the bytes that it takes.
+    fn count(&mut self, sample: &[&[u8]], symbols: &[Symbol]) -> usize {
+        let matcher = Matcher::new(symbols);
+        let mut size = 0;
+        for text in sample {
+            let (mut rest, mut previous) = (*text, None);
+            while let Some(first) = rest.first() {
+                let word = first_word(rest);
+                let found = if rest.len() >= 8 {
+                    matcher.next(word)
+                } else {
+                    matcher.next_of(word, rest.len())
+                };
+                let byte = usize::from(LITERAL) + usize::from(*first);
+                let code = if found.code == LITERAL {
+                    byte
+                } else {
+                    usize::from(found.code)
+                };
+                size += 1 + usize::from(found.code == LITERAL);
+                self.single(code);
+                if found.length > 1 {
+                    self.single(byte);
+                }
+                if let Some(previous) = previous {
+                    self.pair(previous, code);
+                    if found.length > 1 {
+                        self.pair(previous, byte);
+                    }
+                }
+                previous = Some(code);
+                rest = rest.get(found.length..).unwrap_or_default();
+            }
+        }
+        size
+    }
+
+    /// The symbols that save most: those that are there, bytes, and with `join` the pairs of them.
+    fn best_symbols(&self, symbols: &[Symbol], join: bool) -> Vec<Symbol> {
+        let symbol_of = |code: usize| match code.checked_sub(usize::from(LITERAL)) {
+            Some(byte) => Some(Symbol::byte(u8::try_from(byte).ok()?)),
+            None => symbols.get(code).copied(),
+        };
+        let mut gains: HashMap<Symbol, u64> = HashMap::new();
+        let codes = self.single.iter().zip(self.pairs.chunks_exact(CODES)).enumerate();
+        for (code, (count, pairs)) in codes.filter(|(_, (count, _))| **count > 0) {
+            let Some(first) = symbol_of(code) else { continue };
+            let weight = if first.length == 1 { BYTE_WEIGHT } else { 1 };
+            *gains.entry(first).or_default() += weight * first.length as u64 * u64::from(*count);
+            if !join || first.length == super::MAX_SYMBOL {
+                continue;
+            }
+            for (next, count) in pairs.iter().enumerate().filter(|(_, count)| **count > 1) {
+                let Some(second) = symbol_of(next) else { continue };
+                let joined = first.then(second);
+                *gains.entry(joined).or_default() += joined.length as u64 * u64::from(*count);
+            }
+        }
+        let mut gains: Vec<_> = gains
+            .into_iter()
+            .map(|(symbol, gain)| (Reverse(gain), symbol))
+            .collect();
+        let keep = MAX_SYMBOLS.min(gains.len());
+        if keep < gains.len() {
+            gains.select_nth_unstable(keep);
+            gains.truncate(keep);
+        }
+        gains.sort_unstable();
+        gains.into_iter().map(|(_, symbol)| symbol).collect()
+    }
+}
