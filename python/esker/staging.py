@@ -31,7 +31,7 @@ DEFAULT_MEMORY_LIMIT = 128 * 1024**2
 """Bytes that a write may buffer for all columns together."""
 DEFAULT_STORAGE_VERSION = "2.0"
 
-WRITABLE_VERSIONS = frozenset({"2.0"})
+WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2"})
 _KNOWN_VERSIONS = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "2.3": "2.3"} | {
     "stable": "2.2",
     "next": "2.3",

@@ -65,10 +65,11 @@ impl Sink {
         }
     }
 
-    fn flush(&mut self, full: &mut Vec<PendingPage>) {
+    /// Gives up what waits; `last` at the file's end.
+    fn flush(&mut self, last: bool, full: &mut Vec<PendingPage>) {
         match self {
             Sink::V2_0(sink) => gather(full, PendingPage::V2_0, |out| sink.flush(out)),
-            Sink::V2_1(sink) => gather(full, PendingPage::V2_1, |out| sink.flush(out)),
+            Sink::V2_1(sink) => gather(full, PendingPage::V2_1, |out| sink.flush(last, out)),
         }
     }
 
@@ -134,7 +135,7 @@ impl PagedWriter {
                 break;
             };
             waiting = waiting.saturating_sub(sink.pending_bytes());
-            sink.flush(&mut full);
+            sink.flush(false, &mut full);
         }
         self.sinks.iter_mut().for_each(Sink::own);
         self.write_pages(full).await
@@ -160,7 +161,7 @@ impl PagedWriter {
                 }
                 sink.headers(&mut headers);
             }
-            sink.flush(&mut full);
+            sink.flush(true, &mut full);
         }
         self.write_pages(full).await?;
         for page in headers {

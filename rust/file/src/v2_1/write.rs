@@ -1,31 +1,130 @@
 //! Gathering the values of each leaf until they fill a page.
+//!
+//! A top-level field has a column for each of its leaves. What waits for a page is kept leaf by leaf, with the way from the top to the
+//! leaf around it; a page ends at a top-level row.
 
-use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_schema::DataType;
+use prost::Message;
 
+use super::columns::assign_columns;
+use super::encode::encode;
+use super::message::PAGE_LAYOUT;
+use super::path::{leaves, pruned, Leaf, Step};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
 use crate::schema::Schema;
+use crate::v2_0::flat::decode::byte_width;
+use crate::v2_0::retain::copied;
 use crate::version::FileVersion;
 
 /// Values of one leaf that wait to be encoded as a page.
-pub(crate) struct PendingPage {}
+#[derive(Debug)]
+pub(crate) struct PendingPage {
+    column: usize,
+    leaf: std::sync::Arc<Leaf>,
+    version: FileVersion,
+    arrays: Vec<ArrayRef>,
+    /// How many of the arrays, from the first, are in memory of their own.
+    owned: usize,
+    bytes: u64,
+    /// The first top-level row.
+    row: u64,
+    /// No page of the column was full before.
+    first: bool,
+    /// No other page of the column stands beside it.
+    alone: bool,
+}
 
 /// The columns of one top-level field while a file is written.
-pub(crate) struct ColumnSink {}
+#[derive(Debug)]
+pub(crate) struct ColumnSink {
+    pending: Vec<PendingPage>,
+}
 
 /// A sink for each top-level field.
-pub(crate) fn sinks(_schema: &Schema, version: FileVersion) -> Result<Vec<ColumnSink>> {
-    Err(FileError::unsupported(format!(
-        "data_storage_version {version} cannot be written yet; use 2.0"
-    )))
+pub(crate) fn sinks(schema: &Schema, version: FileVersion) -> Result<Vec<ColumnSink>> {
+    let columns = assign_columns(schema);
+    let fields = schema.fields.iter();
+    fields
+        .map(|field| {
+            let pending = leaves(field)?.into_iter().map(|leaf| {
+                let column = columns.get(&leaf.field.id).copied();
+                let column = column
+                    .ok_or_else(|| FileError::invalid(format!("expected a column for '{}', found none", leaf.name)))?;
+                Ok(PendingPage {
+                    column,
+                    leaf: std::sync::Arc::new(leaf),
+                    version,
+                    arrays: Vec::new(),
+                    owned: 0,
+                    bytes: 0,
+                    row: 0,
+                    first: true,
+                    alone: false,
+                })
+            });
+            Ok(ColumnSink {
+                pending: pending.collect::<Result<_>>()?,
+            })
+        })
+        .collect()
 }
 
 impl PendingPage {
     /// Encodes the page. This is the expensive part, and needs nothing but the page.
     pub(crate) fn encode(self) -> Result<WrittenPage> {
-        Err(FileError::unsupported(
-            "pages of file version 2.1 cannot be written yet",
-        ))
+        let num_rows = self.arrays.iter().map(|array| array.len() as u64).sum();
+        let page = encode(&self.arrays, &self.leaf, self.version, self.alone)?;
+        Ok(WrittenPage {
+            column: self.column,
+            buffers: page.buffers,
+            num_values: num_rows,
+            priority: self.row,
+            encoding_type: PAGE_LAYOUT,
+            encoding: page.layout.encode_to_vec(),
+        })
+    }
+
+    fn take(&mut self) -> PendingPage {
+        let next = PendingPage {
+            column: self.column,
+            leaf: self.leaf.clone(),
+            version: self.version,
+            arrays: Vec::new(),
+            owned: 0,
+            bytes: 0,
+            row: 0,
+            first: false,
+            alone: false,
+        };
+        std::mem::replace(self, next)
+    }
+
+    fn own(&mut self) {
+        for array in self.arrays.iter_mut().skip(self.owned) {
+            *array = copied(array);
+        }
+        self.owned = self.arrays.len();
+    }
+
+    /// Adds values row by row until pages are full.
+    fn push(&mut self, array: &ArrayRef, row: u64, page_bytes: u64, full: &mut Vec<PendingPage>) {
+        let mut start = 0;
+        while start < array.len() {
+            let room = page_bytes.saturating_sub(self.bytes);
+            let end = rows_for(array, &self.leaf.path, start, room);
+            if self.arrays.is_empty() {
+                self.row = row.saturating_add(start as u64);
+            }
+            self.arrays.push(array.slice(start, end - start));
+            self.bytes = self.bytes.saturating_add(row_bytes(array, &self.leaf.path, start, end));
+            if self.bytes >= page_bytes {
+                full.push(self.take());
+            }
+            start = end;
+        }
     }
 }
 
@@ -33,22 +132,102 @@ impl ColumnSink {
     /// Takes values in; pages that they fill go to `full`. `row` is the top-level row of the first value.
     pub(crate) fn push(
         &mut self,
-        _array: &ArrayRef,
-        _row: u64,
-        _page_bytes: u64,
-        _full: &mut Vec<PendingPage>,
+        array: &ArrayRef,
+        row: u64,
+        page_bytes: u64,
+        full: &mut Vec<PendingPage>,
     ) -> Result<()> {
+        for pending in &mut self.pending {
+            let array = pruned(array, &pending.leaf.path)?;
+            pending.push(&array, row, page_bytes, full);
+        }
         Ok(())
     }
 
     /// Bytes that wait.
     pub(crate) fn pending_bytes(&self) -> u64 {
-        0
+        self.pending.iter().map(|pending| pending.bytes).sum()
     }
 
-    /// Gives what waits up as pages.
-    pub(crate) fn flush(&mut self, _full: &mut Vec<PendingPage>) {}
+    /// Gives what waits up as pages; at the file's end they are the last.
+    pub(crate) fn flush(&mut self, last: bool, full: &mut Vec<PendingPage>) {
+        for pending in self.pending.iter_mut().filter(|pending| !pending.arrays.is_empty()) {
+            let mut page = pending.take();
+            page.alone = last && page.first;
+            full.push(page);
+        }
+    }
 
     /// Copies what waits in memory of others.
-    pub(crate) fn own(&mut self) {}
+    pub(crate) fn own(&mut self) {
+        self.pending.iter_mut().for_each(PendingPage::own);
+    }
+}
+
+/// The first row at which rows from `start` on take `room` bytes, at least one row further.
+fn rows_for(array: &ArrayRef, path: &[Step], start: usize, room: u64) -> usize {
+    let len = array.len();
+    if row_bytes(array, path, start, len) <= room {
+        return len;
+    }
+    let (mut low, mut high) = (start + 1, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if row_bytes(array, path, start, middle) >= room {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// Bytes that rows of an array take when they are written plainly, more or less.
+fn row_bytes(array: &ArrayRef, path: &[Step], start: usize, end: usize) -> u64 {
+    let rows = end.saturating_sub(start) as u64;
+    match path.split_first() {
+        None => leaf_bytes(array, start, end),
+        Some((Step::Struct(_), rest)) => {
+            let below = array.as_struct().columns().first();
+            rows / 8 + below.map_or(0, |child| row_bytes(child, rest, start, end))
+        }
+        Some((Step::List, rest)) => {
+            let list = array.as_list::<i32>();
+            let (from, to) = bounds(list.value_offsets(), start, end);
+            rows * 2 + row_bytes(list.values(), rest, from, to)
+        }
+        Some((Step::LargeList, rest)) => {
+            let list = array.as_list::<i64>();
+            let (from, to) = bounds(list.value_offsets(), start, end);
+            rows * 2 + row_bytes(list.values(), rest, from, to)
+        }
+    }
+}
+
+fn bounds<O: OffsetSizeTrait>(offsets: &[O], start: usize, end: usize) -> (usize, usize) {
+    let at = |index: usize| offsets.get(index).map_or(0, |offset| offset.as_usize());
+    (at(start), at(end).max(at(start)))
+}
+
+fn leaf_bytes(array: &ArrayRef, start: usize, end: usize) -> u64 {
+    let rows = end.saturating_sub(start) as u64;
+    let spanned = |bounds: (usize, usize)| (bounds.1 - bounds.0) as u64;
+    match array.data_type() {
+        DataType::Utf8 => rows * 4 + spanned(bounds(array.as_string::<i32>().value_offsets(), start, end)),
+        DataType::Binary => rows * 4 + spanned(bounds(array.as_binary::<i32>().value_offsets(), start, end)),
+        DataType::LargeUtf8 => rows * 8 + spanned(bounds(array.as_string::<i64>().value_offsets(), start, end)),
+        DataType::LargeBinary => rows * 8 + spanned(bounds(array.as_binary::<i64>().value_offsets(), start, end)),
+        DataType::FixedSizeList(_, size) => {
+            let size = usize::try_from(*size).unwrap_or(0);
+            let items = array.as_fixed_size_list().values();
+            leaf_bytes(items, start.saturating_mul(size), end.saturating_mul(size))
+        }
+        DataType::Struct(_) => {
+            let fields = array.as_struct().columns().iter();
+            fields.map(|field| leaf_bytes(field, start, end)).sum::<u64>() + rows / 8
+        }
+        DataType::Dictionary(key, _) => rows * key.primitive_width().unwrap_or(8) as u64,
+        DataType::Boolean | DataType::Null => rows.div_ceil(8),
+        other => rows * byte_width(other).unwrap_or(8),
+    }
 }

@@ -1,0 +1,3 @@
+//! Values of one width, as they are.
+
+pub(crate) mod encode;

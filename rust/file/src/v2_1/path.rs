@@ -1,0 +1,110 @@
+//! The way from a top-level field to one of its leaves.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray};
+use arrow_schema::{DataType, Fields};
+
+use super::columns::is_leaf;
+use crate::error::{FileError, Result};
+use crate::schema::Field;
+
+/// One step on the way down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To a field of a struct.
+    Struct(usize),
+    /// To the items of a list.
+    List,
+    /// To the items of a large list.
+    LargeList,
+}
+
+/// A leaf: a column of the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaf {
+    /// The field itself.
+    pub(crate) field: Field,
+    /// Its name, dotted below structs and lists.
+    pub(crate) name: String,
+    /// Its type.
+    pub(crate) data_type: DataType,
+    /// The way to it.
+    pub(crate) path: Vec<Step>,
+}
+
+/// The leaves of a top-level field, in the order of their columns.
+pub(crate) fn leaves(field: &Field) -> Result<Vec<Leaf>> {
+    let mut out = Vec::new();
+    visit(field, field.name.clone(), Vec::new(), &mut out)?;
+    Ok(out)
+}
+
+fn visit(field: &Field, name: String, path: Vec<Step>, out: &mut Vec<Leaf>) -> Result<()> {
+    let data_type = field.data_type()?;
+    if is_leaf(field) {
+        out.push(Leaf {
+            field: field.clone(),
+            name,
+            data_type,
+            path,
+        });
+        return Ok(());
+    }
+    for (index, child) in field.children.iter().enumerate() {
+        let step = match &data_type {
+            DataType::Struct(_) => Step::Struct(index),
+            DataType::LargeList(_) => Step::LargeList,
+            _ => Step::List,
+        };
+        let mut path = path.clone();
+        path.push(step);
+        visit(child, format!("{name}.{}", child.name), path, out)?;
+    }
+    Ok(())
+}
+
+/// The array with nothing in it but the way to the leaf: structs of one field.
+pub(crate) fn pruned(array: &ArrayRef, path: &[Step]) -> Result<ArrayRef> {
+    let Some((step, rest)) = path.split_first() else {
+        return Ok(array.clone());
+    };
+    match step {
+        Step::Struct(index) => {
+            let array = array.as_struct();
+            let child = array.columns().get(*index);
+            let field = array.fields().get(*index);
+            let (child, field) = child.zip(field).ok_or_else(|| {
+                FileError::invalid(format!(
+                    "expected a struct with field {index}, found {}",
+                    array.data_type()
+                ))
+            })?;
+            let child = pruned(child, rest)?;
+            let field = field.as_ref().clone().with_data_type(child.data_type().clone());
+            let fields = Fields::from(vec![field.with_nullable(true)]);
+            let length = array.len();
+            let only = StructArray::try_new_with_length(fields, vec![child], array.nulls().cloned(), length);
+            Ok(Arc::new(only.map_err(odd)?))
+        }
+        Step::List => pruned_list::<i32>(array, rest),
+        Step::LargeList => pruned_list::<i64>(array, rest),
+    }
+}
+
+fn pruned_list<O: OffsetSizeTrait>(array: &ArrayRef, rest: &[Step]) -> Result<ArrayRef> {
+    if !rest.iter().any(|step| matches!(step, Step::Struct(_))) {
+        return Ok(array.clone());
+    }
+    let list = array.as_list::<O>();
+    let (field, offsets, values, nulls) = list.clone().into_parts();
+    let values = pruned(&values, rest)?;
+    let field = field.as_ref().clone().with_data_type(values.data_type().clone());
+    let list = GenericListArray::<O>::try_new(Arc::new(field.with_nullable(true)), offsets, values, nulls);
+    Ok(Arc::new(list.map_err(odd)?))
+}
+
+fn odd(error: arrow_schema::ArrowError) -> FileError {
+    FileError::invalid(format!("expected arrays that fit their type, found others ({error})"))
+}

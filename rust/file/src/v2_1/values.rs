@@ -1,0 +1,269 @@
+//! The values of a page's leaf, as its compressions take them: fixed or variable width, without levels.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer};
+use arrow_schema::DataType;
+
+use crate::error::{FileError, Result};
+use crate::v2_0::flat::decode::byte_width;
+use crate::v2_0::flat::encode::fixed_width_bytes;
+
+/// Values without the nulls and lists around them; a null has a place and no meaning.
+#[derive(Debug, Clone)]
+pub(crate) enum LeafValues {
+    /// Nothing to store: nulls.
+    Nothing(usize),
+    /// Values of one width.
+    Fixed(FixedWidth),
+    /// Strings and binary.
+    Variable(VariableWidth),
+    /// Lists of one length, in one another.
+    FixedSizeList(FixedSizeLists),
+    /// Structs row by row.
+    Packed(Vec<LeafValues>),
+    /// Indices into the values of a dictionary.
+    Dictionary(FixedWidth, Box<LeafValues>),
+}
+
+/// Values of one width.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedWidth {
+    /// 1, or a multiple of 8.
+    pub(crate) bits: usize,
+    pub(crate) len: usize,
+    /// Their memory, piece by piece; a single piece where a value has 1 bit.
+    pub(crate) pieces: Vec<Buffer>,
+}
+
+/// Values of any length.
+#[derive(Debug, Clone)]
+pub(crate) struct VariableWidth {
+    /// Offsets of 64 bits rather than 32.
+    pub(crate) large: bool,
+    /// Where each value starts in `bytes`, and where the last one ends.
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) bytes: Buffer,
+}
+
+/// Lists of one length, in one another, around values of one width.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedSizeLists {
+    /// Outer to inner.
+    pub(crate) layers: Vec<FixedSizeLayer>,
+    /// The innermost values.
+    pub(crate) items: FixedWidth,
+    pub(crate) len: usize,
+}
+
+/// One layer of fixed-size lists.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedSizeLayer {
+    /// Items of each list.
+    pub(crate) size: usize,
+    /// Which items are there, if some are not.
+    pub(crate) validity: Option<BooleanBuffer>,
+}
+
+impl LeafValues {
+    /// Values, null or not.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            LeafValues::Nothing(len) => *len,
+            LeafValues::Fixed(values) | LeafValues::Dictionary(values, _) => values.len,
+            LeafValues::Variable(values) => values.len(),
+            LeafValues::FixedSizeList(values) => values.len,
+            LeafValues::Packed(fields) => fields.first().map_or(0, LeafValues::len),
+        }
+    }
+}
+
+impl FixedWidth {
+    /// The values in one piece of memory; no copy where they are already.
+    pub(crate) fn contiguous(&self) -> Buffer {
+        if let [piece] = self.pieces.as_slice() {
+            let align = if matches!(self.bits, 16 | 32 | 64) {
+                self.bits / 8
+            } else {
+                1
+            };
+            if piece.as_ptr().align_offset(align) == 0 {
+                return piece.clone();
+            }
+        }
+        let mut bytes = MutableBuffer::with_capacity(self.pieces.iter().map(|piece| piece.len()).sum());
+        self.pieces
+            .iter()
+            .for_each(|piece| bytes.extend_from_slice(piece.as_slice()));
+        bytes.into()
+    }
+
+    /// The same values in one piece.
+    pub(crate) fn joined(self) -> FixedWidth {
+        FixedWidth {
+            pieces: vec![self.contiguous()],
+            ..self
+        }
+    }
+}
+
+impl VariableWidth {
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// The values one after the other.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.bytes.as_slice();
+        let ends = self.offsets.iter().skip(1);
+        let spans = self.offsets.iter().zip(ends);
+        spans.map(move |(start, end)| bytes.get(*start..*end).unwrap_or_default())
+    }
+
+    /// Bits of an offset.
+    pub(crate) fn offset_bits(&self) -> usize {
+        if self.large {
+            64
+        } else {
+            32
+        }
+    }
+}
+
+impl FixedSizeLists {
+    /// Innermost values of one list.
+    pub(crate) fn items_per_list(&self) -> usize {
+        self.layers.iter().map(|layer| layer.size).product()
+    }
+}
+
+/// Takes the values of arrays of one type. `name` is the column's, for errors.
+pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> Result<LeafValues> {
+    let len = arrays.iter().map(|array| array.len()).sum();
+    Ok(match data_type {
+        DataType::Null => LeafValues::Nothing(len),
+        DataType::Struct(fields) if fields.is_empty() => LeafValues::Nothing(len),
+        DataType::Utf8 => LeafValues::Variable(variable::<Utf8Type>(arrays)),
+        DataType::Binary => LeafValues::Variable(variable::<BinaryType>(arrays)),
+        DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(arrays)),
+        DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(arrays)),
+        DataType::FixedSizeList(_, _) => LeafValues::FixedSizeList(fixed_size_lists(name, arrays, data_type, len)?),
+        DataType::Struct(fields) => {
+            let gathered = fields.iter().enumerate().map(|(index, field)| {
+                let columns = arrays.iter().filter_map(|array| array.as_struct().columns().get(index));
+                let columns: Vec<ArrayRef> = columns.cloned().collect();
+                gather(&format!("{name}.{}", field.name()), &columns, field.data_type())
+            });
+            LeafValues::Packed(gathered.collect::<Result<_>>()?)
+        }
+        _ => LeafValues::Fixed(fixed(name, arrays, data_type, len)?),
+    })
+}
+
+fn fixed(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> Result<FixedWidth> {
+    if data_type == &DataType::Boolean {
+        let mut bits = BooleanBufferBuilder::new(len);
+        for array in arrays {
+            bits.append_buffer(array.as_boolean().values());
+        }
+        return Ok(FixedWidth {
+            bits: 1,
+            len,
+            pieces: vec![bits.finish().into_inner()],
+        });
+    }
+    let width = byte_width(data_type).and_then(|width| usize::try_from(width).ok());
+    let width = width.ok_or_else(|| {
+        FileError::unsupported(format!(
+            "column '{name}': values of type {data_type} cannot be written; cast the column first"
+        ))
+    })?;
+    let pieces = arrays
+        .iter()
+        .map(|array| fixed_width_bytes(array, width as u64))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(FixedWidth {
+        bits: width.saturating_mul(8),
+        len,
+        pieces,
+    })
+}
+
+fn variable<T: ByteArrayType>(arrays: &[ArrayRef]) -> VariableWidth {
+    let len: usize = arrays.iter().map(|array| array.len()).sum();
+    let mut offsets = Vec::with_capacity(len + 1);
+    offsets.push(0);
+    let mut bytes = MutableBuffer::new(0);
+    let mut shared = None;
+    for array in arrays {
+        let array = array.as_bytes::<T>();
+        let at = |offset: Option<&T::Offset>| offset.map_or(0, |offset| offset.as_usize());
+        let ends = array.value_offsets();
+        let (first, last) = (at(ends.first()), at(ends.last()));
+        let hidden = array.nulls().is_some_and(|nulls| {
+            let lengths = ends.iter().zip(ends.iter().skip(1)).map(|(start, end)| end > start);
+            nulls.null_count() > 0 && lengths.zip(nulls.iter()).any(|(any, valid)| any && !valid)
+        });
+        if hidden {
+            // Bytes below a null are not worth their place.
+            for value in array {
+                bytes.extend_from_slice(value.map_or(&[][..], |value| value.as_ref()));
+                offsets.push(bytes.len());
+            }
+            continue;
+        }
+        let base = bytes.len();
+        offsets.extend(ends.iter().skip(1).map(|end| base + (end.as_usize() - first)));
+        let values = array.values().slice_with_length(first, last - first);
+        if arrays.len() == 1 {
+            shared = Some(values);
+        } else {
+            bytes.extend_from_slice(values.as_slice());
+        }
+    }
+    VariableWidth {
+        large: T::Offset::IS_LARGE,
+        offsets,
+        bytes: shared.unwrap_or_else(|| bytes.into()),
+    }
+}
+
+fn fixed_size_lists(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> Result<FixedSizeLists> {
+    let mut layers = Vec::new();
+    let mut arrays = arrays.to_vec();
+    let mut data_type = data_type;
+    let mut items_len = len;
+    while let DataType::FixedSizeList(item, size) = data_type {
+        let size = usize::try_from(*size).unwrap_or(0);
+        arrays = arrays
+            .iter()
+            .map(|array| array.as_fixed_size_list().values().clone())
+            .collect();
+        items_len = items_len.saturating_mul(size);
+        layers.push(FixedSizeLayer {
+            size,
+            validity: validity(&arrays, items_len),
+        });
+        data_type = item.data_type();
+    }
+    Ok(FixedSizeLists {
+        layers,
+        items: fixed(name, &arrays, data_type, items_len)?,
+        len,
+    })
+}
+
+fn validity(arrays: &[ArrayRef], len: usize) -> Option<BooleanBuffer> {
+    if arrays.iter().all(|array| array.null_count() == 0) {
+        return None;
+    }
+    let mut bits = BooleanBufferBuilder::new(len);
+    for array in arrays {
+        match array.nulls() {
+            Some(nulls) => bits.append_buffer(nulls.inner()),
+            None => bits.append_n(array.len(), true),
+        }
+    }
+    Some(bits.finish())
+}
