@@ -226,7 +226,7 @@ def test_retries_are_bounded(uri: str) -> None:
     assert esker.dataset(uri).count_rows() == 4
 
 
-@pytest.mark.parametrize("version", ["legacy", "0.1", "2.1", "2.2", "2.3", "stable", "next"])
+@pytest.mark.parametrize("version", ["legacy", "0.1", "2.3", "next"])
 def test_file_versions_that_do_not_work_yet_are_refused_by_name(version: str, uri: str) -> None:
     with pytest.raises(UnsupportedError, match=version):
         esker.write_dataset(people(1), uri, data_storage_version=version)
@@ -235,9 +235,9 @@ def test_file_versions_that_do_not_work_yet_are_refused_by_name(version: str, ur
 
 
 def test_a_table_of_another_file_version_is_not_written_to(uri: str) -> None:
-    lance.write_dataset(people(1), uri, data_storage_version="2.1")
+    lance.write_dataset(people(1), uri, data_storage_version="legacy")
     for mode in ("append", "overwrite"):
-        with pytest.raises(UnsupportedError, match=r"2\.1"):
+        with pytest.raises(UnsupportedError, match=r"0\.1"):
             esker.write_dataset(people(1), uri, mode=mode)
     assert esker.write_dataset(people(4), uri, mode="overwrite", data_storage_version="2.0").count_rows() == 4
     assert lance.dataset(uri).data_storage_version == "2.0"

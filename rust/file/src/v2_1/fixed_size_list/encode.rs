@@ -70,7 +70,7 @@ impl ChunkEncoder for FixedSizeListChunks<'_> {
             }
         }
         let len = fixed_chunk_len(self.row_bits() + validity_bits, left);
-        if self.row_bits() % 8 != 0 {
+        if !self.row_bits().is_multiple_of(8) {
             // Chunks end at whole bytes.
             len.max(8).min(left)
         } else {
