@@ -15,10 +15,10 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check bench docs wheel fmt clean
+.PHONY: help demo test check bench bench-kernels docs wheel fmt clean
 
 help: ## print these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.demo $(NATIVE) ## run the tutorial: flights through Spark into a table and back (OUTPUT=folder)
 	$(SPARK) $(PY) -m esker.demo --output $(OUTPUT) $(ARGS)
@@ -41,6 +41,9 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
 	$(PY) -m benches --size $(SIZE) $(ARGS)
+
+bench-kernels: ## measure the encoding kernels: GB/s beside memcpy and plain code (ARGS=name)
+	cargo bench --locked --quiet -p esker-codec --bench kernels -- $(ARGS)
 
 docs: .venv/.dev ## build the user's guide into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet

@@ -49,27 +49,31 @@ fn decode_words<W: Word>(
         )));
     }
     let unused = 64 - packed_bits;
-    out.reserve(num_values.saturating_mul(W::BITS / 8));
+    let start = out.len();
+    out.resize(start.saturating_add(num_values.saturating_mul(W::BITS / 8)), 0);
     let mut bit = first_bit;
-    for _ in 0..num_values {
-        let word = read_bits(packed, bit) << unused;
+    for value in W::words_mut(out.get_mut(start..).unwrap_or_default()) {
+        let word = read_bits(packed, bit, packed_bits) << unused;
         #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)] // To shift the sign in.
-        let value = if signed {
+        let word = if signed {
             (word as i64 >> unused) as u64
         } else {
             word >> unused
         };
-        out.extend_from_slice(value.to_le_bytes().get(..W::BITS / 8).unwrap_or_default());
+        *value = W::from_low_bits(word).to_bytes();
         bit += packed_bits;
     }
     Ok(())
 }
 
-/// The 64 bits from a bit on; bits beyond the end are 0.
+/// At least `count` bits from a bit on; bits beyond the end are 0.
 #[inline]
-fn read_bits(packed: &[u8], bit: u64) -> u64 {
+fn read_bits(packed: &[u8], bit: u64, count: u64) -> u64 {
     let at = usize::try_from(bit / 8).unwrap_or(usize::MAX);
     let tail = packed.get(at..).unwrap_or_default();
+    if let Some(bytes) = tail.first_chunk::<8>().filter(|_| count <= 57) {
+        return u64::from_le_bytes(*bytes) >> (bit % 8);
+    }
     let mut window = [0; 16];
     match tail.first_chunk::<9>() {
         Some(bytes) => window.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),

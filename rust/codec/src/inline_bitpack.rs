@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::bitpack::{self, bit_width, pack_block, packed_size, unpack_range, Word, BLOCK};
+use crate::bitpack::{bit_width, pack_block, pack_bytes, packed_size, unpack_onto, unpack_range, Word, BLOCK};
 use crate::error::{CodecError, Result};
 use crate::word_size::{for_word, unknown_bits};
 
@@ -19,7 +19,7 @@ pub fn decode(bits: u64, chunk: &[u8], num_values: usize, out: &mut Vec<u8>) -> 
     }
     for_word!(bits, W => {
         let (width, packed) = split_width::<W>(chunk)?;
-        bitpack::unpack_onto::<W>(width, packed, num_values, out)
+        unpack_onto::<W>(width, packed, num_values, out)
     })
 }
 
@@ -36,12 +36,15 @@ pub fn decode_range(bits: u64, chunk: &[u8], range: Range<usize>, out: &mut Vec<
 /// Values that are no multiple of `bits`, or more than 1024 of them, are an error of the caller: the rest is left out.
 pub fn encode(bits: u64, values: &[u8], out: &mut Vec<u8>) {
     fn encode<W: Word>(values: &[u8], out: &mut Vec<u8>) {
+        let width = width_of::<W>(values);
+        out.extend_from_slice(W::from_low_bits(width as u64).to_bytes().as_ref());
+        if values.len() >= BLOCK * W::BITS / 8 {
+            return pack_bytes::<W>(width, values, out);
+        }
         let mut block = [W::default(); BLOCK];
         for (to, from) in block.iter_mut().zip(W::words(values)) {
             *to = W::from_bytes(*from);
         }
-        let width = bit_width(&block);
-        out.extend_from_slice(W::from_usize(width).to_bytes().as_ref());
         pack_block(width, &block, out);
     }
     match bits {
@@ -55,10 +58,7 @@ pub fn encode(bits: u64, values: &[u8], out: &mut Vec<u8>) {
 /// The bytes that [`encode`] would append.
 pub fn encoded_size(bits: u64, values: &[u8]) -> usize {
     fn size<W: Word>(values: &[u8]) -> usize {
-        let any = W::words(values)
-            .iter()
-            .fold(W::default(), |any, bytes| any | W::from_bytes(*bytes));
-        W::BITS / 8 + packed_size(bit_width(&[any]))
+        W::BITS / 8 + packed_size(width_of::<W>(values))
     }
     match bits {
         8 => size::<u8>(values),
@@ -66,6 +66,12 @@ pub fn encoded_size(bits: u64, values: &[u8]) -> usize {
         32 => size::<u32>(values),
         _ => size::<u64>(values),
     }
+}
+
+/// The bits that the largest of some little-endian values needs.
+fn width_of<W: Word>(values: &[u8]) -> usize {
+    let words = W::words(values).iter();
+    bit_width(&[words.fold(W::default(), |any, bytes| any | W::from_bytes(*bytes))])
 }
 
 fn split_width<W: Word>(chunk: &[u8]) -> Result<(usize, &[u8])> {

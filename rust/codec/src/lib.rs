@@ -11,6 +11,8 @@
     )
 )]
 
+#[doc(hidden)]
+pub mod baseline;
 pub mod bit_stream;
 pub mod bitpack;
 pub mod byte_stream_split;

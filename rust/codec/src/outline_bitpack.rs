@@ -5,7 +5,7 @@
 //!   as a packed block filled up with zeros, or raw where that is no longer (a reader tells them by the number of words)
 //! ```
 
-use crate::bitpack::{pack_block, packed_size, unpack_onto, Word, BLOCK};
+use crate::bitpack::{pack_block, pack_bytes, packed_size, unpack_onto, Word, BLOCK};
 use crate::error::{CodecError, Result};
 use crate::word_size::{for_word, unknown_bits};
 
@@ -69,6 +69,10 @@ fn encode_words<W: Word>(packed_bits: u64, values: &[u8], out: &mut Vec<u8>) {
         if words.len() < BLOCK && chunk.len() <= packed_size(width) {
             out.extend_from_slice(chunk);
             return;
+        }
+        if words.len() == BLOCK {
+            pack_bytes::<W>(width, chunk, out);
+            continue;
         }
         for (to, from) in block.iter_mut().zip(words) {
             *to = W::from_bytes(*from);

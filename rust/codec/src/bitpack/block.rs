@@ -1,7 +1,8 @@
-//! Whole blocks, row by row.
+//! Whole blocks.
+#![allow(unsafe_code)]
 
-use super::word::{mask, Slot};
-use super::{checked_block, packed_size, Word, BLOCK, ORDER};
+use super::rows::{self, Row};
+use super::{checked_block, packed_size, Word, BLOCK};
 use crate::error::{CodecError, Result};
 
 /// Unpacks the 1024 values of a block.
@@ -13,25 +14,12 @@ pub fn unpack_block<W: Word>(width: usize, packed: &[u8], out: &mut [W]) -> Resu
             out.len()
         )));
     }
-    unpack_rows::<W, W>(width, W::words(packed), out);
-    Ok(())
-}
-
-/// Packs the lowest `width` bits of up to 1024 values; those that are missing count as 0.
-///
-/// Widths above the word's own are taken as the word's own.
-pub fn pack_block<W: Word>(width: usize, values: &[W], out: &mut Vec<u8>) {
-    let width = width.min(W::BITS);
-    let start = out.len();
-    out.resize(start.saturating_add(packed_size(width)), 0);
-    let packed = W::words_mut(out.get_mut(start..).unwrap_or_default());
-    if values.len() >= BLOCK {
-        pack_rows::<W, W>(width, values, packed);
-    } else {
-        let mut block = [W::default(); BLOCK];
-        block.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
-        pack_rows::<W, W>(width, &block, packed);
+    // SAFETY: the slice has 1024 words, and is borrowed for as long.
+    unsafe { unpack_to::<W>(width, packed, out.as_mut_ptr().cast()) };
+    if cfg!(target_endian = "big") {
+        out.iter_mut().for_each(|word| *word = from_little_endian(*word));
     }
+    Ok(())
 }
 
 /// Appends the first `num_values` values of a block as little-endian bytes.
@@ -42,76 +30,99 @@ pub(crate) fn unpack_onto<W: Word>(width: usize, packed: &[u8], num_values: usiz
     }
     let packed = checked_block::<W>(width, packed)?;
     let (start, word_size) = (out.len(), W::BITS / 8);
-    out.resize(start.saturating_add(BLOCK * word_size), 0);
-    unpack_rows::<W, W::Bytes>(
-        width,
-        W::words(packed),
-        W::words_mut(out.get_mut(start..).unwrap_or_default()),
-    );
-    out.truncate(start.saturating_add(num_values * word_size));
+    out.reserve(BLOCK * word_size);
+    // SAFETY: a block is reserved behind `start`, which is the length. All of it is written, so it may be any part of the vector.
+    unsafe {
+        unpack_to::<W>(width, packed, out.as_mut_ptr().add(start));
+        out.set_len(start + num_values * word_size);
+    }
     Ok(())
 }
 
-/// The first value of a row.
-#[inline(always)]
-const fn row_start(row: usize) -> usize {
-    #[allow(clippy::indexing_slicing)] // Rows are at most 64, so the index is below 8.
-    let eighth = ORDER[(row / 8) % 8];
-    eighth * 16 + (row % 8) * 128
+/// Packs the lowest `width` bits of up to 1024 values; those that are missing count as 0.
+///
+/// Widths above the word's own are taken as the word's own.
+pub fn pack_block<W: Word>(width: usize, values: &[W], out: &mut Vec<u8>) {
+    let mut block = [W::default(); BLOCK];
+    let values = if values.len() == BLOCK && cfg!(target_endian = "little") {
+        values
+    } else {
+        block
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, from)| *to = from_little_endian(*from));
+        &block
+    };
+    pack_bytes::<W>(width, bytes(values), out);
 }
 
-#[inline(always)]
-fn lanes<W: Word, S>(words: &[S], start: usize) -> &[S] {
-    words.get(start..start.wrapping_add(W::LANES)).unwrap_or_default()
+/// As [`pack_block`], from the little-endian bytes of 1024 values.
+pub(crate) fn pack_bytes<W: Word>(width: usize, values: &[u8], out: &mut Vec<u8>) {
+    let width = width.min(W::BITS);
+    let start = out.len();
+    out.resize(start.saturating_add(packed_size(width)), 0);
+    let values = values.as_chunks().0;
+    let packed = out.get_mut(start..).unwrap_or_default().as_chunks_mut().0;
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, as was just asked.
+        return unsafe { pack_avx2::<W>(width, values, packed) };
+    }
+    rows::pack::<W>(width, values, packed);
 }
 
-#[inline(always)]
-fn lanes_mut<W: Word, S>(words: &mut [S], start: usize) -> &mut [S] {
-    words.get_mut(start..start.wrapping_add(W::LANES)).unwrap_or_default()
+/// Unpacks a block onto the little-endian bytes of its 1024 values.
+///
+/// # Safety
+///
+/// The bytes of 1024 words from `out` on are for this function to write.
+unsafe fn unpack_to<W: Word>(width: usize, packed: &[u8], out: *mut u8) {
+    let packed = packed.as_chunks().0;
+    let store = |place: usize, row: Row| {
+        debug_assert!(place < W::BITS);
+        // SAFETY: `W::BITS` rows are the bytes of 1024 words, and `place` is below `W::BITS`; a row of bytes needs no alignment.
+        unsafe { out.cast::<Row>().add(place).write(row) };
+    };
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, as was just asked.
+        return unsafe { unpack_avx2::<W>(width, packed, store) };
+    }
+    rows::unpack::<W>(width, packed, store);
 }
 
-/// Unpacks all rows. `packed` has `width` times `LANES` words, `out` has 1024 places.
-#[inline(always)]
-pub(super) fn unpack_rows<W: Word, S: Slot<W>>(width: usize, packed: &[W::Bytes], out: &mut [S]) {
-    let mask = mask::<W>(width);
-    if width == 0 {
-        out.iter_mut().for_each(|out| out.put(W::default()));
-        return;
-    }
-    for row in 0..W::BITS {
-        let (word, shift) = (row * width / W::BITS, row * width % W::BITS);
-        let low = lanes::<W, _>(packed, word * W::LANES);
-        let out = lanes_mut::<W, _>(out, row_start(row));
-        if shift + width <= W::BITS {
-            for (out, low) in out.iter_mut().zip(low) {
-                out.put((W::from_bytes(*low) >> shift) & mask);
-            }
-        } else {
-            let high = lanes::<W, _>(packed, (word + 1) * W::LANES);
-            for (out, (low, high)) in out.iter_mut().zip(low.iter().zip(high)) {
-                out.put(((W::from_bytes(*low) >> shift) | (W::from_bytes(*high) << (W::BITS - shift))) & mask);
-            }
-        }
-    }
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn unpack_avx2<W: Word>(width: usize, packed: &[Row], store: impl Fn(usize, Row)) {
+    rows::unpack::<W>(width, packed, store);
 }
 
-/// Packs all rows into words that are zero. `values` has 1024 places, `packed` has `width` times `LANES` words.
-#[inline(always)]
-pub(super) fn pack_rows<W: Word, S: Slot<W>>(width: usize, values: &[S], packed: &mut [W::Bytes]) {
-    let mask = mask::<W>(width);
-    if width == 0 {
-        return;
-    }
-    for row in 0..W::BITS {
-        let (word, shift) = (row * width / W::BITS, row * width % W::BITS);
-        let values = lanes::<W, _>(values, row_start(row));
-        for (low, value) in lanes_mut::<W, _>(packed, word * W::LANES).iter_mut().zip(values) {
-            *low = (W::from_bytes(*low) | ((value.take() & mask) << shift)).to_bytes();
-        }
-        if shift + width > W::BITS {
-            for (high, value) in lanes_mut::<W, _>(packed, (word + 1) * W::LANES).iter_mut().zip(values) {
-                *high = ((value.take() & mask) >> (W::BITS - shift)).to_bytes();
-            }
-        }
-    }
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn pack_avx2<W: Word>(width: usize, values: &[Row], packed: &mut [Row]) {
+    rows::pack::<W>(width, values, packed);
+}
+
+/// The bytes of words as they are in memory.
+fn bytes<W: Word>(words: &[W]) -> &[u8] {
+    // SAFETY: the pointer and the size are those of the slice. A `Word` is one of four integers (the trait is sealed), which have no
+    // padding, so all bytes are initialised, and a byte may be anywhere.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// The bytes of words as they are in memory, to write.
+fn bytes_mut<W: Word>(words: &mut [W]) -> &mut [u8] {
+    // SAFETY: as in `bytes`; the slice is borrowed for as long, and any bytes are a valid integer.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+/// The word whose bytes in memory are the little-endian ones of `word`, and back.
+fn from_little_endian<W: Word>(word: W) -> W {
+    let mut swapped = word;
+    let memory = bytes_mut(std::slice::from_mut(&mut swapped));
+    memory
+        .iter_mut()
+        .zip(word.to_bytes().as_ref())
+        .for_each(|(to, from)| *to = *from);
+    swapped
 }

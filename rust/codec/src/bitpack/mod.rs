@@ -11,11 +11,12 @@
 //! same for every word, so that narrower words fill whole vectors too.
 
 mod block;
+mod rows;
 mod value;
 mod word;
 
-pub(crate) use block::unpack_onto;
 pub use block::{pack_block, unpack_block};
+pub(crate) use block::{pack_bytes, unpack_onto};
 pub use value::unpack_range;
 pub use word::Word;
 

@@ -3,6 +3,9 @@
 use std::fmt::Debug;
 use std::ops::{BitAnd, BitOr, Not, Shl, Shr};
 
+/// The bytes of a row: one word of each lane.
+pub(super) const ROW: usize = 128;
+
 /// An unsigned integer that values are packed from: u8, u16, u32 or u64.
 pub trait Word:
     Copy
@@ -11,12 +14,12 @@ pub trait Word:
     + Eq
     + Send
     + Sync
-    + Slot<Self>
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + Not<Output = Self>
     + Shl<usize, Output = Self>
     + Shr<usize, Output = Self>
+    + private::Sealed
     + 'static
 {
     /// Bits in a word, and rows in a block.
@@ -24,7 +27,7 @@ pub trait Word:
     /// Words in a row.
     const LANES: usize = super::BLOCK / Self::BITS;
     /// A word as little-endian bytes.
-    type Bytes: Copy + Default + AsRef<[u8]> + Slot<Self> + Send + Sync + 'static;
+    type Bytes: Copy + Default + AsRef<[u8]> + Send + Sync + 'static;
 
     /// The whole words of some bytes.
     fn words(bytes: &[u8]) -> &[Self::Bytes];
@@ -36,22 +39,25 @@ pub trait Word:
     fn to_bytes(self) -> Self::Bytes;
     /// Zero bits above the highest one.
     fn leading_zeros(self) -> usize;
-    /// The word that holds a small number; the number's low bits where it is too large.
-    fn from_usize(value: usize) -> Self;
+    /// The word that holds a byte.
+    fn from_byte(byte: u8) -> Self;
+    /// The lowest byte of the word.
+    fn lowest_byte(self) -> u8;
+    /// The word of the lowest bits of a number.
+    fn from_low_bits(number: u64) -> Self;
     /// The word as a number; `usize::MAX` where it is larger.
     fn to_usize(self) -> usize;
 }
 
-/// A place for a word: the word itself, or its little-endian bytes.
-pub trait Slot<W> {
-    /// Writes the word.
-    fn put(&mut self, word: W);
-    /// Reads the word.
-    fn take(&self) -> W;
+mod private {
+    /// A type without padding, of which all bits are valid: `super::super::block` relies on it.
+    pub trait Sealed {}
 }
 
 macro_rules! word {
     ($word:ty) => {
+        impl private::Sealed for $word {}
+
         impl Word for $word {
             const BITS: usize = <$word>::BITS as usize;
             type Bytes = [u8; size_of::<$word>()];
@@ -77,35 +83,23 @@ macro_rules! word {
                 <$word>::leading_zeros(self) as usize
             }
             #[inline(always)]
+            #[allow(clippy::unnecessary_cast, clippy::cast_lossless)] // One macro for all.
+            fn from_byte(byte: u8) -> Self {
+                byte as $word
+            }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)] // The lowest byte is wanted.
+            fn lowest_byte(self) -> u8 {
+                self as u8
+            }
+            #[inline(always)]
             #[allow(clippy::cast_possible_truncation)] // As its documentation says.
-            fn from_usize(value: usize) -> Self {
-                value as $word
+            fn from_low_bits(number: u64) -> Self {
+                number as $word
             }
             #[inline(always)]
             fn to_usize(self) -> usize {
                 usize::try_from(self).unwrap_or(usize::MAX)
-            }
-        }
-
-        impl Slot<$word> for $word {
-            #[inline(always)]
-            fn put(&mut self, word: $word) {
-                *self = word;
-            }
-            #[inline(always)]
-            fn take(&self) -> $word {
-                *self
-            }
-        }
-
-        impl Slot<$word> for [u8; size_of::<$word>()] {
-            #[inline(always)]
-            fn put(&mut self, word: $word) {
-                *self = word.to_le_bytes();
-            }
-            #[inline(always)]
-            fn take(&self) -> $word {
-                <$word>::from_le_bytes(*self)
             }
         }
     };

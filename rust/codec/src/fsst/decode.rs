@@ -1,13 +1,23 @@
 //! From codes to strings.
+//!
+//! All eight bytes of a symbol are written, and the next one over those that it does not have: a store of a register
+//! instead of a copy of a length that no one can predict.
+#![allow(unsafe_code)]
 
 use super::{ESCAPE, MAGIC, MAX_SYMBOL};
 use crate::error::{CodecError, Result};
+
+/// A length with a bit that no symbol's length has.
+const NO_SYMBOL: u8 = 16;
+
+/// How many codes are decoded at a time.
+const PIECE: usize = 256;
 
 /// Turns the codes of values back into bytes.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     symbols: [[u8; MAX_SYMBOL]; 256],
-    /// Lengths of the symbols; 0 where there is none.
+    /// Lengths of the symbols; [`NO_SYMBOL`] where there is none.
     lengths: [u8; 256],
     /// Whether values are codes at all.
     is_encoded: bool,
@@ -30,7 +40,7 @@ impl Decoder {
         }
         let mut decoder = Decoder {
             symbols: [[0; MAX_SYMBOL]; 256],
-            lengths: [0; 256],
+            lengths: [NO_SYMBOL; 256],
             is_encoded: is_encoded & 1 == 1,
         };
         if !decoder.is_encoded {
@@ -66,39 +76,83 @@ impl Decoder {
             out.extend_from_slice(compressed);
             return Ok(());
         }
-        out.reserve(compressed.len());
         let start = out.len();
-        let decoded = self.decode_codes(compressed, out);
-        if decoded.is_err() {
-            out.truncate(start);
-        }
-        decoded
-    }
-
-    fn decode_codes(&self, compressed: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let mut codes = compressed.iter();
-        while let Some(code) = codes.next() {
-            if *code == ESCAPE {
-                let Some(literal) = codes.next() else {
-                    return Err(CodecError::corrupt(
-                        "expected a byte after an fsst escape, found the end of the value",
-                    ));
-                };
-                out.push(*literal);
-                continue;
+        let mut codes = compressed;
+        while !codes.is_empty() {
+            match self.decode_piece(codes, out) {
+                Ok(rest) => codes = rest,
+                Err(error) => {
+                    out.truncate(start);
+                    return Err(error);
+                }
             }
-            let index = usize::from(*code);
-            let length = self.lengths.get(index).copied().map_or(0, usize::from);
-            if length == 0 {
-                return Err(CodecError::corrupt(format!(
-                    "expected a code of the fsst symbol table, found {code}, which stands for nothing"
-                )));
-            }
-            let symbol = self.symbols.get(index).and_then(|symbol| symbol.get(..length));
-            out.extend_from_slice(symbol.unwrap_or_default());
         }
         Ok(())
     }
+
+    /// Appends what up to [`PIECE`] codes and some stand for; returns the rest of the codes.
+    fn decode_piece<'a>(&self, codes: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8]> {
+        let piece = codes.len().min(PIECE);
+        let (start, reserved) = (out.len(), (piece + 8) * usize::from(NO_SYMBOL) + MAX_SYMBOL);
+        out.reserve(reserved);
+        let spare = out.as_mut_ptr().wrapping_add(start);
+        let (mut read, mut written, mut lengths) = (0, 0, 0);
+        // Writes the eight bytes of a symbol, of which as many as it has count.
+        let mut put = |code: u8, written: &mut usize| {
+            #[allow(clippy::indexing_slicing)] // A byte is below 256.
+            let (symbol, length) = (self.symbols[usize::from(code)], self.lengths[usize::from(code)]);
+            debug_assert!(*written + MAX_SYMBOL <= reserved);
+            // SAFETY: `reserved` bytes are reserved from `spare` on. `put` runs at most `piece + 8` times, since each run consumes a
+            // code, codes are consumed while less than `piece` are, and at most 8 at a time. Each run moves `written` on by a
+            // length of at most `NO_SYMBOL`, so that it is at most `reserved - MAX_SYMBOL` before each write of `MAX_SYMBOL` bytes.
+            unsafe { spare.add(*written).cast::<[u8; MAX_SYMBOL]>().write(symbol) };
+            *written += usize::from(length);
+            lengths |= length;
+        };
+        while read < piece {
+            let rest = codes.get(read..).unwrap_or_default();
+            if let Some(eight) = rest.first_chunk::<8>().filter(|eight| !has_escape(**eight)) {
+                eight.iter().for_each(|code| put(*code, &mut written));
+                read += 8;
+                continue;
+            }
+            match rest {
+                [ESCAPE, literal, ..] => {
+                    debug_assert!(written < reserved);
+                    // SAFETY: as above; an escape consumes two codes and moves `written` on by 1.
+                    unsafe { spare.add(written).write(*literal) };
+                    written += 1;
+                    read += 2;
+                }
+                [ESCAPE] => {
+                    return Err(CodecError::corrupt(
+                        "expected a byte after an fsst escape, found the end of the value",
+                    ));
+                }
+                [code, ..] => {
+                    put(*code, &mut written);
+                    read += 1;
+                }
+                [] => break,
+            }
+        }
+        if lengths & NO_SYMBOL > 0 {
+            return Err(CodecError::corrupt(
+                "expected codes of the fsst symbol table, found one that stands for nothing",
+            ));
+        }
+        // SAFETY: each write above starts where the one before it ends, or earlier, as all lengths are at most `MAX_SYMBOL` (checked by
+        // `new`; `NO_SYMBOL` has returned): the first `written` bytes are initialised, and less than `reserved`.
+        unsafe { out.set_len(start + written) };
+        Ok(codes.get(read..).unwrap_or_default())
+    }
+}
+
+/// Whether one of eight codes is the escape.
+#[inline(always)]
+fn has_escape(codes: [u8; 8]) -> bool {
+    let inverted = !u64::from_le_bytes(codes);
+    inverted.wrapping_sub(0x0101_0101_0101_0101) & !inverted & 0x8080_8080_8080_8080 != 0
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! From strings to codes.
 
-use super::matcher::{first_word, Matcher, Symbol, LITERAL};
+use super::matcher::{first_word, Match, Matcher, Symbol};
 use super::train::train;
-use super::{ESCAPE, MAGIC, SYMBOL_TABLE_SIZE};
+use super::{MAGIC, SYMBOL_TABLE_SIZE};
 
 /// Turns values into codes.
 #[derive(Clone, Debug)]
@@ -82,8 +82,8 @@ impl Encoder {
                     break;
                 }
                 let found = self.matcher.next(u64::from_le_bytes(*bytes));
-                read += found.length;
-                written = put(&mut codes, written, found.code, bytes[0]);
+                read += found.length();
+                written = put(&mut codes, written, found, bytes[0]);
             }
             out.extend_from_slice(codes.get(..written).unwrap_or_default());
             rest = rest.get(read..).unwrap_or_default();
@@ -91,22 +91,20 @@ impl Encoder {
         let mut written = 0;
         while let Some(first) = rest.first() {
             let found = self.matcher.next_of(first_word(rest), rest.len());
-            written = put(&mut codes, written, found.code, *first);
-            rest = rest.get(found.length..).unwrap_or_default();
+            written = put(&mut codes, written, found, *first);
+            rest = rest.get(found.length()..).unwrap_or_default();
         }
         out.extend_from_slice(codes.get(..written).unwrap_or_default());
     }
 }
 
-/// Writes a code, or an escape and the byte; returns where the next one goes.
+/// Writes a code, and the byte itself after it if that counts; returns where the next one goes.
 #[inline(always)]
-fn put(codes: &mut [u8; 2 * PIECE + 2], at: usize, code: u16, byte: u8) -> usize {
-    let is_literal = code >= LITERAL;
-    if let Some([first, second]) = codes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
-        *first = if is_literal { ESCAPE } else { code.to_le_bytes()[0] };
-        *second = byte;
+fn put(codes: &mut [u8; 2 * PIECE + 2], at: usize, found: Match, byte: u8) -> usize {
+    if let Some(two) = codes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+        *two = [found.code(), byte];
     }
-    at + 1 + usize::from(is_literal)
+    at + 1 + usize::from(found.is_literal())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::matcher::{first_word, Matcher, Symbol, LITERAL};
+use super::matcher::{first_word, Matcher, Symbol};
 
 /// How many bytes of the text are looked at.
 const SAMPLE: usize = 64 * 1024;
@@ -14,8 +14,9 @@ const SAMPLE: usize = 64 * 1024;
 const PIECE: usize = 1024;
 const ROUNDS: usize = 6;
 const MAX_SYMBOLS: usize = 255;
-/// Codes of symbols, then of bytes that stand for themselves.
-const CODES: usize = 512;
+/// Codes of symbols, then from here on of bytes that stand for themselves.
+const BYTES: usize = 256;
+const CODES: usize = 2 * BYTES;
 /// Escapes cost twice and slow both sides down, so bytes that would need one count more.
 const BYTE_WEIGHT: u64 = 8;
 
@@ -112,25 +113,25 @@ impl Counts {
                 } else {
                     matcher.next_of(word, rest.len())
                 };
-                let byte = usize::from(LITERAL) + usize::from(*first);
-                let code = if found.code == LITERAL {
+                let byte = BYTES + usize::from(*first);
+                let code = if found.is_literal() {
                     byte
                 } else {
-                    usize::from(found.code)
+                    usize::from(found.code())
                 };
-                size += 1 + usize::from(found.code == LITERAL);
+                size += 1 + usize::from(found.is_literal());
                 self.single(code);
-                if found.length > 1 {
+                if found.length() > 1 {
                     self.single(byte);
                 }
                 if let Some(previous) = previous {
                     self.pair(previous, code);
-                    if found.length > 1 {
+                    if found.length() > 1 {
                         self.pair(previous, byte);
                     }
                 }
                 previous = Some(code);
-                rest = rest.get(found.length..).unwrap_or_default();
+                rest = rest.get(found.length()..).unwrap_or_default();
             }
         }
         size
@@ -138,7 +139,7 @@ impl Counts {
 
     /// The symbols that save most: those that are there, bytes, and with `join` the pairs of them.
     fn best_symbols(&self, symbols: &[Symbol], join: bool) -> Vec<Symbol> {
-        let symbol_of = |code: usize| match code.checked_sub(usize::from(LITERAL)) {
+        let symbol_of = |code: usize| match code.checked_sub(BYTES) {
             Some(byte) => Some(Symbol::byte(u8::try_from(byte).ok()?)),
             None => symbols.get(code).copied(),
         };
