@@ -260,7 +260,6 @@ def test_hints_of_pylance_are_accepted(pair: Pair) -> None:
         {"full_text_query": "word"},
         {"index_segments": ["x"]},
         {"row_addr_allowlist": b""},
-        {"blob_handling": "all_binary"},
     ],
     ids=lambda options: next(iter(options)),
 )

@@ -8,12 +8,18 @@
 
 from . import exceptions
 from ._native import __version__
+from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
 from .fragment import FragmentMetadata, LanceFragment
 from .io_stats import IOStats, Session
 from .schema import json_to_schema, schema_to_json
 
 __all__ = [
+    "Blob",
+    "BlobArray",
+    "BlobColumn",
+    "BlobFile",
+    "BlobType",
     "FragmentMetadata",
     "IOStats",
     "LanceDataset",
@@ -23,6 +29,8 @@ __all__ = [
     "Session",
     "Transaction",
     "__version__",
+    "blob_array",
+    "blob_field",
     "dataset",
     "exceptions",
     "json_to_schema",

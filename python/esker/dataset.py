@@ -6,13 +6,15 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
+from . import blob as _blob  # noqa: F401  # Registers the Arrow type of blob columns.
 from ._native import table as native
+from .blob_file import BlobsApi
 from .commit.lance import LanceLog
 from .commit.protocol import CommitLock
 from .commit.stores import absolute, resolve
@@ -50,7 +52,7 @@ __all__ = [
 ]
 
 
-class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
+class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
 
     Args:
@@ -116,6 +118,7 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         self._default_scan_options = default_scan_options
         self._commit_lock = commit_lock
         self._schema: pa.Schema | None = None
+        self._described: pa.Schema | None = None
         self._meter = IOMeter([log.store])
 
     @classmethod
@@ -169,6 +172,13 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         if self._schema is None:
             self._schema = pa.schema(self._manifest.schema)
         return self._schema
+
+    @property
+    def _described_schema(self) -> pa.Schema:
+        """The columns that a filter sees: descriptions in place of blobs."""
+        if self._described is None:
+            self._described = pa.schema(self._manifest.schema.described())
+        return self._described
 
     @property
     def lance_schema(self) -> LanceSchema:
@@ -287,6 +297,10 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         }
         return builder.apply_defaults(options).to_scanner()
 
+    def _scan_to_write(self) -> LanceScanner:
+        """All rows with their blobs, to be written elsewhere."""
+        return self.scanner(blob_handling="all_binary")
+
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
         """The rows as a table in memory. Arguments are those of `scanner`."""
         return self.scanner(*args, **options).to_table()
@@ -296,9 +310,9 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         return self.scanner(*args, **options).to_batches()
 
     def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame. Arguments are those of `scanner`."""
-        options.pop("blob_mode", None)
-        return self.scanner(*args, **options).to_pandas()
+        """The rows as a pandas data frame. Arguments are those of `scanner`, and `blob_mode` of its `to_pandas`."""
+        blob_mode = options.pop("blob_mode", "lazy")
+        return self.scanner(*args, **options).to_pandas(blob_mode=blob_mode)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first `num_rows` rows. `options` are those of `scanner`."""
@@ -333,10 +347,23 @@ class LanceDataset(VersionsApi, PendingApi, pyarrow.dataset.Dataset):  # type: i
         return self._take(indices, columns, fragment_ids=None, num_rows=self._num_rows())
 
     def _take(
-        self, indices: Any, columns: Columns | None, *, fragment_ids: list[int] | None, num_rows: int
+        self,
+        indices: Any,
+        columns: Columns | None,
+        *,
+        fragment_ids: list[int] | None,
+        num_rows: int,
+        blobs: Literal["bytes", "descriptions"] = "descriptions",
     ) -> pa.Table:
         return take_rows(
-            self._store, self._manifest, self._table_schema, indices, columns, fragment_ids=fragment_ids, rows=num_rows
+            self._store,
+            self._manifest,
+            self._described_schema,
+            indices,
+            columns,
+            fragment_ids=fragment_ids,
+            rows=num_rows,
+            blobs=blobs,
         )
 
     def sample(

@@ -261,7 +261,9 @@ class LanceFragment(pyarrow.dataset.Fragment):  # type: ignore[misc]
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
         """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
-        return self._ds._take(indices, columns, fragment_ids=[self.fragment_id], num_rows=self._fragment.num_rows)
+        return self._ds._take(
+            indices, columns, fragment_ids=[self.fragment_id], num_rows=self._fragment.num_rows, blobs="bytes"
+        )
 
 
 @overload

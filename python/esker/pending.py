@@ -66,7 +66,6 @@ class PendingApi:
     sort_by = _pending("sort_by")
     sql = _pending("sql")
     tracked_files = _pending("tracked_files")
-    take_blobs = _pending("take_blobs")
     truncate_table = _pending("truncate_table")
     list_indices = _pending("list_indices")
     update = _pending("update")

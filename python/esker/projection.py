@@ -88,6 +88,10 @@ class Projection:
         """Whether batches come as they are read."""
         return self.output is None
 
+    def source_of(self, name: str) -> str:
+        """The column that output column `name` is read from."""
+        return dict(self.output or ()).get(name, name)
+
     def apply(self, batch: pa.RecordBatch, extra: list[str]) -> pa.RecordBatch:
         """The output columns of a batch that was read, with the columns `extra` behind them."""
         present = batch.schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .exceptions import InvalidArgumentError, UnsupportedError
 from .fragment import LanceFragment
@@ -61,6 +61,7 @@ class ScanOptions:
     with_row_address: bool = False
     order_by: tuple[ColumnOrdering, ...] = ()
     include_deleted_rows: bool = False
+    blobs: Literal["bytes", "descriptions"] = "descriptions"
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
     progress: Callable[[int], object] | None = field(default=None, compare=False)
 
@@ -190,6 +191,16 @@ class ScannerBuilder:
         """Whether deleted rows come too, as long as their fragment is there. Needs `with_row_id`: theirs is null."""
         return self._with(include_deleted_rows=flag)
 
+    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
+        """What comes of blob columns: "all_binary" reads the blobs, "blobs_descriptions" (and "all_descriptions", which
+        means the same) tells where they lie."""
+        allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
+        if blob_handling is not None and blob_handling not in allowed:
+            raise InvalidArgumentError(
+                f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
+            )
+        return self._with(blobs="bytes" if blob_handling == "all_binary" else "descriptions")
+
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
         """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
         keys = []
@@ -217,7 +228,6 @@ class ScannerBuilder:
     use_scalar_index = _hint("use_scalar_index")
     use_stats = _hint("use_stats")
 
-    blob_handling = _refused("blob_handling")
     full_text_search = _refused("full_text_query")
     minhash_search = _refused("minhash_search")
     nearest = _refused("nearest")

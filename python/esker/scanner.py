@@ -14,6 +14,7 @@ import pyarrow.dataset
 from ._native import scan as native
 from ._native.expr import Predicate
 from .batches import cut_to_bytes, join_to_rows, read, read_all
+from .blob_frame import BlobMode, frame_with_blobs
 from .exceptions import InvalidArgumentError, UnsupportedError
 from .predicate import to_predicate
 from .projection import Projection
@@ -37,10 +38,11 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
     def __init__(self, dataset: LanceDataset, options: ScanOptions) -> None:
         self._ds = dataset
         self._options = options
-        self._projection = Projection.of(options.columns, dataset._table_schema)
+        shown = dataset._table_schema if options.blobs == "bytes" else dataset._described_schema
+        self._projection = Projection.of(options.columns, shown)
         self._predicate: Predicate | None = None
         if options.filter is not None:
-            self._predicate = to_predicate(options.filter, dataset._table_schema)
+            self._predicate = to_predicate(options.filter, dataset._described_schema)
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -91,10 +93,12 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
                 ScanStatistics(iops, iops, after.read_bytes - before.read_bytes, rows, time.monotonic() - started)
             )
 
-    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
-        kwargs.pop("blob_mode", None)
-        return self.to_table().to_pandas(**kwargs)
+    def to_pandas(self, *, blob_mode: BlobMode = "lazy", **kwargs: Any) -> pd.DataFrame:
+        """The rows as a pandas data frame; `kwargs` go to `pyarrow.Table.to_pandas`.
+
+        Blob columns come as `BlobFile` objects ("lazy"), as bytes ("bytes") or as dicts ("descriptions").
+        """
+        return frame_with_blobs(self, blob_mode, kwargs)
 
     def head(self, num_rows: int) -> pa.Table:
         """The first `num_rows` rows."""
@@ -190,6 +194,7 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             with_row_address=options.with_row_address and "_rowaddr" not in (columns or ()),
             scan_in_order=options.scan_in_order,
             include_deleted_rows=options.include_deleted_rows,
+            blobs=options.blobs,
         )
 
     def _ordered(self, stream: native.BatchStream) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ def take_rows(
     *,
     fragment_ids: Sequence[int] | None,
     rows: int,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> pa.Table:
     """Rows by number, in the order asked for and as often as asked for.
 
@@ -36,6 +37,7 @@ def take_rows(
         columns: Names, or a dict of name to SQL expression; None for all.
         fragment_ids: Numbers count within these fragments only; None for all.
         rows: How many rows there are to number.
+        blobs: What comes of blob columns.
 
     Raises:
         OutOfRangeError: A number that is negative, or not below `rows`.
@@ -45,7 +47,7 @@ def take_rows(
     """
     numbers = row_numbers(indices, rows)
     projection = Projection.of(columns, schema)
-    stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids)
+    stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids, blobs=blobs)
     table = read_all(stream)
     if projection.is_plain:
         return table

@@ -140,7 +140,9 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
     if isinstance(data_obj, pa.RecordBatch):
         return BatchSource(data_obj.schema, [data_obj])
     if isinstance(data_obj, pyarrow.dataset.Dataset):
-        reader = data_obj.scanner().to_reader()
+        # A table of ours brings its blobs along, where a scan would only tell where they lie.
+        scan = getattr(data_obj, "_scan_to_write", data_obj.scanner)
+        reader = scan().to_reader()
         return BatchSource(reader.schema, reader)
     if isinstance(data_obj, pyarrow.dataset.Scanner):
         reader = data_obj.to_reader()

@@ -1,7 +1,7 @@
 """Reading one version of a table: scan, take, count."""
 
 from collections.abc import Sequence
-from typing import Protocol, final, type_check_only
+from typing import Literal, Protocol, final, type_check_only
 
 from ..exceptions import EskerError
 from .expr import Predicate
@@ -45,6 +45,7 @@ def scan(
     with_row_address: bool = False,
     scan_in_order: bool = True,
     include_deleted_rows: bool = False,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -77,6 +78,7 @@ def take(
     *,
     columns: Sequence[str] | None = None,
     fragment_ids: Sequence[int] | None = None,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> BatchStream:
     """Rows by number (uint64, no nulls), in the order asked for and as often as asked for.
 

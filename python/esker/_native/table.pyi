@@ -65,6 +65,9 @@ class Schema:
     def max_field_id(self) -> int:
         """The highest field id in use, -1 if there are no columns."""
 
+    def described(self) -> Schema:
+        """The columns as a filter sees them: descriptions in place of blobs."""
+
     def __arrow_c_schema__(self) -> object: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

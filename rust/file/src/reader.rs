@@ -8,9 +8,10 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_store::store::StoreRef;
 use futures::future::try_join_all;
 
+use crate::blob::{locate, BlobLocation, Home};
 use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
-use crate::schema::{BlobView, Field, Schema};
+use crate::schema::{BlobKind, BlobView, Field, Schema};
 use crate::v0_1::read::{GroupColumns, GroupFile};
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::page::{count, length};
@@ -155,6 +156,15 @@ impl FileReader {
             columns,
             bytes_per_row: bytes.checked_div(self.num_rows()).unwrap_or(0),
         })
+    }
+
+    /// Where the blobs lie that `descriptions` of this file describe, read with [`BlobView::Located`]; none for a null.
+    pub fn locate_blobs(&self, kind: BlobKind, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
+        let home = Home {
+            path: self.path(),
+            size: self.container().map_or(0, Container::size),
+        };
+        locate(home, kind, descriptions)
     }
 
     /// Reads rows: sorted ranges that do not overlap, counted from the file's first row. One batch holds them all, in order.

@@ -1,6 +1,7 @@
 //! The Python extension module `esker._native`: the only crate that names pyo3. One file a class or verb, no decisions.
 
 mod arrow;
+mod blob;
 mod error;
 mod expr;
 mod fault;

@@ -1,5 +1,6 @@
 //! Reading one version of a table: scan, take, count.
 
+mod blobs;
 mod chunk;
 mod files;
 mod fragment_reader;
@@ -9,6 +10,7 @@ mod scan;
 mod system;
 mod take;
 
+pub use blobs::{locate_blobs, LocatedBlob, RowSelection};
 pub use files::TableFiles;
 pub use projection::Projection;
 pub use scan::{count_rows, scan, BatchStream, ScanRequest};

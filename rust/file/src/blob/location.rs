@@ -36,13 +36,11 @@ pub(crate) struct Home<'a> {
     pub(crate) path: &'a str,
     /// Its size in bytes.
     pub(crate) size: u64,
-    /// The column, for error messages.
-    pub(crate) column: usize,
 }
 
 impl Home<'_> {
     pub(crate) fn corrupt(&self, message: impl std::fmt::Display) -> FileError {
-        FileError::corrupt(self.path, format!("column {}: {message}", self.column))
+        FileError::corrupt(self.path, message.to_string())
     }
 }
 

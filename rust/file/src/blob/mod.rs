@@ -12,7 +12,7 @@ mod location;
 mod write;
 
 pub(crate) use fetch::fetch_array;
-pub use fetch::{fetch, fetch_ranges};
+pub use fetch::{fetch, fetch_ranges, size_of};
 pub(crate) use location::{locate, Home};
 pub use location::{BlobLocation, BlobObject};
 pub(crate) use write::store_payloads;

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow_schema::{DataType, Field as ArrowField, Fields};
 
-use super::field::Field;
+use super::field::{Field, Schema};
 
 /// Field metadata that marks a large_binary column as blobs; whatever its value, as in other readers.
 pub(super) const BLOB_KEY: &str = "lance-encoding:blob";
@@ -88,6 +88,16 @@ impl Field {
         field
     }
 
+    /// The child of that name: of a struct, or of a blob column's descriptions.
+    pub fn child(&self, name: &str) -> Option<Field> {
+        let described = matches!(self.blob_view, Some(BlobView::Descriptions | BlobView::Located));
+        let Some(kind) = self.blob_kind().filter(|_| described) else {
+            return self.children.iter().find(|child| child.name == name).cloned();
+        };
+        let found = kind.description().iter().find(|field| field.name() == name)?;
+        Field::from_arrow(found).ok()
+    }
+
     fn set_blob_view(&mut self, view: BlobView) {
         if self.is_blob() {
             self.blob_view = Some(view);
@@ -123,6 +133,16 @@ impl Field {
                 .into(),
         };
         Some(field.with_metadata(metadata))
+    }
+}
+
+impl Schema {
+    /// The same schema, with all blobs shown in a form.
+    pub fn with_blob_view(&self, view: BlobView) -> Schema {
+        Schema {
+            fields: self.fields.iter().map(|field| field.with_blob_view(view)).collect(),
+            metadata: self.metadata.clone(),
+        }
     }
 }
 

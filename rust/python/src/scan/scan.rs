@@ -1,6 +1,8 @@
 //! `scan`.
 
+use esker_file::schema::BlobView;
 use esker_table::read::{self, ScanRequest};
+use esker_table::TableError;
 use pyo3::prelude::*;
 
 use super::batch_stream::PyBatchStream;
@@ -12,7 +14,7 @@ use crate::table::PyManifest;
 /// Rows of a version as batches.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false))]
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, blobs = "descriptions"))]
 pub(crate) fn scan(
     store: &PyStore,
     manifest: &PyManifest,
@@ -27,6 +29,7 @@ pub(crate) fn scan(
     with_row_address: bool,
     scan_in_order: bool,
     include_deleted_rows: bool,
+    blobs: &str,
 ) -> Result<PyBatchStream> {
     let request = ScanRequest {
         columns,
@@ -40,6 +43,16 @@ pub(crate) fn scan(
         with_row_address,
         unordered: !scan_in_order,
         include_deleted_rows,
+        blobs: blob_view(blobs)?,
     };
     Ok(read::scan(store.files(), &manifest.0, &request)?.into())
+}
+
+/// How blobs come out, by its name.
+pub(super) fn blob_view(name: &str) -> Result<BlobView> {
+    match name {
+        "bytes" => Ok(BlobView::Bytes),
+        "descriptions" => Ok(BlobView::Descriptions),
+        other => Err(TableError::invalid(format!("expected blobs as bytes or descriptions, found '{other}'")).into()),
+    }
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 
 use super::batch_stream::PyBatchStream;
+use super::scan::blob_view;
 use crate::arrow::row_numbers;
 use crate::error::Result;
 use crate::store::PyStore;
@@ -15,7 +16,7 @@ use crate::table::PyManifest;
 
 /// Rows by number, in the order asked for.
 #[pyfunction]
-#[pyo3(signature = (store, manifest, indices, *, columns = None, fragment_ids = None))]
+#[pyo3(signature = (store, manifest, indices, *, columns = None, fragment_ids = None, blobs = "descriptions"))]
 pub(crate) fn take(
     py: Python<'_>,
     store: &PyStore,
@@ -23,7 +24,9 @@ pub(crate) fn take(
     indices: PyArray,
     columns: Option<Vec<String>>,
     fragment_ids: Option<Vec<u64>>,
+    blobs: &str,
 ) -> Result<PyBatchStream> {
+    let blobs = blob_view(blobs)?;
     let indices = row_numbers(&indices)?;
     let (files, manifest) = (store.files(), manifest.0.clone());
     let batch = py.detach(|| {
@@ -33,6 +36,7 @@ pub(crate) fn take(
             indices.values(),
             columns.as_deref(),
             fragment_ids.as_deref(),
+            blobs,
         );
         block_on(taken)
     })?;

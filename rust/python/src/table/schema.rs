@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use esker_file::schema::Schema;
+use esker_file::schema::{BlobView, Schema};
 use esker_proto::lance::file as pb;
 use esker_table::TableError;
 use prost::Message;
@@ -80,6 +80,10 @@ impl PySchema {
     #[getter]
     fn max_field_id(&self) -> i32 {
         self.0.max_field_id()
+    }
+
+    fn described(&self) -> PySchema {
+        PySchema(self.0.with_blob_view(BlobView::Located))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {

@@ -145,6 +145,12 @@ impl FragmentProjection {
         self.projection.schema().fields().len() as u64
     }
 
+    /// The file that gives a column; none where the column is missing and comes as nulls.
+    pub(super) fn file_of(&self, output: usize) -> Option<&FileReader> {
+        let part = self.parts.iter().find(|part| part.outputs.contains(&output))?;
+        Some(&part.reader)
+    }
+
     /// Reads sorted rows as one batch.
     pub(super) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let num_rows = usize::try_from(count(rows))

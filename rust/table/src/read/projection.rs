@@ -122,17 +122,17 @@ impl Column {
     }
 }
 
-/// The field with only the children along `path`, and the field at its end. A packed struct is read whole.
-fn cut<'a>(field: &'a Field, path: &[&str]) -> Option<(Field, &'a Field)> {
+/// The field with only the children along `path`, and the field at its end. A packed struct is read whole, like the description of a
+/// blob.
+fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field)> {
     let Some((name, rest)) = path.split_first() else {
-        return Some((field.clone(), field));
+        return Some((field.clone(), field.clone()));
     };
-    if !field.is_struct() {
+    if !field.is_struct() && !field.is_blob() {
         return None;
     }
-    let child = field.children.iter().find(|c| c.name == *name)?;
-    let (child, leaf) = cut(child, rest)?;
-    let children = if field.is_packed_struct() {
+    let (child, leaf) = cut(&field.child(name)?, rest)?;
+    let children = if field.is_packed_struct() || field.is_blob() {
         field.children.clone()
     } else {
         vec![child]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_expr::Predicate;
+use esker_file::schema::{BlobView, Field};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
@@ -50,6 +51,8 @@ pub struct ScanRequest {
     pub unordered: bool,
     /// Deleted rows come too, as far as their fragment is still there; their `_rowid` and `_rowaddr` are null.
     pub include_deleted_rows: bool,
+    /// How blob columns come out.
+    pub blobs: BlobView,
 }
 
 /// Batches as they are read, and their schema.
@@ -93,7 +96,7 @@ pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<V
 
 fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     manifest.check_readable()?;
-    let schema = manifest.schema()?;
+    let schema = manifest.schema()?.with_blob_view(request.blobs);
     let is_own = |name: &str| schema.field(name).is_some();
     // A column of the table goes before a system column of the same name.
     let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
@@ -129,7 +132,8 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
             if let Some(column) = system(name) {
                 return Output::System(column);
             }
-            if let Some(place) = tested.iter().position(|t| t == name) {
+            let has_blobs = schema.field_by_path(name).is_some_and(Field::has_blobs);
+            if let Some(place) = tested.iter().position(|t| t == name && !has_blobs) {
                 return Output::Filter(place);
             }
             others.push(name.clone());
@@ -137,7 +141,11 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         })
         .collect();
     let filter_columns = match &request.filter {
-        Some(_) => Some(Arc::new(Projection::new(&schema, Some(&tested))?)),
+        // A filter asks whether a blob is there, or of what size; it never reads it.
+        Some(_) => Some(Arc::new(Projection::new(
+            &schema.with_blob_view(BlobView::Located),
+            Some(&tested),
+        )?)),
         None => None,
     };
     let other_columns = Arc::new(Projection::new(&schema, Some(&others))?);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use esker_file::schema::BlobView;
 use futures::future::try_join_all;
 
 use super::files::TableFiles;
@@ -26,9 +27,10 @@ pub async fn take(
     indices: &[u64],
     columns: Option<&[String]>,
     fragment_ids: Option<&[u64]>,
+    blobs: BlobView,
 ) -> Result<RecordBatch> {
     manifest.check_readable()?;
-    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns)?);
+    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns, blobs)?);
     let mut wanted: Vec<u64> = indices.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
@@ -79,7 +81,7 @@ pub async fn take(
     arrow_select::take::take_record_batch(&batch, &places).map_err(failed)
 }
 
-async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
+pub(super) async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
     let reader = FragmentReader::open(files, fragment).await?;
     Ok(reader
         .physical_rows()
@@ -96,8 +98,8 @@ struct TakeColumns {
 }
 
 impl TakeColumns {
-    fn new(manifest: &Manifest, columns: Option<&[String]>) -> Result<TakeColumns> {
-        let schema = manifest.schema()?;
+    fn new(manifest: &Manifest, columns: Option<&[String]>, blobs: BlobView) -> Result<TakeColumns> {
+        let schema = manifest.schema()?.with_blob_view(blobs);
         let names = match columns {
             Some(columns) => columns.to_vec(),
             None => schema.fields.iter().map(|field| field.name.clone()).collect(),
@@ -169,7 +171,7 @@ async fn take_fragment(
 }
 
 /// Sorted live row numbers as ranges of physical offsets.
-fn physical(live: &[u64], deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
+pub(super) fn physical(live: &[u64], deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
     let mut deleted = deletions
         .map(|d| d.rows().iter())
         .into_iter()

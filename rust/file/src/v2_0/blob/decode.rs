@@ -42,7 +42,6 @@ pub(crate) async fn read(file: &Container, column: usize, view: BlobView, rows: 
     let home = Home {
         path: file.path(),
         size: file.size(),
-        column,
     };
     fetch_array(file.store(), &locate(home, BlobKind::V1, &descriptions)?).await
 }

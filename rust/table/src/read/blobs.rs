@@ -1,0 +1,190 @@
+//! Finding blobs: rows are looked up, their descriptions read, and no byte of the blobs themselves.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use esker_file::blob::BlobLocation;
+use esker_file::schema::{BlobKind, BlobView};
+use futures::future::try_join_all;
+
+use super::files::TableFiles;
+use super::fragment_reader::FragmentReader;
+use super::projection::Projection;
+use super::scan::fragments_of;
+use super::system::SystemColumn;
+use super::take::{live_rows_of, physical};
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::manifest::Manifest;
+
+/// Which rows are meant by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowSelection {
+    /// Ids, which are addresses in a table without stable row ids.
+    Ids,
+    /// Numbers of live rows over all fragments, from 0.
+    Indices,
+    /// Addresses: fragment id << 32 | offset within the fragment.
+    Addresses,
+}
+
+/// A row, and where its blob lies.
+#[derive(Debug, Clone)]
+pub struct LocatedBlob {
+    /// The row's address.
+    pub address: u64,
+    /// Where the blob lies; none for a null.
+    pub location: Option<BlobLocation>,
+}
+
+/// The rows wanted of one fragment, by offset, sorted; `numbers` are what the caller calls them.
+struct Wanted {
+    fragment: Fragment,
+    numbers: Vec<u64>,
+    rows: Vec<Range<u64>>,
+}
+
+/// Where the blobs of a column lie, in the order of `rows` and as often as asked for.
+pub async fn locate_blobs(
+    files: Arc<TableFiles>,
+    manifest: &Manifest,
+    column: &str,
+    selection: RowSelection,
+    rows: &[u64],
+) -> Result<Vec<LocatedBlob>> {
+    manifest.check_readable()?;
+    let schema = manifest.schema()?.with_blob_view(BlobView::Located);
+    let projection = Arc::new(Projection::new(&schema, Some(&[column.to_string()]))?);
+    let kind = schema.field_by_path(column).and_then(|field| field.blob_kind());
+    let kind = kind.ok_or_else(|| {
+        TableError::invalid(format!(
+            "the column '{column}' is not a blob column; expected large_binary with lance-encoding:blob, or lance.blob.v2"
+        ))
+    })?;
+    let mut numbers = rows.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if selection == RowSelection::Ids {
+        SystemColumn::RowId.check(manifest)?;
+    }
+    let wanted = match selection {
+        RowSelection::Indices => by_index(&files, manifest, &numbers).await?,
+        RowSelection::Ids | RowSelection::Addresses => by_address(&files, manifest, &numbers).await?,
+    };
+    let tasks = wanted.into_iter().map(|wanted| {
+        let (files, projection) = (files.clone(), projection.clone());
+        tokio::spawn(async move { locate(&files, &projection, kind, wanted).await })
+    });
+    let located = try_join_all(tasks)
+        .await
+        .map_err(|e| TableError::task_failed("blob lookup", &e))?;
+    let mut by_number = BTreeMap::new();
+    for part in located {
+        by_number.extend(part?);
+    }
+    rows.iter()
+        .map(|number| {
+            let found = by_number.get(number).cloned();
+            found.ok_or_else(|| TableError::invalid(format!("expected a row {number}, found none")))
+        })
+        .collect()
+}
+
+async fn by_index(files: &TableFiles, manifest: &Manifest, numbers: &[u64]) -> Result<Vec<Wanted>> {
+    let mut out = Vec::new();
+    let mut first = 0_u64;
+    let mut rest = numbers;
+    for fragment in fragments_of(manifest, None)? {
+        if rest.is_empty() {
+            break;
+        }
+        let live_rows = match fragment.num_rows() {
+            Some(rows) => rows,
+            None => live_rows_of(files, &fragment).await?,
+        };
+        let end = first.saturating_add(live_rows);
+        let (here, later) = rest.split_at(rest.partition_point(|number| *number < end));
+        if !here.is_empty() {
+            let reader = FragmentReader::open(files, &fragment).await?;
+            let local: Vec<u64> = here.iter().map(|number| number - first).collect();
+            out.push(Wanted {
+                rows: physical(&local, reader.deletions()),
+                numbers: here.to_vec(),
+                fragment,
+            });
+        }
+        rest = later;
+        first = end;
+    }
+    match rest.first() {
+        Some(beyond) => Err(TableError::invalid(format!(
+            "row number {beyond} is out of range, expected less than {first}"
+        ))),
+        None => Ok(out),
+    }
+}
+
+async fn by_address(files: &TableFiles, manifest: &Manifest, addresses: &[u64]) -> Result<Vec<Wanted>> {
+    let mut out: Vec<Wanted> = Vec::new();
+    for chunk in addresses.chunk_by(|a, b| a >> 32 == b >> 32) {
+        let id = chunk.first().copied().unwrap_or_default() >> 32;
+        let fragment = manifest.fragment(id)?.ok_or_else(|| {
+            TableError::invalid(format!(
+                "expected addresses in fragments of version {}, found one in fragment {id}",
+                manifest.version()
+            ))
+        })?;
+        let reader = FragmentReader::open(files, &fragment).await?;
+        let mut rows: Vec<Range<u64>> = Vec::new();
+        for address in chunk {
+            let offset = address & u64::from(u32::MAX);
+            if offset >= reader.physical_rows() {
+                return Err(TableError::invalid(format!(
+                    "row address {address} is out of range: fragment {id} has {} rows",
+                    reader.physical_rows()
+                )));
+            }
+            let is_deleted = |deleted: &crate::deletion::DeletionVector| {
+                u32::try_from(offset).is_ok_and(|offset| deleted.rows().contains(offset))
+            };
+            if reader.deletions().is_some_and(is_deleted) {
+                return Err(TableError::invalid(format!(
+                    "the row at address {address} is deleted; ask for live rows only"
+                )));
+            }
+            match rows.last_mut() {
+                Some(last) if last.end == offset => last.end = offset + 1,
+                _ => rows.push(offset..offset + 1),
+            }
+        }
+        out.push(Wanted {
+            fragment,
+            numbers: chunk.to_vec(),
+            rows,
+        });
+    }
+    Ok(out)
+}
+
+async fn locate(
+    files: &TableFiles,
+    projection: &Arc<Projection>,
+    kind: BlobKind,
+    wanted: Wanted,
+) -> Result<Vec<(u64, LocatedBlob)>> {
+    let reader = FragmentReader::open(files, &wanted.fragment).await?;
+    let columns = reader.project(projection)?;
+    let batch = columns.read(&wanted.rows).await?;
+    let locations = match (columns.file_of(0), batch.columns().first()) {
+        (Some(file), Some(descriptions)) => file.locate_blobs(kind, descriptions)?,
+        _ => vec![None; wanted.numbers.len()],
+    };
+    let offsets = wanted.rows.into_iter().flatten();
+    let rows = wanted.numbers.into_iter().zip(offsets).zip(locations);
+    let located = rows.map(|((number, offset), location)| {
+        let address = wanted.fragment.id() << 32 | offset;
+        (number, LocatedBlob { address, location })
+    });
+    Ok(located.collect())
+}
