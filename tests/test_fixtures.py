@@ -9,7 +9,6 @@ import lance
 import pytest
 
 import esker
-from esker.exceptions import UnsupportedError
 from tests.samples import same
 
 FOLDER = Path(__file__).parents[2] / "shared" / "fixtures" / "lance"
@@ -35,9 +34,5 @@ def test_every_version_opens_with_the_rows_that_pylance_reads(path: Path, tmp_pa
         except (OSError, ValueError):
             continue  # What the peer cannot read proves nothing.
         opened = dataset.checkout_version(number)
-        if opened.data_storage_version != "2.0" and opened.get_fragments():
-            with pytest.raises(UnsupportedError, match=r"0\.1"):
-                opened.to_table()
-            continue
         assert opened.count_rows() == expected.count_rows()
         same(rows, opened.to_table())

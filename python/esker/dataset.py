@@ -14,6 +14,7 @@ import pyarrow.dataset
 
 from . import blob as _blob  # noqa: F401  # Registers the Arrow type of blob columns.
 from ._native import table as native
+from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
 from .commit.lance import LanceLog
 from .commit.protocol import CommitLock
@@ -475,7 +476,9 @@ class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset): 
         return self._manifest.fragments()
 
     def _num_rows(self) -> int:
-        return self._manifest.num_rows
+        known = self._manifest.num_rows
+        # Tables of old writers: the files know.
+        return known if known is not None else count_native(self._store, self._manifest)
 
     def _move_to(self, manifest: native.Manifest) -> None:
         self._manifest, self._schema = manifest, None

@@ -84,8 +84,8 @@ class FragmentMetadata:
 
     @property
     def num_rows(self) -> int:
-        """Live rows."""
-        return self._fragment.num_rows
+        """Live rows; 0 where an old writer did not note enough to know."""
+        return self._fragment.num_rows or 0
 
     @property
     def deletion_file(self) -> str | None:
@@ -237,7 +237,8 @@ class LanceFragment(pyarrow.dataset.Fragment):  # type: ignore[misc]
 
     def count_rows(self, filter: str | pa.compute.Expression | None = None) -> int:
         """How many live rows satisfy `filter`, all of them if there is none."""
-        return self._fragment.num_rows if filter is None else self.scanner(filter=filter).count_rows()
+        known = self._fragment.num_rows if filter is None else None
+        return known if known is not None else self.scanner(filter=filter).count_rows()
 
     def scanner(self, **options: Any) -> LanceScanner:
         """A scanner over this fragment. `options` are those of `LanceDataset.scanner`."""
@@ -262,7 +263,7 @@ class LanceFragment(pyarrow.dataset.Fragment):  # type: ignore[misc]
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
         """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
         return self._ds._take(
-            indices, columns, fragment_ids=[self.fragment_id], num_rows=self._fragment.num_rows, blobs="bytes"
+            indices, columns, fragment_ids=[self.fragment_id], num_rows=self.count_rows(), blobs="bytes"
         )
 
 

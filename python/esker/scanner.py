@@ -113,14 +113,19 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             return sum(batch.num_rows for batch in part.to_batches())
         if self._predicate is None:
             wanted = options.fragment_ids
-            chosen = [f for f in self._ds._fragments() if wanted is None or f.id in wanted]
-            total = sum(fragment.num_rows for fragment in chosen) if wanted is not None else self._ds._num_rows()
+            total = self._ds._num_rows() if wanted is None else self._rows_of(wanted)
         else:
             total = native.count_rows(
                 self._ds._store, self._ds._manifest, filter=self._predicate, fragment_ids=options.fragment_ids
             )
         rest = max(0, total - (options.offset or 0))
         return rest if options.limit is None else min(rest, options.limit)
+
+    def _rows_of(self, fragment_ids: Iterable[int]) -> int:
+        known = [f.num_rows for f in self._ds._fragments() if f.id in fragment_ids]
+        if all(rows is not None for rows in known):
+            return sum(rows for rows in known if rows is not None)
+        return native.count_rows(self._ds._store, self._ds._manifest, fragment_ids=list(fragment_ids))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What the scan does, as indented lines from the last step to the first."""

@@ -87,6 +87,6 @@ def take(
     """
 
 def count_rows(
-    store: Store, manifest: Manifest, *, filter: Predicate, fragment_ids: Sequence[int] | None = None
+    store: Store, manifest: Manifest, *, filter: Predicate | None = None, fragment_ids: Sequence[int] | None = None
 ) -> int:
-    """How many rows satisfy `filter`; only its columns are read."""
+    """How many rows satisfy `filter`; only its columns are read. Without one, how many the files hold."""

@@ -150,8 +150,8 @@ class Fragment:
         """Rows that are deleted."""
 
     @property
-    def num_rows(self) -> int:
-        """Rows that are live: `physical_rows - num_deletions`."""
+    def num_rows(self) -> int | None:
+        """Rows that are live: `physical_rows - num_deletions`. None where an old writer did not note enough to know."""
 
     @property
     def deletion_file(self) -> str | None:
@@ -212,8 +212,8 @@ class Manifest:
         """How many fragments there are."""
 
     @property
-    def num_rows(self) -> int:
-        """Live rows."""
+    def num_rows(self) -> int | None:
+        """Live rows. None where an old writer did not note enough to know."""
 
     def fragments(self) -> list[Fragment]:
         """All fragments, in order."""

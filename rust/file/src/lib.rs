@@ -26,6 +26,9 @@ pub mod writer;
 
 pub use error::{FileError, Result};
 pub use reader::{FileProjection, FileReader};
+pub use v0_1::column::Dictionaries;
+pub use v0_1::dictionary::values::read_dictionaries;
+pub use v0_1::statistics::bounds::ColumnBounds;
 pub use version::FileVersion;
 pub use writer::{FileSummary, FileWriter, WriteOptions};
 

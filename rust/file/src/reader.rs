@@ -1,5 +1,6 @@
 //! Reading one data file: the columns asked for, the rows asked for.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use crate::blob::{locate, BlobLocation, Home};
 use crate::container::{Container, FileTail};
 use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, BlobView, Field, Schema};
+use crate::v0_1::column::Dictionaries;
 use crate::v0_1::read::{GroupColumns, GroupFile};
+use crate::v0_1::statistics::bounds::ColumnBounds;
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::page::{count, length};
 use crate::v2_0::read::read_node;
@@ -125,10 +128,20 @@ impl FileReader {
         fields: &[Field],
         column_of: Option<&dyn Fn(i32) -> Option<usize>>,
     ) -> Result<FileProjection> {
+        self.project_with(fields, column_of, &Arc::default())
+    }
+
+    /// Like [`FileReader::project`], with the values that a table has for dictionary columns of its 0.1 files.
+    pub fn project_with(
+        &self,
+        fields: &[Field],
+        column_of: Option<&dyn Fn(i32) -> Option<usize>>,
+        dictionaries: &Arc<Dictionaries>,
+    ) -> Result<FileProjection> {
         let arrow = fields.iter().map(Field::to_arrow).collect::<Result<Vec<_>>>()?;
         let (columns, bytes) = match &self.file {
             OpenFile::V0_1(file) => {
-                let columns = file.project(fields)?;
+                let columns = file.project(fields, dictionaries)?;
                 let bytes = file.bytes_of(&columns)?;
                 (Columns::V0_1(columns), bytes)
             }
@@ -165,6 +178,31 @@ impl FileReader {
             size: self.container().map_or(0, Container::size),
         };
         locate(home, kind, descriptions)
+    }
+
+    /// The first row of each group of a 0.1 file, and the row after the last; `None` for other versions.
+    pub fn group_offsets(&self) -> Option<&[u64]> {
+        match &self.file {
+            OpenFile::V0_1(file) => Some(file.page_table().group_offsets()),
+            _ => None,
+        }
+    }
+
+    /// The statistics of a 0.1 file as its writer noted them, with a row for each group: of each field that has any a struct of
+    /// `null_count`, `min_value` and `max_value`, named by the field's id. `None` where there are none.
+    pub async fn statistics(&self) -> Result<Option<RecordBatch>> {
+        match &self.file {
+            OpenFile::V0_1(file) => file.statistics().await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Bounds of a 0.1 file's columns by dotted path, a value for each group: what its statistics say of the values as they are read.
+    pub async fn group_bounds(&self, projection: &FileProjection) -> Result<BTreeMap<String, ColumnBounds>> {
+        match (&self.file, &projection.columns) {
+            (OpenFile::V0_1(file), Columns::V0_1(columns)) => file.bounds(columns).await,
+            _ => Ok(BTreeMap::new()),
+        }
     }
 
     /// Reads rows: sorted ranges that do not overlap, counted from the file's first row. One batch holds them all, in order.

@@ -245,6 +245,13 @@ impl Fragment {
         self
     }
 
+    /// The same fragment without a count of its rows, where the writer's is not to be trusted.
+    #[must_use]
+    pub(crate) fn without_row_count(mut self) -> Self {
+        self.raw.remove(PHYSICAL_ROWS);
+        self
+    }
+
     /// The same fragment with other deleted rows.
     #[must_use]
     pub fn with_deletion_file(mut self, file: Option<DeletionFile>) -> Self {

@@ -4,10 +4,12 @@
 //! them, and the encoded fields are kept, so that the next version carries what this release does not understand.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use esker_file::schema::Schema;
 use esker_file::version::FileVersion;
+use esker_file::Dictionaries;
 use esker_proto::lance::{file, table as pb};
 use prost::Message;
 
@@ -52,6 +54,10 @@ pub struct Manifest {
     /// The encoded IndexSection, carried from version to version.
     pub(crate) index_section: Option<Bytes>,
     inline_transaction: Option<Bytes>,
+    /// The values of dictionary columns of 0.1 files: all that lies in front of the other sections, at the very start of the file, because
+    /// positions in it count from there. Carried from version to version.
+    pub(crate) dictionary_section: Option<Bytes>,
+    dictionaries: OnceLock<Arc<Dictionaries>>,
     /// The same fields as `raw`, decoded.
     head: pb::Manifest,
     /// The file that was decoded.
@@ -74,6 +80,19 @@ impl Manifest {
         {
             manifest.inline_transaction = Some(section(data, position, end, "transaction", path)?);
         }
+        let sections = [
+            manifest.head.index_section,
+            manifest.head.transaction_section_v2,
+            manifest.head.transaction_section,
+        ];
+        let first = sections
+            .into_iter()
+            .flatten()
+            .filter_map(|at| usize::try_from(at).ok())
+            .fold(end, usize::min);
+        if first > 0 && manifest.has_dictionaries() {
+            manifest.dictionary_section = Some(data.slice(..first));
+        }
         manifest.source = Some(data.clone());
         Ok(manifest)
     }
@@ -94,6 +113,8 @@ impl Manifest {
             fragments,
             index_section: None,
             inline_transaction: None,
+            dictionary_section: None,
+            dictionaries: OnceLock::new(),
             head,
             source: None,
             path,
@@ -112,6 +133,7 @@ impl Manifest {
     fn build(&self) -> Result<Bytes> {
         let mut raw = self.raw.clone();
         let mut out = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()) + 4096);
+        out.extend_from_slice(self.dictionary_section.as_deref().unwrap_or_default());
         let index = self
             .index_section
             .as_ref()
@@ -217,6 +239,27 @@ impl Manifest {
         Schema::from_protos(&self.head.fields, &self.head.schema_metadata).map_err(corrupt)
     }
 
+    /// The values of dictionary columns of 0.1 files, by field id: the manifest file holds them in front of everything else.
+    pub fn dictionaries(&self) -> Result<Arc<Dictionaries>> {
+        let Some(source) = self.source.as_ref().or(self.dictionary_section.as_ref()) else {
+            return Ok(Arc::default());
+        };
+        let read = || esker_file::read_dictionaries(&self.schema()?, source, &self.path).map_err(TableError::from);
+        match self.dictionaries.get() {
+            Some(kept) => Ok(kept.clone()),
+            None => {
+                let found = Arc::new(read()?);
+                Ok(self.dictionaries.get_or_init(|| found).clone())
+            }
+        }
+    }
+
+    /// Whether there are dictionary columns whose values the manifest file holds.
+    pub(crate) fn has_dictionaries(&self) -> bool {
+        let held = |field: &file::Field| field.dictionary.is_some_and(|values| values.length > 0);
+        self.schema_fields().iter().any(held)
+    }
+
     pub(crate) fn schema_fields(&self) -> &[file::Field] {
         &self.head.fields
     }
@@ -278,9 +321,11 @@ impl Manifest {
 
     /// Decodes the fragments one by one, in the order in which a scan returns their rows.
     pub fn fragments(&self) -> impl Iterator<Item = Result<Fragment>> + '_ {
-        self.fragments
-            .iter()
-            .map(|fragment| fragment.map_err(|error| error.in_file(&self.path)))
+        self.fragments.iter().map(|fragment| {
+            fragment
+                .map(|f| self.trusted(f))
+                .map_err(|error| error.in_file(&self.path))
+        })
     }
 
     /// The fragment at a position of that order.
@@ -288,16 +333,29 @@ impl Manifest {
         self.fragments
             .get(position)
             .transpose()
+            .map(|found| found.map(|f| self.trusted(f)))
             .map_err(|error| error.in_file(&self.path))
     }
 
     /// The fragment with that id.
     pub fn fragment(&self, id: u64) -> Result<Option<Fragment>> {
-        self.fragments.find(id).map_err(|error| error.in_file(&self.path))
+        let found = self.fragments.find(id).map_err(|error| error.in_file(&self.path))?;
+        Ok(found.map(|f| self.trusted(f)))
+    }
+
+    /// Releases of Lance before they noted their name also noted wrong row counts: theirs are taken from the files.
+    fn trusted(&self, fragment: Fragment) -> Fragment {
+        match self.head.writer_version {
+            Some(_) => fragment,
+            None => fragment.without_row_count(),
+        }
     }
 
     /// Rows that count, without decoding the fragments; `None` where an old writer did not note enough to know.
     pub fn num_rows(&self) -> Result<Option<u64>> {
+        if self.head.writer_version.is_none() && self.num_fragments() > 0 {
+            return Ok(None);
+        }
         let mut total = Some(0u64);
         for summary in self.fragments.summaries() {
             let rows = summary.map_err(|error| error.in_file(&self.path))?.num_rows;

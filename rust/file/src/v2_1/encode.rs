@@ -42,7 +42,10 @@ fn encode_values(levels: &Levels, values: LeafValues, leaf: &Leaf, version: File
         LeafValues::Variable(variable) => encode_variable(levels, &variable, large),
         LeafValues::FixedSizeList(lists) => {
             let width = fixed_size_list::zipped_width(&lists);
-            let whole_bytes = lists.items_per_list().saturating_mul(lists.items.bits).is_multiple_of(8);
+            let whole_bytes = lists
+                .items_per_list()
+                .saturating_mul(lists.items.bits)
+                .is_multiple_of(8);
             if width < WIDE_VALUE || !whole_bytes {
                 let chunks = fixed_size_list::FixedSizeListChunks::new(&lists);
                 if let Some(page) = mini_block::encode(levels, &chunks, num_values, None, large)? {

@@ -9,18 +9,18 @@ use crate::expr::PyPredicate;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// How many rows satisfy a filter.
+/// How many rows satisfy a filter; without one, how many there are in the files.
 #[pyfunction]
-#[pyo3(signature = (store, manifest, *, filter, fragment_ids = None))]
+#[pyo3(signature = (store, manifest, *, filter = None, fragment_ids = None))]
 pub(crate) fn count_rows(
     py: Python<'_>,
     store: &PyStore,
     manifest: &PyManifest,
-    filter: &PyPredicate,
+    filter: Option<&PyPredicate>,
     fragment_ids: Option<Vec<u64>>,
 ) -> Result<u64> {
     let request = ScanRequest {
-        filter: Some(filter.inner().clone()),
+        filter: filter.map(|f| f.inner().clone()),
         fragment_ids,
         ..ScanRequest::default()
     };

@@ -62,8 +62,8 @@ impl PyFragment {
     }
 
     #[getter]
-    fn num_rows(&self) -> u64 {
-        self.0.num_rows().unwrap_or(0)
+    fn num_rows(&self) -> Option<u64> {
+        self.0.num_rows()
     }
 
     #[getter]

@@ -84,8 +84,8 @@ impl PyManifest {
     }
 
     #[getter]
-    fn num_rows(&self) -> Result<u64> {
-        Ok(self.0.num_rows()?.unwrap_or(0))
+    fn num_rows(&self) -> Result<Option<u64>> {
+        Ok(self.0.num_rows()?)
     }
 
     fn fragments(&self) -> Result<Vec<PyFragment>> {

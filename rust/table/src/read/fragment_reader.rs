@@ -42,6 +42,10 @@ struct Part {
 
 fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
     let position = file.fields.iter().position(|id| *id == field_id)?;
+    if file.column_indices.is_empty() {
+        // A 0.1 file finds its columns by their ids.
+        return Some(position);
+    }
     usize::try_from(*file.column_indices.get(position)?).ok()
 }
 
@@ -106,7 +110,7 @@ impl FragmentReader {
                 continue;
             }
             let fields: Vec<_> = here.iter().map(|(_, field)| (*field).clone()).collect();
-            let columns = reader.project(&fields, Some(&|id| column_of(file, id)))?;
+            let columns = reader.project_with(&fields, Some(&|id| column_of(file, id)), projection.dictionaries())?;
             let outputs: Vec<usize> = here.iter().map(|(output, _)| *output).collect();
             for output in &outputs {
                 if let Some(flag) = found.get_mut(*output) {

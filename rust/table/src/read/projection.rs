@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 use esker_file::schema::{Field, Schema};
+use esker_file::Dictionaries;
 
 use crate::error::{Result, TableError};
 
@@ -14,6 +15,7 @@ use crate::error::{Result, TableError};
 pub struct Projection {
     columns: Vec<Column>,
     schema: SchemaRef,
+    dictionaries: Arc<Dictionaries>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +42,19 @@ impl Projection {
         Ok(Projection {
             columns,
             schema: Arc::new(ArrowSchema::new_with_metadata(fields, metadata)),
+            dictionaries: Arc::default(),
         })
+    }
+
+    /// The same columns, with the values that a table's manifest holds for dictionary columns.
+    #[must_use]
+    pub fn with_dictionaries(self, dictionaries: Arc<Dictionaries>) -> Projection {
+        Projection { dictionaries, ..self }
+    }
+
+    /// The values of dictionary columns that the table has.
+    pub fn dictionaries(&self) -> &Arc<Dictionaries> {
+        &self.dictionaries
     }
 
     /// The schema of the batches.

@@ -140,15 +140,18 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
             Output::Other(others.len() - 1)
         })
         .collect();
+    let dictionaries = manifest.dictionaries()?;
     let filter_columns = match &request.filter {
         // A filter asks whether a blob is there, or of what size; it never reads it.
-        Some(_) => Some(Arc::new(Projection::new(
-            &schema.with_blob_view(BlobView::Located),
-            Some(&tested),
-        )?)),
+        Some(_) => {
+            let schema = schema.with_blob_view(BlobView::Located);
+            Some(Arc::new(
+                Projection::new(&schema, Some(&tested))?.with_dictionaries(dictionaries.clone()),
+            ))
+        }
         None => None,
     };
-    let other_columns = Arc::new(Projection::new(&schema, Some(&others))?);
+    let other_columns = Arc::new(Projection::new(&schema, Some(&others))?.with_dictionaries(dictionaries));
     let fields = outputs.iter().filter_map(|output| match output {
         Output::System(column) => Some(column.field()),
         Output::Filter(place) => filter_columns.as_ref()?.schema().fields().get(*place).cloned(),

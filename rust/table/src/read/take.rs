@@ -118,7 +118,7 @@ impl TakeColumns {
                 }
             }
         }
-        let projection = Arc::new(Projection::new(&schema, Some(&read))?);
+        let projection = Arc::new(Projection::new(&schema, Some(&read))?.with_dictionaries(manifest.dictionaries()?));
         let fields = outputs.iter().filter_map(|output| match output {
             Ok(place) => projection.schema().fields().get(*place).cloned(),
             Err(column) => Some(column.field()),

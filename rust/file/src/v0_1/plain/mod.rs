@@ -1,0 +1,3 @@
+//! Values of one fixed width, side by side, without validity; booleans as bits, least significant first.
+
+pub(crate) mod decode;
