@@ -16,6 +16,7 @@ from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
+from .storage_version import storage_version
 from .types import BatchSource, ReaderLike, coerce_reader, conform
 
 if TYPE_CHECKING:
@@ -29,13 +30,6 @@ DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 """Below the 100 GB that object stores allow for one object."""
 DEFAULT_MEMORY_LIMIT = 128 * 1024**2
 """Bytes that a write may buffer for all columns together."""
-DEFAULT_STORAGE_VERSION = "2.0"
-
-WRITABLE_VERSIONS = frozenset({"2.0", "2.1", "2.2"})
-_KNOWN_VERSIONS = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "2.3": "2.3"} | {
-    "stable": "2.2",
-    "next": "2.3",
-}
 
 
 @dataclass(frozen=True)
@@ -144,8 +138,7 @@ def stage(
         )
     version = storage_version(data_storage_version, target.base, chosen)
     source = coerce_reader(data, schema)
-    _check_metadata(source.schema)
-    _check_extensions(source.schema)
+    check_input_schema(source.schema)
     if chosen == "append" and target.base is not None:
         # A column that the data lack is not written at all: it reads as null.
         table = pa.schema(target.base.schema)
@@ -189,37 +182,15 @@ def check_mode(mode: str) -> WriteMode:
     raise InvalidArgumentError(f'invalid mode: expected "create", "append" or "overwrite", found {mode!r}')
 
 
-def storage_version(requested: str | None, base: native.Manifest | None, mode: WriteMode) -> str:
-    """The file version to write.
-
-    Args:
-        requested: What the caller asked for; None keeps the table's, "2.0" for a new one.
-        base: The table, if there is one.
-        mode: What the write does to it.
+def check_input_schema(schema: pa.Schema) -> None:
+    """Refuses a schema that no file can hold as it is.
 
     Raises:
-        InvalidArgumentError: No such version.
-        UnsupportedError: A version that this release does not write, or another than the table's in an append.
+        InvalidArgumentError: Metadata that are no text.
+        UnsupportedError: An extension type of which Lance has a form of its own.
     """
-    if requested is not None and requested not in _KNOWN_VERSIONS:
-        raise InvalidArgumentError(
-            f"unknown data_storage_version: expected one of {sorted(WRITABLE_VERSIONS)}, found {requested!r}"
-        )
-    current = base.data_storage_version if base else DEFAULT_STORAGE_VERSION
-    version = _KNOWN_VERSIONS[requested] if requested is not None else current
-    if version not in WRITABLE_VERSIONS:
-        what = f"data_storage_version {requested!r}" if requested else f"the table's file version {version}"
-        raise UnsupportedError(
-            f"{what} cannot be written by this release, expected one of {sorted(WRITABLE_VERSIONS)}",
-            file_version=version,
-        )
-    if base is not None and mode == "append" and version != current:
-        raise UnsupportedError(
-            f"an append of file version {version} to a table of {current} would mix versions; "
-            "leave data_storage_version out",
-            file_version=version,
-        )
-    return version
+    _check_metadata(schema)
+    _check_extensions(schema)
 
 
 def _check_metadata(schema: pa.Schema) -> None:

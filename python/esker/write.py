@@ -21,12 +21,12 @@ from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MEMORY_LIMIT,
-    DEFAULT_STORAGE_VERSION,
     Staged,
     open_target,
     refuse_options,
     stage,
 )
+from .storage_version import DEFAULT_STORAGE_VERSION
 from .types import ReaderLike
 
 if TYPE_CHECKING:

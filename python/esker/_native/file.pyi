@@ -1,10 +1,12 @@
-"""One data file: what it holds where."""
+"""One data file: read, written, and what it holds where."""
 
 from typing import final
 
+from .scan import ArrowArrayExportable, BatchStream
 from .store import Store
+from .table import Schema
 
-__all__ = ["ColumnLayout", "FileLayout", "PageLayout", "inspect", "plain_bytes"]
+__all__ = ["ColumnLayout", "FileLayout", "FileReader", "FileWriter", "PageLayout", "inspect", "plain_bytes"]
 
 @final
 class PageLayout:
@@ -47,6 +49,10 @@ class ColumnLayout:
         """The pages, in order."""
 
     @property
+    def buffers(self) -> list[tuple[int, int]]:
+        """Position and size in bytes of each buffer that belongs to the column as a whole."""
+
+    @property
     def num_bytes(self) -> int:
         """Bytes in the file."""
 
@@ -77,6 +83,89 @@ class FileLayout:
     @property
     def global_buffers(self) -> list[tuple[int, int]]:
         """Position and size in bytes of each global buffer; 0 is the file's descriptor."""
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of pages, payloads and what aligns them."""
+
+    @property
+    def column_metadata_bytes(self) -> int:
+        """Bytes of the metadata of all columns and their table."""
+
+    @property
+    def global_buffer_bytes(self) -> int:
+        """Bytes of all global buffers."""
+
+@final
+class FileReader:
+    """The open data file at `path` of a store.
+
+    Raises:
+        NotFoundError: No such file.
+        CorruptFileError: No Lance file, or a damaged one.
+    """
+
+    def __new__(cls, store: Store, path: str) -> FileReader: ...
+    @property
+    def version(self) -> str:
+        """The version of the file format: "2.0"."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the file."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that the file holds."""
+
+    def layout(self) -> FileLayout:
+        """What the file holds where. Nothing but its metadata is read."""
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """The bytes of a global buffer; 0 is the file's descriptor."""
+
+    def read_range(
+        self, start: int, num_rows: int, *, columns: list[str] | None, batch_size: int, batch_readahead: int
+    ) -> BatchStream:
+        """Neighbouring rows of the columns and dotted paths that `columns` names, None for all."""
+
+    def take(
+        self, rows: ArrowArrayExportable, *, columns: list[str] | None, batch_size: int, batch_readahead: int
+    ) -> BatchStream:
+        """Rows by their numbers: a uint64 array without nulls that rises strictly."""
+
+@final
+class FileWriter:
+    """A data file that is being written. Nothing is visible at `path` before `finish`; forgotten, it leaves nothing.
+
+    Args:
+        store: Where the file goes.
+        path: Its path in the store.
+        schema: The columns.
+        version: The file version, such as "2.0".
+        page_bytes: Bytes of values in a page; None for the default.
+
+    Raises:
+        UnsupportedError: A type that the version cannot hold.
+    """
+
+    def __new__(
+        cls, store: Store, path: str, schema: Schema, *, version: str, page_bytes: int | None
+    ) -> FileWriter: ...
+    def write_batch(self, batch: ArrowArrayExportable) -> None:
+        """Takes rows in; the batch's columns are the schema's, in order."""
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Adds bytes that belong to no column and returns their number, from 1."""
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Sets a key of the schema's metadata."""
+
+    def finish(self) -> tuple[int, int]:
+        """Makes the file visible and returns its rows and its size in bytes."""
+
+    def abort(self) -> None:
+        """Gives the file up and leaves nothing behind."""
 
 def inspect(store: Store, path: str) -> FileLayout:
     """What the data file at `path` holds where. Only its metadata are read.

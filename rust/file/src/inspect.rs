@@ -39,6 +39,8 @@ pub struct ColumnLayout {
     pub logical_type: String,
     /// The pages in order.
     pub pages: Vec<PageLayout>,
+    /// Where the buffers lie that belong to the column as a whole.
+    pub buffers: Vec<BufferRange>,
     /// Bytes in the file.
     pub bytes: u64,
 }
@@ -56,6 +58,12 @@ pub struct FileLayout {
     pub num_rows: u64,
     /// The columns in order.
     pub columns: Vec<ColumnLayout>,
+    /// Bytes before the metadata of the columns: pages, payloads and what aligns them.
+    pub data_bytes: u64,
+    /// Bytes of the metadata of all columns and their table.
+    pub column_metadata_bytes: u64,
+    /// Bytes of all global buffers.
+    pub global_buffer_bytes: u64,
     /// Where the global buffers lie; 0 is the file's descriptor.
     pub global_buffers: Vec<BufferRange>,
 }
@@ -93,16 +101,21 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
                 field,
                 logical_type,
                 pages,
+                buffers: meta.buffers.clone(),
                 bytes,
             })
         })
         .collect::<Result<Vec<_>>>()?;
+    let metadata = file.column_metadata();
     Ok(FileLayout {
         path: file.path().to_string(),
         size: file.size(),
         version: file.version().to_string(),
         num_rows: file.num_rows(),
         columns,
+        data_bytes: metadata.start.saturating_sub(file.global_bytes()),
+        column_metadata_bytes: metadata.end.saturating_sub(metadata.start),
+        global_buffer_bytes: file.global_bytes(),
         global_buffers: file.global_buffers().to_vec(),
     })
 }

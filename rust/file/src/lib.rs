@@ -11,6 +11,7 @@
     )
 )]
 
+pub mod batches;
 pub mod blob;
 pub mod container;
 pub mod error;

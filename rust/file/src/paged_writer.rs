@@ -1,6 +1,7 @@
 //! Writing a 2.x file: pages encoded side by side, memory bounded.
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use esker_store::store::StoreRef;
 use futures::stream::{self, StreamExt};
 
@@ -149,6 +150,14 @@ impl PagedWriter {
 
     pub(crate) fn num_rows(&self) -> u64 {
         self.num_rows
+    }
+
+    pub(crate) async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
+        self.out.add_global_buffer(bytes).await
+    }
+
+    pub(crate) fn add_schema_metadata(&mut self, key: String, value: Vec<u8>) {
+        self.schema.metadata.insert(key, value);
     }
 
     pub(crate) async fn finish(mut self) -> Result<FileSummary> {

@@ -89,6 +89,17 @@ impl FileReader {
         }
     }
 
+    /// The bytes of global buffer `index`: 0 is the file's descriptor.
+    pub async fn read_global_buffer(&self, index: usize) -> Result<bytes::Bytes> {
+        match self.container() {
+            Some(container) => container.read_global_buffer(index).await,
+            None => Err(FileError::unsupported(format!(
+                "file {}: a file of version 0.1 has no global buffers",
+                self.path()
+            ))),
+        }
+    }
+
     /// Path in its store.
     pub fn path(&self) -> &str {
         match &self.file {

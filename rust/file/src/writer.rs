@@ -2,6 +2,7 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
+use bytes::Bytes;
 use esker_store::store::StoreRef;
 
 use crate::error::{FileError, Result};
@@ -55,7 +56,7 @@ pub struct FileWriter {
 }
 
 enum Out {
-    Paged(PagedWriter),
+    Paged(Box<PagedWriter>),
     Groups(GroupWriter),
 }
 
@@ -75,7 +76,7 @@ impl FileWriter {
         let arrow = std::sync::Arc::new(schema.to_arrow()?);
         let out = match options.version {
             FileVersion::V0_1 => Out::Groups(GroupWriter::create(store, path, schema, options).await?),
-            _ => Out::Paged(PagedWriter::create(store, path, schema, options).await?),
+            _ => Out::Paged(Box::new(PagedWriter::create(store, path, schema, options).await?)),
         };
         Ok(FileWriter { arrow, out })
     }
@@ -96,6 +97,29 @@ impl FileWriter {
             Out::Paged(out) => out.write(batch).await,
             Out::Groups(out) => out.write(batch).await,
         }
+    }
+
+    /// Adds bytes that belong to no column and returns their number; 0 is the file's own descriptor.
+    pub async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
+        match &mut self.out {
+            Out::Paged(out) => out.add_global_buffer(bytes).await,
+            Out::Groups(_) => Err(FileError::unsupported(
+                "a file of version 0.1 has no global buffers, write version 2.0 or later",
+            )),
+        }
+    }
+
+    /// Sets a key of the schema's metadata, until the file is finished.
+    pub fn add_schema_metadata(&mut self, key: String, value: Vec<u8>) -> Result<()> {
+        match &mut self.out {
+            Out::Paged(out) => out.add_schema_metadata(key, value),
+            Out::Groups(_) => {
+                return Err(FileError::unsupported(
+                    "a file of version 0.1 takes metadata with its schema only, give them there",
+                ))
+            }
+        }
+        Ok(())
     }
 
     /// Bytes in the file so far and bytes that wait.

@@ -12,6 +12,7 @@
 //! Source: the Lance format document, "File Structure".
 
 mod bytes;
+mod global;
 mod metadata;
 mod read;
 mod tail;

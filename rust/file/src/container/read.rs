@@ -31,6 +31,8 @@ pub struct Container {
     schema: Schema,
     columns: Vec<LazyColumn>,
     global_buffers: Vec<BufferRange>,
+    /// From the first column's metadata to the table of global buffers.
+    metadata: BufferRange,
     dictionaries: Mutex<KeptDictionaries>,
 }
 
@@ -177,6 +179,7 @@ impl Container {
                 })
                 .collect(),
             global_buffers: globals,
+            metadata: footer.first_column..footer.global_table.start.max(footer.first_column),
             dictionaries: Mutex::default(),
         })
     }
@@ -219,6 +222,11 @@ impl Container {
     /// Where the global buffers lie.
     pub fn global_buffers(&self) -> &[BufferRange] {
         &self.global_buffers
+    }
+
+    /// Where the metadata of all columns and their table lie.
+    pub fn column_metadata(&self) -> &BufferRange {
+        &self.metadata
     }
 
     /// The dictionary of a page, if it was read before and kept.

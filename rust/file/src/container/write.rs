@@ -38,6 +38,8 @@ pub struct ContainerWriter {
     position: u64,
     version: FileVersion,
     columns: Vec<v2::ColumnMetadata>,
+    /// Position and size of the global buffers after the descriptor.
+    globals: Vec<(u64, u64)>,
 }
 
 impl ContainerWriter {
@@ -48,6 +50,7 @@ impl ContainerWriter {
             position: 0,
             version,
             columns: vec![v2::ColumnMetadata::default(); num_columns],
+            globals: Vec::new(),
         }
     }
 
@@ -74,6 +77,14 @@ impl ContainerWriter {
         let start = self.position;
         self.write(bytes).await?;
         Ok(start)
+    }
+
+    /// Writes a global buffer and returns its number, which is 1 for the first.
+    pub async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
+        let size = bytes.len() as u64;
+        let start = self.write_payload(bytes).await?;
+        self.globals.push((start, size));
+        Ok(self.globals.len())
     }
 
     /// Appends a page to its column.
@@ -140,12 +151,19 @@ impl ContainerWriter {
             tail.put_u64_le(*size);
         }
         let global_table = self.position + tail.len() as u64;
-        tail.put_u64_le(global.0);
-        tail.put_u64_le(global.1);
+        let globals: Vec<(u64, u64)> = std::iter::once(global)
+            .chain(std::mem::take(&mut self.globals))
+            .collect();
+        for (position, size) in &globals {
+            tail.put_u64_le(*position);
+            tail.put_u64_le(*size);
+        }
         tail.put_u64_le(first_column);
         tail.put_u64_le(column_table);
         tail.put_u64_le(global_table);
-        tail.put_u32_le(1);
+        let globals = u32::try_from(globals.len())
+            .map_err(|_| FileError::invalid("a file cannot hold more than 2^32 global buffers"))?;
+        tail.put_u32_le(globals);
         let columns =
             u32::try_from(table.len()).map_err(|_| FileError::invalid("a file cannot hold more than 2^32 columns"))?;
         tail.put_u32_le(columns);

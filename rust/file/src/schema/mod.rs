@@ -5,6 +5,7 @@ mod blob;
 mod field;
 mod logical_type;
 mod proto;
+mod select;
 
 pub(crate) use blob::{description_type, retyped};
 pub use blob::{BlobKind, BlobView, BLOB_V2_EXTENSION};

@@ -1,5 +1,7 @@
 //! `inspect` and what it returns.
 
+use std::ops::Range;
+
 use esker_file::inspect::{self as layout, ColumnLayout, FileLayout, PageLayout};
 use esker_file::FileReader;
 use esker_store::block_on;
@@ -32,7 +34,7 @@ impl PyPageLayout {
 
     #[getter]
     fn buffers(&self) -> Vec<(u64, u64)> {
-        self.0.buffers.iter().map(|b| (b.start, b.end - b.start)).collect()
+        sizes(&self.0.buffers)
     }
 }
 
@@ -63,6 +65,11 @@ impl PyColumnLayout {
     }
 
     #[getter]
+    fn buffers(&self) -> Vec<(u64, u64)> {
+        sizes(&self.0.buffers)
+    }
+
+    #[getter]
     fn num_bytes(&self) -> u64 {
         self.0.bytes
     }
@@ -70,7 +77,7 @@ impl PyColumnLayout {
 
 /// One file.
 #[pyclass(name = "FileLayout", module = "esker._native.file", frozen)]
-pub(crate) struct PyFileLayout(FileLayout);
+pub(crate) struct PyFileLayout(pub(super) FileLayout);
 
 #[pymethods]
 impl PyFileLayout {
@@ -101,12 +108,31 @@ impl PyFileLayout {
 
     #[getter]
     fn global_buffers(&self) -> Vec<(u64, u64)> {
-        self.0
-            .global_buffers
-            .iter()
-            .map(|b| (b.start, b.end - b.start))
-            .collect()
+        sizes(&self.0.global_buffers)
     }
+
+    #[getter]
+    fn data_bytes(&self) -> u64 {
+        self.0.data_bytes
+    }
+
+    #[getter]
+    fn column_metadata_bytes(&self) -> u64 {
+        self.0.column_metadata_bytes
+    }
+
+    #[getter]
+    fn global_buffer_bytes(&self) -> u64 {
+        self.0.global_buffer_bytes
+    }
+}
+
+/// Position and size of each buffer.
+fn sizes(buffers: &[Range<u64>]) -> Vec<(u64, u64)> {
+    buffers
+        .iter()
+        .map(|b| (b.start, b.end.saturating_sub(b.start)))
+        .collect()
 }
 
 /// What a data file holds where.

@@ -6,6 +6,8 @@ mod count_rows;
 mod scan;
 mod take;
 
+pub(crate) use batch_stream::PyBatchStream;
+
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

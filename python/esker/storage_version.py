@@ -1,0 +1,81 @@
+"""Versions of the data files: their names, what a new table gets, and which may stand in one table."""
+
+from __future__ import annotations
+
+from ._native import table as native
+from .exceptions import InvalidArgumentError, UnsupportedError
+
+DEFAULT_STORAGE_VERSION = "2.0"
+"""What a new table gets."""
+WRITABLE_VERSIONS = ("2.0", "2.1", "2.2")
+
+_NAMES = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "stable": "2.2"}
+_UNSTABLE = ("2.3", "next")
+
+
+def file_version(name: str | None) -> str:
+    """The file version that a name means: "0.1" is also "legacy", "2.2" is also "stable".
+
+    Args:
+        name: The name; None for what a new table gets.
+
+    Raises:
+        InvalidArgumentError: No such version.
+        UnsupportedError: A version that this release does not write.
+
+    Example:
+        >>> from esker.storage_version import file_version
+        >>> file_version("stable")
+        '2.2'
+    """
+    if name is None:
+        return DEFAULT_STORAGE_VERSION
+    if name in _UNSTABLE:
+        raise UnsupportedError(
+            f"data_storage_version {name!r} is not stable yet: later releases may not read its files; use '2.2'",
+            file_version="2.3",
+        )
+    if name not in _NAMES:
+        raise InvalidArgumentError(
+            f"unknown data_storage_version: expected one of {sorted(WRITABLE_VERSIONS)}, found {name!r}"
+        )
+    return _writable(_NAMES[name], f"data_storage_version {name!r}")
+
+
+def storage_version(requested: str | None, base: native.Manifest | None, mode: str) -> str:
+    """The file version to write.
+
+    A table may hold files of 2.0 and later side by side; files of 0.1 stand alone.
+
+    Args:
+        requested: What the caller asked for; None keeps the table's, `DEFAULT_STORAGE_VERSION` for a new one.
+        base: The table, if there is one.
+        mode: What the write does to it: "create", "append" or "overwrite".
+
+    Raises:
+        InvalidArgumentError: No such version.
+        UnsupportedError: A version that this release does not write, or one that cannot stand beside the table's.
+
+    Example:
+        `storage_version(None, manifest, "append")`
+    """
+    if base is None or requested is not None:
+        version = file_version(requested)
+    else:
+        version = _writable(base.data_storage_version, f"the table's file version {base.data_storage_version}")
+    if base is not None and mode == "append" and (version == "0.1") != (base.data_storage_version == "0.1"):
+        raise UnsupportedError(
+            f"an append of file version {version} to a table of {base.data_storage_version}: files of 0.1 and later "
+            "ones cannot stand in one table; leave data_storage_version out, or overwrite the table",
+            file_version=version,
+        )
+    return version
+
+
+def _writable(version: str, what: str) -> str:
+    if version not in WRITABLE_VERSIONS:
+        raise UnsupportedError(
+            f"{what} cannot be written by this release, expected one of {sorted(WRITABLE_VERSIONS)}",
+            file_version=version,
+        )
+    return version
