@@ -5,34 +5,40 @@
 //! ```
 //!
 //! It saves nothing itself: what compresses the bytes afterwards finds those that are alike side by side.
+#![allow(unsafe_code)]
 
-use crate::bitpack::Word;
+#[cfg(target_arch = "x86_64")]
+use std::mem::transmute;
+
 use crate::error::{CodecError, Result};
+
+/// Values that are joined and split at a time, and bytes of a stream.
+const STEP: usize = 16;
+
+/// Bytes of `STEP` values that stay together on their way between values and streams.
+type Lane = [u8; STEP];
 
 /// Appends the streams of values of `width_bytes` bytes. What is left after the last whole value is left out.
 pub fn split(width_bytes: usize, values: &[u8], out: &mut Vec<u8>) {
-    match width_bytes {
-        0 => {}
-        2 => split_words::<u16>(values, out),
-        4 => split_words::<u32>(values, out),
-        8 => split_words::<u64>(values, out),
-        _ => {
-            for byte in 0..width_bytes {
-                let values = values.chunks_exact(width_bytes);
-                out.extend(values.map(|value| value.get(byte).copied().unwrap_or_default()));
-            }
+    let Some(count) = values.len().checked_div(width_bytes) else {
+        return;
+    };
+    let start = out.len();
+    out.resize(start.saturating_add(count * width_bytes), 0);
+    let streams = out.get_mut(start..).unwrap_or_default();
+    // How many values go the fast way.
+    let fast = match width_bytes {
+        2 => split_steps::<2>(values, streams),
+        4 => split_steps::<4>(values, streams),
+        8 => split_steps::<8>(values, streams),
+        _ => 0,
+    };
+    let rest = values.get(fast * width_bytes..).unwrap_or_default();
+    for (byte, stream) in streams.chunks_exact_mut(count.max(1)).enumerate() {
+        let stream = stream.get_mut(fast..).unwrap_or_default();
+        for (to, value) in stream.iter_mut().zip(rest.chunks_exact(width_bytes)) {
+            *to = value.get(byte).copied().unwrap_or_default();
         }
-    }
-}
-
-fn split_words<W: Word>(values: &[u8], out: &mut Vec<u8>) {
-    let words = W::words(values);
-    for byte in 0..W::BITS / 8 {
-        out.extend(
-            words
-                .iter()
-                .map(|word| (W::from_bytes(*word) >> (8 * byte)).lowest_byte()),
-        );
     }
 }
 
@@ -47,52 +53,127 @@ pub fn join(width_bytes: usize, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     out.resize(start.saturating_add(bytes.len()), 0);
     let values = out.get_mut(start..).unwrap_or_default();
-    match width_bytes {
-        2 => join_words::<u16, 2>(bytes, values),
-        4 => join_words::<u32, 4>(bytes, values),
-        8 => join_words::<u64, 8>(bytes, values),
-        _ => {
-            for (byte, stream) in bytes.chunks_exact((bytes.len() / width_bytes).max(1)).enumerate() {
-                for (value, from) in values.chunks_exact_mut(width_bytes).zip(stream) {
-                    if let Some(to) = value.get_mut(byte) {
-                        *to = *from;
-                    }
-                }
+    let fast = match width_bytes {
+        2 => join_steps::<2>(bytes, values),
+        4 => join_steps::<4>(bytes, values),
+        8 => join_steps::<8>(bytes, values),
+        _ => 0,
+    };
+    let rest = values.get_mut(fast * width_bytes..).unwrap_or_default();
+    for (byte, stream) in bytes.chunks_exact((bytes.len() / width_bytes).max(1)).enumerate() {
+        let stream = stream.get(fast..).unwrap_or_default();
+        for (value, from) in rest.chunks_exact_mut(width_bytes).zip(stream) {
+            if let Some(to) = value.get_mut(byte) {
+                *to = *from;
             }
         }
     }
     Ok(())
 }
 
-fn join_words<W: Word, const WIDTH: usize>(bytes: &[u8], values: &mut [u8]) {
-    const STEP: usize = 16;
+/// Joins all whole steps of `WIDTH` streams; returns how many values that are. `WIDTH` is a power of two.
+fn join_steps<const WIDTH: usize>(bytes: &[u8], values: &mut [u8]) -> usize {
     let count = bytes.len() / WIDTH;
-    let mut streams: [&[u8]; WIDTH] = [&[]; WIDTH];
+    let mut streams: [&[Lane]; WIDTH] = [&[]; WIDTH];
     for (stream, bytes) in streams.iter_mut().zip(bytes.chunks_exact(count.max(1))) {
-        *stream = bytes;
+        *stream = bytes.as_chunks().0;
     }
-    let (steps, rest) = W::words_mut(values).as_chunks_mut::<STEP>();
+    let steps = values.as_chunks_mut::<STEP>().0.as_chunks_mut::<WIDTH>().0;
     for (step, values) in steps.iter_mut().enumerate() {
-        let mut words = [W::default(); STEP];
-        for (byte, stream) in streams.iter().enumerate() {
-            let from = stream.get(step * STEP..).and_then(|rest| rest.first_chunk::<STEP>());
-            for (word, byte_of) in words.iter_mut().zip(from.unwrap_or(&[0; STEP])) {
-                *word = *word | W::from_byte(*byte_of) << (8 * byte);
+        let mut lanes = streams.map(|stream| stream.get(step).copied().unwrap_or_default());
+        // Each round puts the bytes of lane i and of lane i + WIDTH / 2 in turn: a perfect shuffle, log2(WIDTH) times.
+        let mut round = 1;
+        while round < WIDTH {
+            let (first, second) = lanes.split_at(WIDTH / 2);
+            let mut shuffled = [[0; STEP]; WIDTH];
+            for (both, (first, second)) in shuffled.as_chunks_mut().0.iter_mut().zip(first.iter().zip(second)) {
+                *both = in_turn(first, second);
+            }
+            lanes = shuffled;
+            round *= 2;
+        }
+        *values = lanes;
+    }
+    steps.len() * STEP
+}
+
+/// The inverse of [`join_steps`].
+fn split_steps<const WIDTH: usize>(values: &[u8], streams: &mut [u8]) -> usize {
+    let count = streams.len() / WIDTH;
+    let mut streams = streams.chunks_exact_mut(count.max(1));
+    let mut streams: [&mut [Lane]; WIDTH] =
+        std::array::from_fn(|_| streams.next().map_or(&mut [][..], |bytes| bytes.as_chunks_mut().0));
+    let steps = values.as_chunks::<STEP>().0.as_chunks::<WIDTH>().0;
+    for (step, values) in steps.iter().enumerate() {
+        let mut lanes = *values;
+        let mut round = 1;
+        while round < WIDTH {
+            let mut sorted = [[0; STEP]; WIDTH];
+            let (first, second) = sorted.split_at_mut(WIDTH / 2);
+            for (both, (first, second)) in lanes.as_chunks().0.iter().zip(first.iter_mut().zip(second)) {
+                [*first, *second] = even_and_odd(both);
+            }
+            lanes = sorted;
+            round *= 2;
+        }
+        for (stream, lane) in streams.iter_mut().zip(lanes) {
+            if let Some(to) = stream.get_mut(step) {
+                *to = lane;
             }
         }
-        values
-            .iter_mut()
-            .zip(words)
-            .for_each(|(value, word)| *value = word.to_bytes());
     }
-    for (index, value) in (steps.len() * STEP..).zip(rest) {
-        let byte_of = |stream: &&[u8]| W::from_byte(stream.get(index).copied().unwrap_or_default());
-        let bytes = streams.iter().enumerate();
-        *value = bytes
-            .fold(W::default(), |word, (byte, stream)| {
-                word | byte_of(stream) << (8 * byte)
-            })
-            .to_bytes();
+    steps.len() * STEP
+}
+
+/// A byte of the first, a byte of the second, and so on.
+#[inline(always)]
+fn in_turn(first: &Lane, second: &Lane) -> [Lane; 2] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_unpackhi_epi8, _mm_unpacklo_epi8};
+        // SAFETY: a lane and a register are 16 bytes each, and any bytes are valid for both.
+        let [first, second] = unsafe { transmute::<[Lane; 2], [__m128i; 2]>([*first, *second]) };
+        // SAFETY: as above; SSE2, which the two need, is part of x86-64.
+        unsafe {
+            transmute::<[__m128i; 2], [Lane; 2]>([_mm_unpacklo_epi8(first, second), _mm_unpackhi_epi8(first, second)])
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let mut both = [[0; STEP]; 2];
+        let places = both.as_flattened_mut().as_chunks_mut::<2>().0;
+        for (place, (first, second)) in places.iter_mut().zip(first.iter().zip(second)) {
+            *place = [*first, *second];
+        }
+        both
+    }
+}
+
+/// The inverse of [`in_turn`].
+#[inline(always)]
+fn even_and_odd(both: &[Lane; 2]) -> [Lane; 2] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_and_si128, _mm_packus_epi16, _mm_set1_epi16, _mm_srli_epi16};
+        // SAFETY: a lane and a register are 16 bytes each, and any bytes are valid for both.
+        let [low, high] = unsafe { transmute::<[Lane; 2], [__m128i; 2]>(*both) };
+        // SAFETY: as above; SSE2, which all of them need, is part of x86-64.
+        unsafe {
+            let mask = _mm_set1_epi16(0xff);
+            let even = _mm_packus_epi16(_mm_and_si128(low, mask), _mm_and_si128(high, mask));
+            let odd = _mm_packus_epi16(_mm_srli_epi16::<8>(low), _mm_srli_epi16::<8>(high));
+            transmute::<[__m128i; 2], [Lane; 2]>([even, odd])
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let mut lanes = [[0; STEP]; 2];
+        let pairs = both.as_flattened().as_chunks::<2>().0;
+        let [even, odd] = &mut lanes;
+        for (pair, (even, odd)) in pairs.iter().zip(even.iter_mut().zip(odd)) {
+            [*even, *odd] = *pair;
+        }
+        lanes
     }
 }
 

@@ -5,9 +5,11 @@
 //! lz4    u32 raw length, then a block
 //! ```
 
+use std::cell::RefCell;
 use std::io::Read;
 
 use crate::error::{CodecError, Result};
+use crate::lz4;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -27,27 +29,19 @@ pub fn compress(scheme: &str, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8
     let too_large = |e: &dyn std::fmt::Display| CodecError::TooLarge(format!("{} bytes to compress: {e}", bytes.len()));
     match scheme {
         "zstd" => {
-            let mut compressor = zstd::bulk::Compressor::new(level.unwrap_or(0)).map_err(|e| too_large(&e))?;
-            // The length in front says it already.
-            compressor.include_contentsize(false).map_err(|e| too_large(&e))?;
             out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
             let start = out.len();
             out.resize(start.saturating_add(zstd::zstd_safe::compress_bound(bytes.len())), 0);
             let room = out.get_mut(start..).unwrap_or_default();
-            let length = compressor.compress_to_buffer(bytes, room).map_err(|e| too_large(&e))?;
-            out.truncate(start.saturating_add(length));
+            let length = with_compressor(level.unwrap_or(0), |compressor| {
+                compressor.compress_to_buffer(bytes, room)
+            });
+            out.truncate(start.saturating_add(length.map_err(|e| too_large(&e))?));
         }
         "lz4" => {
             let length = u32::try_from(bytes.len()).map_err(|_| too_large(&"lz4 takes less than 4 GiB"))?;
             out.extend_from_slice(&length.to_le_bytes());
-            let start = out.len();
-            out.resize(
-                start.saturating_add(lz4_flex::block::get_maximum_output_size(bytes.len())),
-                0,
-            );
-            let room = out.get_mut(start..).unwrap_or_default();
-            let length = lz4_flex::block::compress_into(bytes, room).map_err(|e| too_large(&e))?;
-            out.truncate(start.saturating_add(length));
+            lz4::compress(bytes, out);
         }
         other => {
             return Err(CodecError::Unsupported(format!(
@@ -58,15 +52,47 @@ pub fn compress(scheme: &str, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8
     Ok(())
 }
 
+thread_local! {
+    /// The compressor of the last level: a new one costs as much as some KiB of compression.
+    static COMPRESSOR: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn with_compressor<T>(
+    level: i32,
+    run: impl FnOnce(&mut zstd::bulk::Compressor<'static>) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    COMPRESSOR.with_borrow_mut(|kept| match kept {
+        Some((kept_level, compressor)) if *kept_level == level => run(compressor),
+        _ => {
+            let mut compressor = zstd::bulk::Compressor::new(level)?;
+            // The length in front says it already.
+            compressor.include_contentsize(false)?;
+            run(&mut kept.insert((level, compressor)).1)
+        }
+    })
+}
+
 fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
-    // A length that happens to spell the magic would be 4 GB and more: no page is.
-    let frame = if compressed.starts_with(&ZSTD_MAGIC) {
-        compressed
-    } else {
-        compressed.get(8..).unwrap_or_default()
-    };
     let failed =
         |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
+    // A length that happens to spell the magic would be 4 GB and more: no page is.
+    let bare = compressed.starts_with(&ZSTD_MAGIC);
+    let (length, frame) = match compressed.split_first_chunk::<8>() {
+        Some((length, frame)) if !bare => (usize::try_from(u64::from_le_bytes(*length)).ok(), frame),
+        _ => (None, if bare { compressed } else { &[] }),
+    };
+    // A length that the frame does not make likely is not allocated before the bytes are there.
+    let likely = frame.len().saturating_mul(64).max(1 << 16);
+    if let Some(length) = length.filter(|length| *length <= limit.min(likely)) {
+        return DECOMPRESSOR.with_borrow_mut(|kept| {
+            let decompressor = match kept {
+                Some(decompressor) => decompressor,
+                None => kept.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
+            };
+            decompressor.decompress(frame, length).map_err(failed)
+        });
+    }
     let mut out = Vec::new();
     let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
     decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;

@@ -21,6 +21,7 @@ pub mod error;
 pub mod fsst;
 pub mod general;
 pub mod inline_bitpack;
+mod lz4;
 pub mod outline_bitpack;
 pub mod packed_rows;
 pub mod rle;

@@ -39,10 +39,6 @@ pub trait Word:
     fn to_bytes(self) -> Self::Bytes;
     /// Zero bits above the highest one.
     fn leading_zeros(self) -> usize;
-    /// The word that holds a byte.
-    fn from_byte(byte: u8) -> Self;
-    /// The lowest byte of the word.
-    fn lowest_byte(self) -> u8;
     /// The word of the lowest bits of a number.
     fn from_low_bits(number: u64) -> Self;
     /// The word as a number; `usize::MAX` where it is larger.
@@ -81,16 +77,6 @@ macro_rules! word {
             #[inline(always)]
             fn leading_zeros(self) -> usize {
                 <$word>::leading_zeros(self) as usize
-            }
-            #[inline(always)]
-            #[allow(clippy::unnecessary_cast, clippy::cast_lossless)] // One macro for all.
-            fn from_byte(byte: u8) -> Self {
-                byte as $word
-            }
-            #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)] // The lowest byte is wanted.
-            fn lowest_byte(self) -> u8 {
-                self as u8
             }
             #[inline(always)]
             #[allow(clippy::cast_possible_truncation)] // As its documentation says.
