@@ -7,13 +7,16 @@ use arrow_array::types::UInt64Type;
 
 use crate::container::{BufferRange, Container, PageEncoding};
 use crate::error::{FileError, Result};
-use crate::reader::FileReader;
+use crate::reader::{FileReader, OpenFile};
 use crate::schema::{BlobView, Field};
 use crate::v2_0::blob;
 use crate::v2_0::columns::{assign_columns, ColumnNode};
 use crate::v2_0::decode::describe;
 use crate::v2_0::read::read_leaf;
 use crate::v2_0::write::array_bytes;
+use crate::v2_1;
+use crate::v2_1::read::LeafFile;
+use crate::version::FileVersion;
 
 /// One page of a column.
 #[derive(Debug, Clone)]
@@ -83,7 +86,7 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
                     num_values: page.num_values,
                     encoding: match &page.encoding {
                         PageEncoding::V2_0(encoding) => describe(Some(encoding)),
-                        PageEncoding::V2_1(layout) => format!("{layout:?}"),
+                        PageEncoding::V2_1(layout) => v2_1::describe::describe(layout),
                         PageEncoding::Other(name, _) => name.clone(),
                     },
                     buffers: page.buffers.clone(),
@@ -124,6 +127,9 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
 /// a page at a time. Nothing for the header of a struct, which holds no values.
 pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u64>> {
     let file = container_of(reader)?;
+    if let OpenFile::V2_1(file) = &reader.file {
+        return plain_leaf_bytes(file, column).await;
+    }
     let meta = file.column(column)?;
     let columns = assign_columns(file.schema());
     let column_of = |id: i32| columns.get(&id).copied();
@@ -163,6 +169,26 @@ async fn blob_bytes(file: &Container, column: usize, num_values: u64) -> Result<
     Ok(sizes.unwrap_or(0).saturating_add(num_values.saturating_mul(8)))
 }
 
+/// The same of a column of a 2.1 or 2.2 file.
+async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>> {
+    let meta = file.container().column(column)?;
+    for field in &file.container().schema().fields {
+        let columns = file.project(std::slice::from_ref(field), None)?;
+        let Some(leaf) = columns.leaf(column) else { continue };
+        let mut bytes = 0_u64;
+        for page in meta.pages.iter().filter(|page| page.num_values > 0) {
+            let row = |value: u64| value.checked_div(leaf.stride).unwrap_or(value);
+            let rows = row(page.first_value)..row(page.first_value.saturating_add(page.num_values));
+            let leaves = std::slice::from_ref(&leaf);
+            for column in file.read_leaves(leaves, std::slice::from_ref(&rows)).await? {
+                bytes = bytes.saturating_add(array_bytes(&column.finish()?.0));
+            }
+        }
+        return Ok(Some(bytes));
+    }
+    Ok(None)
+}
+
 fn container_of(reader: &FileReader) -> Result<&Container> {
     reader.container().ok_or_else(|| {
         FileError::unsupported(format!(
@@ -186,7 +212,10 @@ fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {
             out.insert(*column, (name, field.logical_type.clone()));
         }
     }
-    let columns = assign_columns(file.schema());
+    let columns = match file.version() {
+        FileVersion::V0_1 | FileVersion::V2_0 => assign_columns(file.schema()),
+        FileVersion::V2_1 | FileVersion::V2_2 => v2_1::columns::assign_columns(file.schema()),
+    };
     let mut out = BTreeMap::new();
     for field in &file.schema().fields {
         visit(field, "", &columns, &mut out);

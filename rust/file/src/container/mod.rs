@@ -18,6 +18,7 @@ mod read;
 mod tail;
 mod write;
 
+pub(crate) use bytes::{u16_at, u32_at, u64_at};
 pub use metadata::{BufferRange, ColumnMeta, PageEncoding, PageMeta};
 pub use read::Container;
 pub use tail::FileTail;

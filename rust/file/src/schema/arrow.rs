@@ -26,6 +26,19 @@ impl Field {
             }
             "list" | "list.struct" => Ok(DataType::List(Arc::new(self.item()?.to_arrow()?))),
             "large_list" | "large_list.struct" => Ok(DataType::LargeList(Arc::new(self.item()?.to_arrow()?))),
+            "map" => Ok(DataType::Map(Arc::new(self.item()?.to_arrow()?), false)),
+            name if !self.children.is_empty() => {
+                let size = name
+                    .strip_prefix("fixed_size_list:struct:")
+                    .and_then(|size| size.parse().ok());
+                let size = size.filter(|size| *size >= 0).ok_or_else(|| {
+                    FileError::unsupported(format!(
+                        "column '{}': expected a nested type that this release knows, found '{name}'; a newer esker may read it",
+                        self.name
+                    ))
+                })?;
+                Ok(DataType::FixedSizeList(Arc::new(self.item()?.to_arrow()?), size))
+            }
             name => {
                 data_type_from_logical(name).map_err(|e| FileError::unsupported(format!("column '{}': {e}", self.name)))
             }

@@ -1,33 +1,58 @@
 //! Reading rows of a 2.1 or 2.2 file.
+//!
+//! A read is planned for all its columns and pages at once and fetches twice at the most: first what tells where the rows lie, as far as
+//! it is not known from earlier reads, then the rows. A page of which most is wanted, or that is small, is fetched whole at first.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use futures::future::try_join_all;
 
+use super::cache::PageCache;
+use super::columns::assign_columns;
+use super::fetch::fetch;
+use super::leaf::{LeafColumn, LoadedPage};
+use super::tree::{ColumnTree, Leaf};
 use crate::container::Container;
 use crate::error::{FileError, Result};
 use crate::schema::Field;
+use crate::v2_0::page::count;
+
+/// Reads that decode more bytes than this do so on threads of their own, a leaf on each.
+const BYTES_FOR_THREADS: usize = 256 * 1024;
 
 /// An open 2.1 or 2.2 file.
 #[derive(Debug)]
 pub(crate) struct LeafFile {
     container: Container,
+    pub(crate) path: Arc<str>,
+    pub(crate) cache: PageCache,
 }
 
 /// The columns of a 2.1 or 2.2 file that a read wants.
 #[derive(Debug, Clone)]
-pub(crate) struct LeafColumns {}
+pub(crate) struct LeafColumns(Arc<ColumnTree>);
 
 impl LeafColumns {
     /// The columns' numbers.
     pub(crate) fn columns(&self) -> Vec<usize> {
-        Vec::new()
+        self.0.columns.clone()
+    }
+
+    /// The leaf that lies in a column.
+    pub(crate) fn leaf(&self, column: usize) -> Option<Arc<Leaf>> {
+        self.0.leaves.iter().find(|leaf| leaf.column == column).cloned()
     }
 }
 
 impl LeafFile {
     pub(crate) fn new(container: Container) -> LeafFile {
-        LeafFile { container }
+        LeafFile {
+            path: Arc::from(container.path()),
+            container,
+            cache: PageCache::default(),
+        }
     }
 
     pub(crate) fn container(&self) -> &Container {
@@ -37,18 +62,43 @@ impl LeafFile {
     /// Finds the columns of `fields`; `column_of` maps the ids of leaves to columns, and the file's own order decides without it.
     pub(crate) fn project(
         &self,
-        _fields: &[Field],
-        _column_of: Option<&dyn Fn(i32) -> Option<usize>>,
+        fields: &[Field],
+        column_of: Option<&dyn Fn(i32) -> Option<usize>>,
     ) -> Result<LeafColumns> {
-        Err(FileError::unsupported(format!(
-            "file {}: file version {} cannot be read yet; expected 2.0",
-            self.container.path(),
-            self.container.version()
-        )))
+        let tree = match column_of {
+            Some(column_of) => ColumnTree::new(fields, column_of)?,
+            None => {
+                let own = assign_columns(self.container.schema());
+                ColumnTree::new(fields, &|id| own.get(&id).copied())?
+            }
+        };
+        Ok(LeafColumns(Arc::new(tree)))
     }
 
     /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.
-    pub(crate) async fn read(&self, _columns: &LeafColumns, _rows: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
-        Ok(Vec::new())
+    pub(crate) async fn read(&self, columns: &LeafColumns, rows: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
+        let tree = &columns.0;
+        let leaves = self.read_leaves(&tree.leaves, rows).await?;
+        tree.assemble(&self.path, leaves, count(rows))
+    }
+
+    /// Reads `rows` of each leaf.
+    pub(crate) async fn read_leaves(&self, leaves: &[Arc<Leaf>], rows: &[Range<u64>]) -> Result<Vec<LeafColumn>> {
+        let loaded = fetch(self, leaves, rows).await?;
+        let bytes: usize = loaded.iter().flatten().map(LoadedPage::num_bytes).sum();
+        let jobs = leaves.iter().zip(loaded);
+        let alone = leaves.len() < 2 || bytes < BYTES_FOR_THREADS || tokio::runtime::Handle::try_current().is_err();
+        if alone {
+            return jobs
+                .map(|(leaf, pages)| LeafColumn::decode(leaf, &self.path, &pages))
+                .collect();
+        }
+        let tasks = jobs.map(|(leaf, pages)| {
+            let (leaf, path) = (leaf.clone(), self.path.clone());
+            tokio::task::spawn_blocking(move || LeafColumn::decode(&leaf, &path, &pages))
+        });
+        let columns = try_join_all(tasks).await;
+        let columns = columns.map_err(|e| FileError::invalid(format!("a decoding task failed: {e}")))?;
+        columns.into_iter().collect()
     }
 }

@@ -9,4 +9,6 @@
 //! a value           of fixed width: its bytes, null or not; of variable width: length (u32 or u64) and bytes, nothing for a null
 //! ```
 
+pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod page;

@@ -11,4 +11,8 @@
 //!            | repetition levels | definition levels | value buffers; every part starts at a multiple of 8
 //! ```
 
+pub(crate) mod chunk;
+pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod index;
+pub(crate) mod page;

@@ -6,4 +6,5 @@
 //!                   all of it u64 for offsets of 64 bits
 //! ```
 
+pub(crate) mod decode;
 pub(crate) mod encode;

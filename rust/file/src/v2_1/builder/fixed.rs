@@ -1,0 +1,66 @@
+//! Values of one width.
+
+use std::ops::Range;
+
+use arrow_buffer::Buffer;
+use bytes::Bytes;
+
+/// Values of `width` bytes each.
+#[derive(Debug)]
+pub(crate) struct FixedBuilder {
+    pub(crate) width: usize,
+    /// All values so far, as long as `whole` is none.
+    bytes: Vec<u8>,
+    /// All values so far, in memory that is not ours.
+    whole: Option<Bytes>,
+}
+
+impl FixedBuilder {
+    pub(crate) fn new(width: usize) -> FixedBuilder {
+        FixedBuilder {
+            width,
+            bytes: Vec::new(),
+            whole: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.as_slice().len().checked_div(self.width).unwrap_or(0)
+    }
+
+    /// The values so far.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.whole.as_deref().unwrap_or(&self.bytes)
+    }
+
+    /// The memory to append values to.
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        if let Some(whole) = self.whole.take() {
+            self.bytes.extend_from_slice(&whole);
+        }
+        &mut self.bytes
+    }
+
+    /// Adds values; the first ones are not copied.
+    pub(crate) fn append_shared(&mut self, values: Bytes) {
+        if self.as_slice().is_empty() && self.bytes.capacity() == 0 {
+            self.whole = Some(values);
+        } else {
+            self.bytes().extend_from_slice(&values);
+        }
+    }
+
+    /// Adds the values of `range` of another of this width.
+    pub(crate) fn append_range(&mut self, other: &FixedBuilder, range: Range<usize>) {
+        let bytes = range.start.saturating_mul(self.width)..range.end.saturating_mul(self.width);
+        let from = other.as_slice().get(bytes).unwrap_or_default();
+        self.bytes().extend_from_slice(from);
+    }
+
+    pub(crate) fn finish(self) -> Buffer {
+        match self.whole {
+            Some(whole) => Buffer::from(whole),
+            None => Buffer::from_vec(self.bytes),
+        }
+    }
+}

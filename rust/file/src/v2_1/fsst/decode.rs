@@ -1,0 +1,112 @@
+//! Codes to strings. The symbol table is read once a page.
+
+use esker_codec::ends::Offset;
+use esker_codec::fsst::Decoder;
+use esker_proto::lance::encodings21 as pb;
+
+use crate::error::Result;
+use crate::v2_1::builder::{Values, VariableBuilder};
+use crate::v2_1::decode::{Compression, Wanted};
+use crate::v2_1::page::PageId;
+use crate::v2_1::variable::decode::{stored_block, Stored};
+
+/// A symbol table, and the offsets below it.
+#[derive(Debug)]
+pub(crate) struct Fsst {
+    decoder: Decoder,
+    pub(crate) values: Compression,
+}
+
+impl Fsst {
+    /// Reads the description.
+    pub(crate) fn new(at: &PageId, fsst: &pb::Fsst) -> Result<Fsst> {
+        let decoder = Decoder::new(&fsst.symbol_table).map_err(|e| at.kernel(e))?;
+        let values = Compression::new(at, fsst.values.as_deref())?;
+        Ok(Fsst { decoder, values })
+    }
+
+    fn append<O: Offset>(&self, at: &PageId, codes: &[u8], out: &mut VariableBuilder<O>) -> Result<()> {
+        self.decoder.decode(codes, out.bytes()).map_err(|e| at.kernel(e))?;
+        out.end_value();
+        Ok(())
+    }
+
+    /// Appends one value.
+    fn append_to(&self, at: &PageId, codes: &[u8], out: &mut Values) -> Result<()> {
+        match out {
+            Values::Variable(to) => self.append(at, codes, to),
+            Values::LargeVariable(to) => self.append(at, codes, to),
+            other => Err(at.corrupt(format!("expected {}, found values of variable width", other.describe()))),
+        }
+    }
+
+    fn append_wanted(
+        &self,
+        at: &PageId,
+        stored: &Stored<'_>,
+        n: usize,
+        wanted: Wanted<'_>,
+        out: &mut Values,
+    ) -> Result<()> {
+        wanted.each(n, |range| {
+            for index in range {
+                self.append_to(at, stored.span(at, index..index.saturating_add(1))?, out)?;
+            }
+            Ok(())
+        })?;
+        out.check()
+    }
+
+    /// Appends the `wanted` of the `n` values of a chunk.
+    pub(crate) fn decode_chunk(
+        &self,
+        at: &PageId,
+        buffer: &[u8],
+        n: usize,
+        wanted: Wanted<'_>,
+        out: &mut Values,
+    ) -> Result<()> {
+        match &self.values {
+            Compression::Variable(bits) => {
+                let stored = Stored::new(at, *bits, buffer, buffer, n)?;
+                self.append_wanted(at, &stored, n, wanted, out)
+            }
+            Compression::General(general) => match &general.values {
+                Compression::Variable(bits) => {
+                    let raw = general.decompress(at, buffer, usize::MAX)?;
+                    let stored = Stored::new(at, *bits, &raw, &raw, n)?;
+                    self.append_wanted(at, &stored, n, wanted, out)
+                }
+                other => Err(below(at, other)),
+            },
+            other => Err(below(at, other)),
+        }
+    }
+
+    /// Appends the `n` values of a dictionary.
+    pub(crate) fn decode_dictionary(&self, at: &PageId, block: &[u8], n: usize, out: &mut Values) -> Result<()> {
+        match &self.values {
+            Compression::Variable(_) => {
+                let stored = stored_block(at, block, n)?;
+                self.append_wanted(at, &stored, n, Wanted::All, out)
+            }
+            other => Err(below(at, other)),
+        }
+    }
+
+    /// Appends one value that lies by itself.
+    pub(crate) fn decode_value(&self, at: &PageId, value: &[u8], out: &mut Values) -> Result<()> {
+        match &self.values {
+            Compression::Variable(_) => self.append_to(at, value, out),
+            Compression::General(general) => {
+                let raw = general.decompress(at, value, usize::MAX)?;
+                self.append_to(at, &raw, out)
+            }
+            other => Err(below(at, other)),
+        }
+    }
+}
+
+fn below(at: &PageId, found: &Compression) -> crate::error::FileError {
+    at.corrupt(format!("expected codes of variable width, found {}", found.describe()))
+}

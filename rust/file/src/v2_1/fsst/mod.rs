@@ -1,0 +1,3 @@
+//! Strings in which frequent pieces are one byte each.
+
+pub(crate) mod decode;

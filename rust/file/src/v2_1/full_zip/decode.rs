@@ -1,0 +1,166 @@
+//! Entries to levels and values.
+
+use bytes::Bytes;
+
+use super::page::{FullZipPage, ZippedValues};
+use crate::error::Result;
+use crate::v2_1::builder::Values;
+use crate::v2_1::decode::Compression;
+use crate::v2_1::flat;
+use crate::v2_1::levels::decode::Levels;
+use crate::v2_1::page::{to_len, PageId};
+
+/// Values of fixed width that lie by themselves.
+#[derive(Debug)]
+pub(crate) struct FixedValues {
+    compression: Compression,
+    /// Bytes of one value, its validity included.
+    pub(crate) width: usize,
+}
+
+impl FixedValues {
+    /// `bits` is what the page says of the width.
+    pub(crate) fn new(at: &PageId, compression: Compression, bits: u64) -> Result<FixedValues> {
+        let width = match &compression {
+            Compression::Flat(bits) if bits % 8 == 0 => Some(to_len(at, bits / 8)?),
+            Compression::Constant(_) => Some(0),
+            Compression::FixedSizeList(lists) => lists.bytes_per_value(),
+            _ => None,
+        };
+        match width {
+            Some(width) if width as u64 * 8 == bits || width == 0 => Ok(FixedValues { compression, width }),
+            _ => Err(at.unsupported(format!(
+                "values of {bits} bits in {} that lie by themselves cannot be read; a newer esker may read it",
+                compression.describe()
+            ))),
+        }
+    }
+
+    /// Appends `n` values that lie one after the other.
+    pub(crate) fn append(&self, at: &PageId, stored: &[u8], n: usize, out: &mut Values) -> Result<()> {
+        match &self.compression {
+            Compression::FixedSizeList(lists) => lists.append_values(at, stored, n, out),
+            Compression::Constant(value) => {
+                let mut bytes = Vec::new();
+                crate::v2_1::constant::decode::block(at, value, n, &mut bytes)?;
+                flat::decode::append(at, value.len() as u64 * 8, &bytes, 0..n, out)
+            }
+            _ => flat::decode::append(at, self.width as u64 * 8, stored, 0..n, out),
+        }
+    }
+
+    /// Appends `n` values that lie one after the other; no copy where they are the first of their column.
+    pub(crate) fn append_shared(&self, at: &PageId, stored: Bytes, n: usize, out: &mut Values) -> Result<()> {
+        let is_plain = match &self.compression {
+            Compression::FixedSizeList(lists) => lists.is_plain(),
+            Compression::Flat(_) => true,
+            _ => false,
+        };
+        let fits = n.checked_mul(self.width) == Some(stored.len());
+        if is_plain && fits && share(stored.clone(), n, out) {
+            return Ok(());
+        }
+        self.append(at, &stored, n, out)
+    }
+}
+
+/// Makes `stored` the memory of `n` values, where they are bytes of that width.
+fn share(stored: Bytes, n: usize, out: &mut Values) -> bool {
+    match out {
+        Values::Fixed(values) if n.checked_mul(values.width) == Some(stored.len()) => {
+            values.append_shared(stored);
+            true
+        }
+        Values::FixedList(lists) => {
+            let Some(items) = n.checked_mul(lists.size) else {
+                return false;
+            };
+            let shared = share(stored, items, &mut lists.items);
+            if shared {
+                lists.len = lists.len.saturating_add(n);
+                lists.item_validity.append_valid(items);
+            }
+            shared
+        }
+        _ => false,
+    }
+}
+
+impl FullZipPage {
+    /// Appends the entries of `rows` rows that lie one after the other.
+    pub(crate) fn decode(
+        &self,
+        at: &PageId,
+        stored: Bytes,
+        rows: u64,
+        levels: &mut Levels,
+        out: &mut Values,
+    ) -> Result<()> {
+        match &self.values {
+            ZippedValues::Fixed(values) if self.word_size == 0 => {
+                let n = to_len(at, rows)?;
+                if values.width == 0 {
+                    out.append_empty(n)?;
+                } else {
+                    values.append_shared(at, stored, n, out)?;
+                }
+                levels.len = levels.len.saturating_add(n);
+                Ok(())
+            }
+            ZippedValues::Fixed(values) => {
+                let mut rest: &[u8] = &stored;
+                while !rest.is_empty() {
+                    let (_, def) = self.take_levels(at, &mut rest, levels)?;
+                    if def <= self.max_visible {
+                        let value = take(at, &mut rest, values.width)?;
+                        values.append(at, value, 1, out)?;
+                    }
+                }
+                Ok(())
+            }
+            ZippedValues::Variable(width, compression) => {
+                let mut rest: &[u8] = &stored;
+                while !rest.is_empty() {
+                    let (_, def) = self.take_levels(at, &mut rest, levels)?;
+                    if def == 0 {
+                        let length = take(at, &mut rest, *width)?;
+                        let length = length.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+                        let value = take(at, &mut rest, to_len(at, length)?)?;
+                        compression.decode_value(at, value, out)?;
+                    } else if def <= self.max_visible {
+                        out.append_empty(1)?;
+                    }
+                }
+                out.check()
+            }
+        }
+    }
+
+    fn take_levels(&self, at: &PageId, rest: &mut &[u8], levels: &mut Levels) -> Result<(u16, u16)> {
+        levels.len = levels.len.saturating_add(1);
+        if self.word_size == 0 {
+            return Ok((0, 0));
+        }
+        let word = take(at, rest, self.word_size)?;
+        let word = word.iter().rev().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
+        let low = |word: u32| u16::try_from(word & 0xffff).unwrap_or(0);
+        let rep = low(word >> self.bits_def);
+        let def = low(word & !(u32::MAX << self.bits_def));
+        if let Some(out) = &mut levels.rep {
+            out.extend_from_slice(&rep.to_le_bytes());
+        }
+        if let Some(out) = &mut levels.def {
+            out.extend_from_slice(&def.to_le_bytes());
+        }
+        Ok((rep, def))
+    }
+}
+
+/// The next `n` bytes.
+fn take<'a>(at: &PageId, rest: &mut &'a [u8], n: usize) -> Result<&'a [u8]> {
+    let (head, tail) = rest
+        .split_at_checked(n)
+        .ok_or_else(|| at.corrupt(format!("expected {n} more bytes of a row, found {}", rest.len())))?;
+    *rest = tail;
+    Ok(head)
+}

@@ -1,0 +1,77 @@
+//! Undoing zstd and lz4: of a chunk's first buffer, of a block, or of each value.
+
+use esker_codec::general;
+use esker_proto::lance::encodings21 as pb;
+
+use crate::error::Result;
+use crate::v2_1::builder::Values;
+use crate::v2_1::decode::{Compression, Wanted};
+use crate::v2_1::page::PageId;
+
+/// A scheme, and what it is around.
+#[derive(Debug)]
+pub(crate) struct General {
+    pub(crate) scheme: &'static str,
+    pub(crate) values: Compression,
+}
+
+impl General {
+    /// Reads the description.
+    pub(crate) fn new(at: &PageId, general: &pb::General) -> Result<General> {
+        let compression = general
+            .compression
+            .as_ref()
+            .ok_or_else(|| at.missing("a compression scheme"))?;
+        let scheme = match compression.scheme() {
+            pb::CompressionScheme::CompressionAlgorithmLz4 => "lz4",
+            pb::CompressionScheme::CompressionAlgorithmZstd => "zstd",
+            pb::CompressionScheme::CompressionAlgorithmUnspecified => {
+                return Err(at.unsupported(format!(
+                    "expected compression zstd or lz4, found scheme {}; a newer esker may read it",
+                    compression.scheme
+                )))
+            }
+        };
+        let values = Compression::new(at, general.values.as_deref())?;
+        Ok(General { scheme, values })
+    }
+
+    /// The raw bytes, at most `limit` of them.
+    pub(crate) fn decompress(&self, at: &PageId, stored: &[u8], limit: usize) -> Result<Vec<u8>> {
+        if stored.is_empty() {
+            return Ok(Vec::new());
+        }
+        general::decompress(self.scheme, stored, limit).map_err(|e| at.kernel(e))
+    }
+
+    /// Appends the `wanted` of the `n` values of a chunk.
+    pub(crate) fn decode_chunk(
+        &self,
+        at: &PageId,
+        buffers: &[&[u8]],
+        n: usize,
+        wanted: Wanted<'_>,
+        out: &mut Values,
+    ) -> Result<()> {
+        let Some((first, rest)) = buffers.split_first() else {
+            return Err(at.corrupt("expected a compressed buffer in a chunk, found none"));
+        };
+        let raw = self.decompress(at, first, usize::MAX)?;
+        let mut buffers = Vec::with_capacity(buffers.len());
+        buffers.push(raw.as_slice());
+        buffers.extend_from_slice(rest);
+        self.values.decode_chunk(at, &buffers, n, wanted, out)
+    }
+
+    /// Appends the `n` values of a block.
+    pub(crate) fn decode_block(&self, at: &PageId, bits: u64, block: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
+        let raw = self.decompress(at, block, usize::MAX)?;
+        self.values.decode_block(at, bits, &raw, n, out)
+    }
+
+    /// Appends one value that lies by itself.
+    pub(crate) fn decode_value(&self, at: &PageId, value: &[u8], out: &mut Values) -> Result<()> {
+        let raw = self.decompress(at, value, usize::MAX)?;
+        self.values.decode_value(at, &raw, out)
+    }
+}

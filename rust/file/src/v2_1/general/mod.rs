@@ -1,0 +1,3 @@
+//! zstd or lz4 around another compression.
+
+pub(crate) mod decode;

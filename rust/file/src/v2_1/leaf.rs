@@ -1,0 +1,147 @@
+//! One leaf over its pages: from loaded bytes to final memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use bytes::Bytes;
+
+use super::builder::{ColumnName, LeafBuilder};
+use super::levels::decode::Levels;
+use super::levels::layers::Layers;
+use super::levels::unravel::{builders, unravel, FinishedLayer, LayerBuilder};
+use super::mini_block::page::Pick;
+use super::page::PageId;
+use super::state::{PageKind, PageState};
+use super::tree::Leaf;
+use crate::error::Result;
+
+/// A page with the bytes of its wanted rows.
+#[derive(Debug)]
+pub(crate) struct LoadedPage {
+    pub(crate) at: PageId,
+    pub(crate) state: Arc<PageState>,
+    /// Sorted, counted from the page's first.
+    pub(crate) rows: Vec<Range<u64>>,
+    /// Of a page of chunks: the chunks.
+    pub(crate) picks: Vec<Pick>,
+    pub(crate) bytes: LoadedBytes,
+}
+
+impl LoadedPage {
+    /// Bytes that were loaded.
+    pub(crate) fn num_bytes(&self) -> usize {
+        self.bytes.parts.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+}
+
+/// Parts of a file, by where they start.
+#[derive(Debug, Default)]
+pub(crate) struct LoadedBytes {
+    pub(crate) parts: Vec<(u64, Bytes)>,
+}
+
+impl LoadedBytes {
+    /// The bytes of a range of the file.
+    pub(crate) fn get(&self, at: &PageId, range: &Range<u64>) -> Result<Bytes> {
+        let index = self.parts.partition_point(|(start, _)| *start <= range.start);
+        let part = index.checked_sub(1).and_then(|index| self.parts.get(index));
+        part.and_then(|part| cut(part, range)).ok_or_else(|| {
+            at.corrupt(format!(
+                "expected bytes {}..{} of the file, found fewer",
+                range.start, range.end
+            ))
+        })
+    }
+}
+
+/// A range of the file out of a part of it.
+pub(crate) fn cut((start, bytes): &(u64, Bytes), range: &Range<u64>) -> Option<Bytes> {
+    let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
+    let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
+    (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
+}
+
+/// A leaf's values and layers, over all pages.
+#[derive(Debug)]
+pub(crate) struct LeafColumn {
+    pub(crate) name: ColumnName,
+    leaf: Arc<Leaf>,
+    values: LeafBuilder,
+    layers: Vec<LayerBuilder>,
+}
+
+impl LeafColumn {
+    pub(crate) fn new(leaf: &Arc<Leaf>, path: &Arc<str>) -> Result<LeafColumn> {
+        Ok(LeafColumn {
+            name: ColumnName {
+                path: path.clone(),
+                column: leaf.column,
+            },
+            leaf: leaf.clone(),
+            values: LeafBuilder::new(&leaf.data_type)?,
+            layers: builders(&leaf.kinds, leaf.owned),
+        })
+    }
+
+    /// Decodes the pages of a leaf.
+    pub(crate) fn decode(leaf: &Arc<Leaf>, path: &Arc<str>, pages: &[LoadedPage]) -> Result<LeafColumn> {
+        let mut column = LeafColumn::new(leaf, path)?;
+        pages.iter().try_for_each(|page| column.append(page))?;
+        Ok(column)
+    }
+
+    fn append(&mut self, page: &LoadedPage) -> Result<()> {
+        let LoadedPage { at, rows, .. } = page;
+        let layers = page.state.layers();
+        layers.check(at, &self.leaf.kinds)?;
+        let mut levels = match &page.state.kind {
+            PageKind::MiniBlock(state) => {
+                let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
+                for pick in &page.picks {
+                    let stored = page.bytes.get(at, &state.chunk_range(pick.chunk))?;
+                    state.decode(at, pick, rows, &stored, &mut levels, &mut self.values)?;
+                }
+                levels
+            }
+            PageKind::FullZip(state) => {
+                let mut levels = Levels::new(state.has_rep, state.has_def);
+                for (range, (_, stored)) in rows.iter().zip(&page.bytes.parts) {
+                    let LeafBuilder::Plain(out) = &mut self.values else {
+                        return Err(at.corrupt("expected a dictionary for a column of a dictionary type, found none"));
+                    };
+                    state.decode(at, stored.clone(), range.end - range.start, &mut levels, out)?;
+                }
+                levels
+            }
+            PageKind::Constant(state) => {
+                let (has_rep, has_def) = state.has_levels();
+                let mut levels = Levels::new(has_rep, has_def);
+                state.decode(at, rows, &mut levels, &mut self.values)?;
+                levels
+            }
+        };
+        self.unravel(at, layers, &mut levels)
+    }
+
+    fn unravel(&mut self, at: &PageId, layers: &Layers, levels: &mut Levels) -> Result<()> {
+        levels.check(at, layers)?;
+        unravel(at, layers, levels, &mut self.layers)?;
+        let found = self.values.len();
+        let expected = self.layers.first().map_or(found, LayerBuilder::len);
+        if expected != found {
+            return Err(at.corrupt(format!("expected {expected} values as the levels tell, found {found}")));
+        }
+        Ok(())
+    }
+
+    /// The leaf as an array, and the layers around it, innermost first.
+    pub(crate) fn finish(self) -> Result<(ArrayRef, std::vec::IntoIter<FinishedLayer>)> {
+        let layers: Vec<FinishedLayer> = self.layers.into_iter().map(LayerBuilder::finish).collect();
+        let mut layers = layers.into_iter();
+        let nulls = layers.next().and_then(|layer| layer.nulls);
+        let array = self.values.finish(&self.name, &self.leaf.data_type, nulls)?;
+        debug_assert_eq!(array.data_type(), &self.leaf.data_type);
+        Ok((array, layers))
+    }
+}

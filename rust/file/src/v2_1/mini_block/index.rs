@@ -1,0 +1,184 @@
+//! Which chunk holds which rows, and where.
+
+use std::ops::Range;
+
+use esker_proto::lance::encodings21 as pb;
+
+use crate::container::u64_at;
+use crate::error::Result;
+use crate::v2_1::page::PageId;
+
+/// The chunks of a page. Everything counts from the page's start, and each list has one more entry than there are chunks.
+#[derive(Debug)]
+pub(crate) struct ChunkIndex {
+    /// Where each chunk starts among the chunks' bytes.
+    starts: Vec<u64>,
+    /// Values before each chunk.
+    values: Vec<u64>,
+    /// With lists: rows that start before each chunk. Without, a row is a value.
+    rows: Option<Vec<u64>>,
+    /// With lists: the chunks that start in the middle of a row.
+    preambles: Vec<bool>,
+}
+
+impl ChunkIndex {
+    /// Reads the words and the repetition index, which is empty where there is none.
+    pub(crate) fn new(
+        at: &PageId,
+        layout: &pb::MiniBlockLayout,
+        num_rows: u64,
+        words: &[u8],
+        repetition: Option<&[u8]>,
+        chunk_bytes: u64,
+    ) -> Result<ChunkIndex> {
+        let words: Vec<u32> = if layout.has_large_chunk {
+            words
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|w| u32::from_le_bytes(*w))
+                .collect()
+        } else {
+            let words = words.as_chunks::<2>().0.iter();
+            words.map(|w| u32::from(u16::from_le_bytes(*w))).collect()
+        };
+        let mut starts = Vec::with_capacity(words.len() + 1);
+        let mut values = Vec::with_capacity(words.len() + 1);
+        let (mut start, mut before) = (0_u64, 0_u64);
+        for (number, word) in words.iter().enumerate() {
+            starts.push(start);
+            values.push(before);
+            start += (u64::from(word >> 4) + 1) * 8;
+            let rest = layout.num_items.checked_sub(before);
+            let count = match (word & 15, number + 1 == words.len()) {
+                (_, true) => rest,
+                (0, false) => Some(1),
+                (log, false) => Some(1 << log),
+            };
+            before = count.and_then(|count| before.checked_add(count)).unwrap_or(u64::MAX);
+        }
+        starts.push(start);
+        values.push(before);
+        if before != layout.num_items || start > chunk_bytes {
+            return Err(at.corrupt(format!(
+                "expected chunks of {} values within {chunk_bytes} bytes, found {before} values in {start} bytes",
+                layout.num_items
+            )));
+        }
+        let mut index = ChunkIndex {
+            starts,
+            values,
+            rows: None,
+            preambles: Vec::new(),
+        };
+        match repetition {
+            Some(repetition) => index.read_rows(at, layout, num_rows, repetition)?,
+            None if layout.num_items != num_rows => {
+                return Err(at.corrupt(format!(
+                    "expected a value for each of {num_rows} rows, found {} values",
+                    layout.num_items
+                )))
+            }
+            None => {}
+        }
+        Ok(index)
+    }
+
+    fn read_rows(&mut self, at: &PageId, layout: &pb::MiniBlockLayout, num_rows: u64, stored: &[u8]) -> Result<()> {
+        let stride = (layout.repetition_index_depth as usize)
+            .saturating_add(1)
+            .saturating_mul(8);
+        let chunks = self.num_chunks();
+        if stored.len() != stride.saturating_mul(chunks) {
+            return Err(at.corrupt(format!(
+                "expected a repetition index of {chunks} chunks, found {} bytes",
+                stored.len()
+            )));
+        }
+        let mut rows = Vec::with_capacity(chunks + 1);
+        let (mut before, mut is_open) = (0_u64, false);
+        for chunk in stored.chunks_exact(stride) {
+            let (ends, left) = (u64_at(chunk, 0).unwrap_or(0), u64_at(chunk, 8).unwrap_or(0));
+            rows.push(before);
+            self.preambles.push(is_open);
+            // Rows that start here: those that end here and the one that goes on, but not the one that came in.
+            let starts = ends.checked_add(u64::from(left > 0));
+            let starts = starts.and_then(|starts| starts.checked_sub(u64::from(is_open)));
+            before = starts
+                .and_then(|starts| before.checked_add(starts))
+                .filter(|rows| *rows <= num_rows)
+                .ok_or_else(|| {
+                    at.corrupt(format!(
+                        "expected a repetition index of {num_rows} rows, found other numbers"
+                    ))
+                })?;
+            is_open = left > 0;
+        }
+        rows.push(before);
+        if before != num_rows {
+            return Err(at.corrupt(format!(
+                "expected a repetition index of {num_rows} rows, found {before}"
+            )));
+        }
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    pub(crate) fn num_chunks(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Bytes that the index takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        (self.starts.len() + self.values.len() + self.rows.as_ref().map_or(0, Vec::len)) * 8 + self.preambles.len()
+    }
+
+    /// Where a chunk lies among the chunks' bytes.
+    pub(crate) fn bytes(&self, chunk: usize) -> Range<u64> {
+        between(&self.starts, chunk)
+    }
+
+    /// The values of a chunk, counted from the page's first.
+    pub(crate) fn values(&self, chunk: usize) -> Range<u64> {
+        between(&self.values, chunk)
+    }
+
+    /// The rows that start in a chunk.
+    pub(crate) fn rows(&self, chunk: usize) -> Range<u64> {
+        between(self.row_starts(), chunk)
+    }
+
+    fn row_starts(&self) -> &[u64] {
+        self.rows.as_deref().unwrap_or(&self.values)
+    }
+
+    /// The chunks that hold a non-empty range of the page's rows.
+    pub(crate) fn chunks(&self, rows: &Range<u64>) -> Range<usize> {
+        let starts = self.row_starts();
+        let chunk_of = |row: u64| starts.partition_point(|start| *start <= row).saturating_sub(1);
+        let first = chunk_of(rows.start);
+        let last = chunk_of(rows.end.saturating_sub(1)).max(first);
+        if self.rows.is_none() {
+            return first..last + 1;
+        }
+        // The last row goes on through the chunks that start in its middle.
+        let more = self.preambles.iter().skip(last + 1).take_while(|preamble| **preamble);
+        let mut end = last + 1;
+        for (chunk, _) in (last + 1..).zip(more) {
+            end = chunk + 1;
+            if !self.rows(chunk).is_empty() {
+                break;
+            }
+        }
+        // A row that ends in the chunk where the next one starts needs no more than that chunk.
+        if self.rows(last).end > rows.end {
+            end = last + 1;
+        }
+        first..end
+    }
+}
+
+fn between(list: &[u64], index: usize) -> Range<u64> {
+    let start = list.get(index).copied().unwrap_or(0);
+    start..list.get(index + 1).copied().unwrap_or(start)
+}

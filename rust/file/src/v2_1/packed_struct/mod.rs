@@ -1,0 +1,3 @@
+//! Structs row by row, all fields of fixed width.
+
+pub(crate) mod decode;

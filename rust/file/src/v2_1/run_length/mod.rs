@@ -1,0 +1,3 @@
+//! A value and a length for each run of equal values.
+
+pub(crate) mod decode;

@@ -1,0 +1,3 @@
+//! Structs row by row, each field compressed by itself.
+
+pub(crate) mod decode;
