@@ -19,6 +19,8 @@ pub mod byte_stream_split;
 pub mod ends;
 pub mod error;
 pub mod fsst;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod general;
 pub mod inline_bitpack;
 mod lz4;
