@@ -57,6 +57,9 @@ impl LoadedBytes {
 
 /// A range of the file out of a part of it.
 pub(crate) fn cut((start, bytes): &(u64, Bytes), range: &Range<u64>) -> Option<Bytes> {
+    if range.is_empty() {
+        return Some(Bytes::new());
+    }
     let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
     let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
     (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{make_array, ArrayRef, FixedSizeListArray, NullArray, StructArray};
+use arrow_array::{make_array, new_null_array, ArrayRef, FixedSizeListArray, NullArray, StructArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -30,6 +30,8 @@ pub(crate) enum Values {
     FixedList(Box<FixedListBuilder>),
     /// Structs that lie row by row in the file.
     Struct(StructBuilder),
+    /// Values of a type that no page stores but as nulls.
+    Unstored(usize),
 }
 
 /// Lists of one length.
@@ -72,11 +74,7 @@ impl Values {
             }),
             other => match byte_width(other).and_then(|width| usize::try_from(width).ok()) {
                 Some(width) => Values::Fixed(FixedBuilder::new(width)),
-                None => {
-                    return Err(FileError::unsupported(format!(
-                        "values of type {other} cannot be read from files of version 2.1 or 2.2"
-                    )))
-                }
+                None => Values::Unstored(0),
             },
         })
     }
@@ -84,7 +82,7 @@ impl Values {
     /// Values so far.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Values::Nothing(len) => *len,
+            Values::Nothing(len) | Values::Unstored(len) => *len,
             Values::Bits(bits) => bits.len(),
             Values::Fixed(values) => values.len(),
             Values::Variable(values) => values.len(),
@@ -102,6 +100,7 @@ impl Values {
             Values::Fixed(values) => format!("values of {} bits", values.width.saturating_mul(8)),
             Values::Variable(_) | Values::LargeVariable(_) => "values of variable width".into(),
             Values::FixedList(lists) => format!("lists of {} items", lists.size),
+            Values::Unstored(_) => "nulls of a type that is not stored".into(),
             Values::Struct(structs) => format!("packed structs of {} fields", structs.fields.len()),
         }
     }
@@ -154,7 +153,7 @@ impl Values {
     /// Adds `n` values that mean nothing.
     pub(crate) fn append_empty(&mut self, n: usize) -> Result<()> {
         match self {
-            Values::Nothing(len) => *len = len.saturating_add(n),
+            Values::Nothing(len) | Values::Unstored(len) => *len = len.saturating_add(n),
             Values::Bits(bits) => bits.append_n(n, false),
             Values::Fixed(values) => {
                 let bytes = n.checked_mul(values.width).ok_or_else(|| too_many(n))?;
@@ -183,7 +182,7 @@ impl Values {
     /// Adds the values of `range` of another builder for the same type.
     pub(crate) fn append_range(&mut self, other: &Values, range: Range<usize>) {
         match (self, other) {
-            (Values::Nothing(len), _) => *len = len.saturating_add(range.len()),
+            (Values::Nothing(len) | Values::Unstored(len), _) => *len = len.saturating_add(range.len()),
             (Values::Bits(to), Values::Bits(from)) if range.end <= from.len() => {
                 to.append_packed_range(range, from.as_slice());
             }
@@ -238,6 +237,7 @@ impl Values {
             (Values::Nothing(len), DataType::Struct(_)) => {
                 return Ok(Arc::new(StructArray::new_empty_fields(len, nulls)))
             }
+            (Values::Unstored(len), _) => return Ok(new_null_array(data_type, len)),
             (Values::Nothing(len), _) => return Ok(Arc::new(NullArray::new(len))),
             (Values::Bits(mut bits), _) => data.add_buffer(bits.finish().into_inner()),
             (Values::Fixed(values), _) => data.add_buffer(values.finish()).align_buffers(true),

@@ -9,6 +9,12 @@ use crate::v2_1::page::PageId;
 /// Appends the values of `range` out of values of `bits` bits that lie one after the other.
 pub(crate) fn append(at: &PageId, bits: u64, stored: &[u8], range: Range<usize>, out: &mut Values) -> Result<()> {
     match out {
+        // Where values lie by themselves, a bit has a byte.
+        Values::Bits(to) if bits == 8 => {
+            let bytes = stored.get(range.clone()).ok_or_else(|| short(at, bits, range.end, stored))?;
+            bytes.iter().for_each(|byte| to.append(byte & 1 == 1));
+            Ok(())
+        }
         Values::Bits(to) => {
             if bits != 1 || range.end > stored.len().saturating_mul(8) {
                 return Err(short(at, bits, range.end, stored));
