@@ -2,5 +2,6 @@
 
 mod blobs;
 mod hostile;
+mod read_counts;
 mod round_trip;
 mod samples;

@@ -141,24 +141,20 @@ impl ColumnTree {
                 "column '{name}': blob columns (lance-encoding:blob) cannot be read yet in file versions 2.1 and 2.2"
             )));
         }
-        let (mut stride, mut in_list) = (1_u64, false);
+        let mut stride = 1_u64;
         for kind in around {
-            match kind {
-                LayerKind::List => in_list = true,
-                LayerKind::Item => {}
-                LayerKind::FixedList(size) if *size > 0 && stride.checked_mul(*size as u64).is_some() && !in_list => {
-                    stride *= *size as u64;
-                }
-                LayerKind::FixedList(size) => {
-                    return Err(FileError::unsupported(format!(
-                        "column '{name}': structs in fixed-size lists of {size} within lists cannot be read; no known writer writes them"
-                    )))
-                }
+            if let LayerKind::FixedList(size) = kind {
+                let product = stride.checked_mul(*size as u64).filter(|product| *product > 0);
+                stride = product.ok_or_else(|| {
+                    FileError::unsupported(format!(
+                        "column '{name}': structs in fixed-size lists of {size} cannot be read; no known writer writes them"
+                    ))
+                })?;
             }
         }
         self.columns.push(column);
         if matches!(&data_type, DataType::Struct(fields) if fields.is_empty()) {
-            if in_list {
+            if around.contains(&LayerKind::List) {
                 return Err(FileError::unsupported(format!(
                     "column '{name}': structs without fields in lists cannot be read; no known writer writes them"
                 )));

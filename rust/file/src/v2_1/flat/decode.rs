@@ -11,7 +11,9 @@ pub(crate) fn append(at: &PageId, bits: u64, stored: &[u8], range: Range<usize>,
     match out {
         // Where values lie by themselves, a bit has a byte.
         Values::Bits(to) if bits == 8 => {
-            let bytes = stored.get(range.clone()).ok_or_else(|| short(at, bits, range.end, stored))?;
+            let bytes = stored
+                .get(range.clone())
+                .ok_or_else(|| short(at, bits, range.end, stored))?;
             bytes.iter().for_each(|byte| to.append(byte & 1 == 1));
             Ok(())
         }

@@ -137,8 +137,8 @@ impl FullZipPage {
     }
 
     fn take_levels(&self, at: &PageId, rest: &mut &[u8], levels: &mut Levels) -> Result<(u16, u16)> {
-        levels.len = levels.len.saturating_add(1);
         if self.word_size == 0 {
+            levels.len = levels.len.saturating_add(1);
             return Ok((0, 0));
         }
         let word = take(at, rest, self.word_size)?;
@@ -146,12 +146,7 @@ impl FullZipPage {
         let low = |word: u32| u16::try_from(word & 0xffff).unwrap_or(0);
         let rep = low(word >> self.bits_def);
         let def = low(word & !(u32::MAX << self.bits_def));
-        if let Some(out) = &mut levels.rep {
-            out.extend_from_slice(&rep.to_le_bytes());
-        }
-        if let Some(out) = &mut levels.def {
-            out.extend_from_slice(&def.to_le_bytes());
-        }
+        levels.push(rep, def);
         Ok((rep, def))
     }
 }

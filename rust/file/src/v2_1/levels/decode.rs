@@ -36,6 +36,16 @@ impl Levels {
         }
     }
 
+    /// Adds one entry.
+    pub(crate) fn push(&mut self, rep: u16, def: u16) {
+        for (to, level) in [(&mut self.rep, rep), (&mut self.def, def)] {
+            if let Some(to) = to {
+                to.extend_from_slice(&level.to_le_bytes());
+            }
+        }
+        self.len = self.len.saturating_add(1);
+    }
+
     /// Adds entries of others.
     pub(crate) fn append(&mut self, from: &Levels, entries: Range<usize>) {
         let bytes = entries.start.saturating_mul(2)..entries.end.saturating_mul(2);

@@ -19,10 +19,8 @@ pub(crate) struct LayerBuilder {
     starts: Option<Vec<i64>>,
     /// Items of the lists so far.
     items: i64,
-    /// Of a list of structs of one length, and all around it: how many entries make one.
-    stride: usize,
-    /// Entries since the last start, where the stride is more than 1.
-    phase: usize,
+    /// Of a list of structs of one length: how many entries make one.
+    size: usize,
 }
 
 /// One layer, done.
@@ -35,39 +33,52 @@ pub(crate) struct FinishedLayer {
 
 /// A builder for each of the innermost `owned` layers.
 pub(crate) fn builders(kinds: &[LayerKind], owned: usize) -> Vec<LayerBuilder> {
-    let mut stride = 1;
-    kinds
-        .iter()
-        .take(owned)
-        .map(|kind| {
-            if let LayerKind::FixedList(size) = kind {
-                stride *= (*size).max(1);
-            }
-            LayerBuilder {
-                validity: ValidityBuilder::default(),
-                starts: (*kind == LayerKind::List).then(Vec::new),
-                items: 0,
-                stride,
-                phase: 0,
-            }
-        })
-        .collect()
+    let builder = |kind: &LayerKind| LayerBuilder {
+        validity: ValidityBuilder::default(),
+        starts: (*kind == LayerKind::List).then(Vec::new),
+        items: 0,
+        size: match kind {
+            LayerKind::FixedList(size) => (*size).max(1),
+            _ => 1,
+        },
+    };
+    kinds.iter().take(owned).map(builder).collect()
 }
 
 /// Adds the levels of a page to the layers of its column. The levels were checked against the layers.
 pub(crate) fn unravel(at: &PageId, layers: &Layers, levels: &Levels, out: &mut [LayerBuilder]) -> Result<()> {
+    let mut thinned: Option<Levels> = None;
     for (index, builder) in out.iter_mut().enumerate() {
         let Some(layer) = layers.layers.get(index) else { break };
+        if builder.size > 1 {
+            thinned = Some(thin(layer, builder.size, thinned.as_ref().unwrap_or(levels)));
+        }
+        let levels = thinned.as_ref().unwrap_or(levels);
         if builder.starts.is_some() {
             let below = index.checked_sub(1).and_then(|below| layers.layers.get(below));
             builder.append_lists(at, layer, below, levels)?;
-        } else if builder.stride > 1 {
-            builder.append_strided(layer, levels);
         } else {
             builder.append_items(layer, levels);
         }
     }
     Ok(())
+}
+
+/// The levels of lists of `size` entries each: of those that start at the layer every `size`th, and what stands for lists around it.
+fn thin(layer: &Layer, size: usize, levels: &Levels) -> Levels {
+    let mut thinned = Levels::new(levels.rep.is_some(), levels.def.is_some());
+    let mut entries = 0_usize;
+    for (rep, def) in pairs(levels) {
+        if rep < layer.starts {
+            continue;
+        }
+        let is_first = def > layer.visible || entries.is_multiple_of(size);
+        entries = entries.saturating_add(usize::from(def <= layer.visible));
+        if is_first {
+            thinned.push(rep, def);
+        }
+    }
+    thinned
 }
 
 /// All levels, 0 where there are none.
@@ -100,18 +111,6 @@ impl LayerBuilder {
                         self.validity.append(def <= below);
                     }
                 }
-            }
-        }
-    }
-
-    fn append_strided(&mut self, layer: &Layer, levels: &Levels) {
-        for (rep, def) in pairs(levels) {
-            if starts(layer, rep, def) {
-                if self.phase == 0 {
-                    self.validity.append(def <= layer.below);
-                    self.phase = self.stride;
-                }
-                self.phase -= 1;
             }
         }
     }
@@ -172,5 +171,129 @@ impl FinishedLayer {
     /// The offsets of 64 bits of a large list.
     pub(crate) fn offsets_i64(&mut self) -> OffsetBuffer<i64> {
         OffsetBuffer::new(ScalarBuffer::from(self.offsets.take().unwrap_or_else(|| vec![0])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v2_1::levels::decode::row_bounds;
+    use crate::version::FileVersion;
+
+    fn at() -> PageId {
+        PageId {
+            path: "a.lance".into(),
+            version: FileVersion::V2_1,
+            column: 0,
+            number: 0,
+        }
+    }
+
+    fn levels(rep: Option<&[u16]>, def: Option<&[u16]>) -> Levels {
+        let stored = |levels: &[u16]| levels.iter().flat_map(|l| l.to_le_bytes()).collect::<Vec<u8>>();
+        Levels {
+            rep: rep.map(stored),
+            def: def.map(stored),
+            len: rep.or(def).map_or(0, <[u16]>::len),
+        }
+    }
+
+    fn valid(layer: &FinishedLayer) -> Vec<bool> {
+        match &layer.nulls {
+            Some(nulls) => nulls.iter().collect(),
+            None => vec![true; layer.len],
+        }
+    }
+
+    fn finished(layers: &Layers, kinds: &[LayerKind], pages: &[Levels]) -> Vec<FinishedLayer> {
+        let mut out = builders(kinds, kinds.len());
+        for page in pages {
+            page.check(&at(), layers).unwrap();
+            unravel(&at(), layers, page, &mut out).unwrap();
+        }
+        out.into_iter().map(LayerBuilder::finish).collect()
+    }
+
+    #[test]
+    fn test_lists_of_nullable_structs_of_lists_come_back() {
+        // Rows: [{[1, null]}, null struct], null, [], [{null list}, {[]}, {[2]}].
+        let layers = Layers::new(&at(), &[3, 6, 3, 6]).unwrap();
+        assert_eq!((layers.max_rep, layers.max_def, layers.max_visible()), (2, 6, 1));
+        let kinds = [LayerKind::Item, LayerKind::List, LayerKind::Item, LayerKind::List];
+        let rep = [2, 0, 1, 2, 2, 2, 1, 1];
+        let def = [0, 1, 4, 5, 6, 2, 3, 0];
+        let page = levels(Some(&rep), Some(&def));
+        let [items, inner, structs, outer] = &finished(&layers, &kinds, std::slice::from_ref(&page))[..] else {
+            panic!("expected four layers")
+        };
+        assert_eq!(valid(items), [true, false, true]);
+        assert_eq!(inner.offsets.as_deref(), Some(&[0, 2, 2, 2, 2, 3][..]));
+        assert_eq!(valid(inner), [true, false, false, true, true]);
+        assert_eq!(valid(structs), [true, false, true, true, true]);
+        assert_eq!(outer.offsets.as_deref(), Some(&[0, 2, 2, 2, 5][..]));
+        assert_eq!(valid(outer), [true, false, true, true]);
+        // Rows 1 to 3 start at entries 3, 4 and 5; two values come before them.
+        assert_eq!(row_bounds(&page, &layers, 0, &[1, 3, 4]), [(3, 2), (5, 2), (8, 3)]);
+        // A chunk that starts with the rest of row 6: bounds before it stand for its start.
+        assert_eq!(row_bounds(&page, &layers, 7, &[6, 7, 8]), [(0, 0), (0, 0), (3, 2)]);
+    }
+
+    #[test]
+    fn test_pages_with_other_layers_add_up() {
+        let kinds = [LayerKind::Item, LayerKind::List];
+        let all_there = Layers::new(&at(), &[1, 2]).unwrap();
+        let nullable = Layers::new(&at(), &[3, 4]).unwrap();
+        let mut out = builders(&kinds, 2);
+        let (first, second) = (
+            levels(Some(&[1, 0, 1]), None),
+            levels(Some(&[1, 1, 0]), Some(&[2, 0, 1])),
+        );
+        unravel(&at(), &all_there, &first, &mut out).unwrap();
+        unravel(&at(), &nullable, &second, &mut out).unwrap();
+        let mut out = out.into_iter().map(LayerBuilder::finish);
+        assert_eq!(valid(&out.next().unwrap()), [true, true, true, true, false]);
+        let lists = out.next().unwrap();
+        assert_eq!(valid(&lists), [true, true, false, true]);
+        assert_eq!(lists.offsets.as_deref(), Some(&[0, 2, 3, 3, 5][..]));
+    }
+
+    #[test]
+    fn test_lists_of_one_length_take_every_so_many_entries() {
+        let layers = Layers::new(&at(), &[3, 3, 3]).unwrap();
+        let kinds = [LayerKind::Item, LayerKind::Item, LayerKind::FixedList(2)];
+        let page = levels(None, Some(&[0, 1, 3, 3, 2, 0]));
+        let out = finished(&layers, &kinds, &[page]);
+        assert_eq!(valid(&out[0]), [true, false, false, false, false, true]);
+        assert_eq!(valid(&out[1]), [true, true, false, false, false, true]);
+        assert_eq!(valid(&out[2]), [true, false, true]);
+        // In a list the repetition level stands before each entry: [[[1, 2], [3, 4]], [[5, 6]]].
+        let layers = Layers::new(&at(), &[1, 1, 1, 2]).unwrap();
+        let kinds = [
+            LayerKind::Item,
+            LayerKind::Item,
+            LayerKind::FixedList(2),
+            LayerKind::List,
+        ];
+        let page = levels(Some(&[1, 1, 0, 0, 1, 1]), None);
+        let out = finished(&layers, &kinds, &[page]);
+        assert_eq!((out[0].len, out[2].len), (6, 3));
+        assert_eq!(out[3].offsets.as_deref(), Some(&[0, 2, 3][..]));
+    }
+
+    #[test]
+    fn test_levels_and_layers_that_do_not_fit_are_refused() {
+        let layers = Layers::new(&at(), &[3, 6]).unwrap();
+        assert!(levels(Some(&[2]), Some(&[0])).check(&at(), &layers).is_err());
+        assert!(levels(Some(&[1]), Some(&[4])).check(&at(), &layers).is_err());
+        let uneven = Levels {
+            len: 2,
+            ..levels(Some(&[1]), Some(&[0]))
+        };
+        assert!(uneven.check(&at(), &layers).is_err());
+        assert!(layers.check(&at(), &[LayerKind::Item, LayerKind::Item]).is_err());
+        assert!(Layers::new(&at(), &[]).is_err());
+        assert!(Layers::new(&at(), &[9]).is_err());
+        let mut out = builders(&[LayerKind::Item, LayerKind::List], 2);
+        assert!(unravel(&at(), &layers, &levels(None, Some(&[0])), &mut out).is_err());
     }
 }
