@@ -10,7 +10,7 @@ use crate::error::{FileError, Result};
 use crate::reader::{FileReader, OpenFile};
 use crate::schema::{BlobView, Field};
 use crate::v2_0::blob;
-use crate::v2_0::columns::{assign_columns, ColumnNode};
+use crate::v2_0::columns::{columns_of, ColumnNode};
 use crate::v2_0::decode::describe;
 use crate::v2_0::read::read_leaf;
 use crate::v2_0::write::array_bytes;
@@ -131,7 +131,7 @@ pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u6
         return plain_leaf_bytes(file, column).await;
     }
     let meta = file.column(column)?;
-    let columns = assign_columns(file.schema());
+    let columns = columns_of(file);
     let column_of = |id: i32| columns.get(&id).copied();
     for field in &file.schema().fields {
         let tree = ColumnNode::new(field, &column_of)?;
@@ -213,7 +213,7 @@ fn field_names(file: &Container) -> BTreeMap<usize, (String, String)> {
         }
     }
     let columns = match file.version() {
-        FileVersion::V0_1 | FileVersion::V2_0 => assign_columns(file.schema()),
+        FileVersion::V0_1 | FileVersion::V2_0 => columns_of(file),
         FileVersion::V2_1 | FileVersion::V2_2 => v2_1::columns::assign_columns(file.schema()),
     };
     let mut out = BTreeMap::new();

@@ -16,7 +16,7 @@ use crate::schema::{BlobKind, BlobView, Field, Schema};
 use crate::v0_1::column::Dictionaries;
 use crate::v0_1::read::{GroupColumns, GroupFile};
 use crate::v0_1::statistics::bounds::ColumnBounds;
-use crate::v2_0::columns::{assign_columns, ColumnNode};
+use crate::v2_0::columns::{columns_of, ColumnNode};
 use crate::v2_0::page::{count, length};
 use crate::v2_0::read::read_node;
 use crate::v2_1::read::{LeafColumns, LeafFile};
@@ -157,7 +157,7 @@ impl FileReader {
                 (Columns::V0_1(columns), bytes)
             }
             OpenFile::V2_0(file) => {
-                let own = assign_columns(file.schema());
+                let own = columns_of(file);
                 let by_order = |id: i32| own.get(&id).copied();
                 let column_of = column_of.unwrap_or(&by_order);
                 let nodes = fields.iter().map(|f| ColumnNode::new(f, column_of));

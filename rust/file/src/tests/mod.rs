@@ -1,6 +1,8 @@
 //! Files through the public door: what is written comes back, and damaged bytes end in an error.
 
 mod blobs;
+mod compression;
+mod encodings_v2_0;
 mod hostile;
 mod read_counts;
 mod round_trip;

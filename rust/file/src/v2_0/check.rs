@@ -2,6 +2,7 @@
 
 use arrow_schema::DataType;
 
+use super::compression::Compression;
 use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, Field, Schema};
 use crate::version::FileVersion;
@@ -36,6 +37,10 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     }
     if field.logical_type == "json" || field.metadata_text("ARROW:extension:name") == Some("arrow.json") {
         return refuse("json extension columns yet; store the text as a plain string");
+    }
+    let is_large = matches!(data_type, DataType::LargeUtf8 | DataType::LargeBinary);
+    if is_large && Compression::of(field, &data_type) == Some(Compression::Fsst) {
+        return refuse("it in compression fsst; use string or binary, or zstd");
     }
     match field.blob_kind() {
         Some(BlobKind::V1) if data_type != DataType::LargeBinary => {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use arrow_schema::{DataType, Fields};
 
+use super::compression::Compression;
+use super::list::text;
+use crate::container::Container;
 use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, BlobView, Field, Schema};
 
@@ -11,7 +14,12 @@ use crate::schema::{BlobKind, BlobView, Field, Schema};
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnNode {
     /// One column holds all of it.
-    Leaf { column: usize, data_type: DataType },
+    Leaf {
+        column: usize,
+        data_type: DataType,
+        /// What the field's metadata ask a writer to do.
+        compression: Option<Compression>,
+    },
     /// A column of end offsets, and the items.
     List {
         column: usize,
@@ -30,17 +38,42 @@ pub(crate) enum ColumnNode {
 
 /// Numbers the columns of a file that holds `schema` alone: depth first, nothing below a packed struct.
 pub(crate) fn assign_columns(schema: &Schema) -> BTreeMap<i32, usize> {
-    fn visit(field: &Field, columns: &mut BTreeMap<i32, usize>) {
-        columns.insert(field.id, columns.len());
+    number(schema, &|_, _| 1)
+}
+
+/// The columns of an open file in the order of its own fields.
+pub(crate) fn columns_of(file: &Container) -> BTreeMap<i32, usize> {
+    let columns = assign_columns(file.schema());
+    if columns.len() >= file.num_columns() {
+        return columns;
+    }
+    // Strings may take two: their ends, and their bytes.
+    number(file.schema(), &|field, column| {
+        let is_text = field.data_type().is_ok_and(|data_type| text::is_text(&data_type));
+        let in_lists = is_text && file.column(column).is_ok_and(|meta| text::holds_lists(&meta));
+        1 + usize::from(in_lists)
+    })
+}
+
+/// Numbers the columns depth first; `taken` says how many a field takes from its column on.
+fn number(schema: &Schema, taken: &dyn Fn(&Field, usize) -> usize) -> BTreeMap<i32, usize> {
+    fn visit(
+        field: &Field,
+        taken: &dyn Fn(&Field, usize) -> usize,
+        next: &mut usize,
+        columns: &mut BTreeMap<i32, usize>,
+    ) {
+        columns.insert(field.id, *next);
+        *next = next.saturating_add(taken(field, *next));
         if !field.is_packed_struct() && !field.is_blob() {
             for child in &field.children {
-                visit(child, columns);
+                visit(child, taken, next, columns);
             }
         }
     }
-    let mut columns = BTreeMap::new();
+    let (mut columns, mut next) = (BTreeMap::new(), 0);
     for field in &schema.fields {
-        visit(field, &mut columns);
+        visit(field, taken, &mut next, &mut columns);
     }
     columns
 }
@@ -86,7 +119,11 @@ impl ColumnNode {
                     children,
                 })
             }
-            data_type => Ok(ColumnNode::Leaf { column, data_type }),
+            data_type => Ok(ColumnNode::Leaf {
+                column,
+                compression: Compression::of(field, &data_type),
+                data_type,
+            }),
         }
     }
 

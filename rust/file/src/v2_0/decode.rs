@@ -7,8 +7,9 @@ use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 use futures::future::BoxFuture;
 use futures::FutureExt;
 
+use super::fixed_width::FixedWidth;
 use super::page::{PageContext, Rows};
-use super::{binary, dictionary, fixed_size_list, flat, nullable, packed_struct};
+use super::{binary, dictionary, fixed_size_list, flat, fsst, nullable, packed_struct};
 use crate::error::Result;
 
 /// Decodes the `rows` of a page as an array of `data_type`.
@@ -30,9 +31,13 @@ pub(crate) fn decode<'a>(
             Kind::FixedSizeBinary(binary) => binary::decode::decode_fixed(page, binary, data_type, rows).await,
             Kind::Dictionary(dictionary) => dictionary::decode::decode(page, dictionary, data_type, rows).await,
             Kind::PackedStruct(packed) => packed_struct::decode::decode(page, packed, data_type, rows).await,
-            Kind::Fsst(_) => Err(page.unsupported("fsst")),
-            Kind::Bitpacked(_) => Err(page.unsupported("bitpacked")),
-            Kind::BitpackedForNonNeg(_) => Err(page.unsupported("bitpacked_for_non_neg")),
+            Kind::Fsst(fsst) => fsst::decode::decode(page, fsst, data_type, rows).await,
+            Kind::Bitpacked(packed) => FixedWidth::Bitpacked(packed).decode(page, data_type, rows).await,
+            Kind::BitpackedForNonNeg(packed) => {
+                FixedWidth::BitpackedForNonNeg(packed)
+                    .decode(page, data_type, rows)
+                    .await
+            }
             Kind::Constant(_) => Err(page.unsupported("constant")),
             Kind::List(_) => Err(page.unsupported("list, for a column that is no list,")),
             Kind::Struct(_) => Err(page.unsupported("struct, for a column that is no struct,")),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | all null | all_nulls: no bytes |
 //! | utf8 with at most 255 distinct values, where that is smaller | dictionary with one byte a row |
-//! | other strings and binary | binary |
+//! | other strings and binary | binary; with field metadata compression fsst, or its bytes in zstd or lz4 |
 //! | Arrow dictionaries | dictionary with their own key width |
 //! | fixed_size_list | nullable(fixed_size_list(nullable(flat))) |
 //! | packed struct | packed_struct |
@@ -17,7 +17,8 @@ use bytes::Bytes;
 use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 
-use super::{binary, dictionary, fixed_size_list, flat, nullable, packed_struct};
+use super::compression::Compression;
+use super::{binary, dictionary, fixed_size_list, flat, fsst, nullable, packed_struct};
 use crate::error::Result;
 
 /// The buffers of a page while it is encoded, numbered as they come.
@@ -63,6 +64,7 @@ pub(crate) fn encode(
     column: &str,
     arrays: &[ArrayRef],
     data_type: &DataType,
+    compression: Option<Compression>,
     out: &mut PageBuffers,
 ) -> Result<pb::ArrayEncoding> {
     let num_values: usize = arrays.iter().map(|a| a.len()).sum();
@@ -77,14 +79,26 @@ pub(crate) fn encode(
     match data_type {
         DataType::Utf8 => match dictionary::encode::distinct(arrays, num_values) {
             Some(found) => dictionary::encode::encode_strings(&found, out),
-            None => binary::encode::encode(arrays, data_type, out),
+            None => encode_text(arrays, data_type, compression, out),
         },
         DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
-            binary::encode::encode(arrays, data_type, out)
+            encode_text(arrays, data_type, compression, out)
         }
         DataType::Dictionary(_, _) => dictionary::encode::encode_arrow(column, arrays, out),
         DataType::Struct(_) => packed_struct::encode::encode(column, arrays, out),
         _ => encode_nullable(arrays, data_type, null_count, out),
+    }
+}
+
+fn encode_text(
+    arrays: &[ArrayRef],
+    data_type: &DataType,
+    compression: Option<Compression>,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
+    match compression {
+        Some(Compression::Fsst) => fsst::encode::encode(arrays, data_type, out),
+        compression => binary::encode::encode(arrays, data_type, compression, out),
     }
 }
 

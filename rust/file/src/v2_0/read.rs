@@ -10,6 +10,7 @@ use futures::FutureExt;
 
 use super::columns::ColumnNode;
 use super::list::decode::{item_field, read_extents};
+use super::list::text;
 use super::page::{count, length, PageContext};
 use super::{blob, decode};
 use crate::container::{ColumnMeta, Container};
@@ -72,7 +73,7 @@ pub(crate) fn read_node<'a>(
 ) -> BoxFuture<'a, Result<ArrayRef>> {
     async move {
         match node {
-            ColumnNode::Leaf { column, data_type } => read_leaf(file, *column, data_type, rows).await,
+            ColumnNode::Leaf { column, data_type, .. } => read_leaf(file, *column, data_type, rows).await,
             ColumnNode::Blob { column, view } => blob::decode::read(file, *column, *view, rows).await,
             ColumnNode::List {
                 column,
@@ -129,6 +130,9 @@ pub(crate) async fn read_leaf(
     rows: &[Range<u64>],
 ) -> Result<ArrayRef> {
     let meta = file.column(column)?;
+    if text::is_text(data_type) && text::holds_lists(&meta) {
+        return text::read(file, column, data_type, rows).await;
+    }
     let pages = pages_of(file, column, &meta, rows)?;
     let mut arrays = Vec::with_capacity(pages.len());
     for PageRows { number, rows } in &pages {

@@ -11,6 +11,7 @@ use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 use prost::Message;
 
 use super::columns::ColumnNode;
+use super::compression::Compression;
 use super::encode::{self, encoding, PageBuffers};
 use super::list::encode::{encode_offsets, spanned_items};
 use super::retain::{bare_list, copied};
@@ -38,7 +39,7 @@ pub(crate) struct PendingPage {
 
 #[derive(Debug, Clone)]
 enum PendingKind {
-    Values(DataType),
+    Values(DataType, Option<Compression>),
     Offsets { large: bool },
 }
 
@@ -86,7 +87,7 @@ impl PendingPage {
             return;
         }
         let empty = match &self.kind {
-            PendingKind::Values(data_type) => new_empty_array(data_type),
+            PendingKind::Values(data_type, _) => new_empty_array(data_type),
             PendingKind::Offsets { large } => bare_list(&new_empty_array(&list_of_null(*large)), *large),
         };
         self.add(empty, 0, 0);
@@ -97,7 +98,9 @@ impl PendingPage {
         let mut out = PageBuffers::default();
         let num_values = self.arrays.iter().map(|a| a.len() as u64).sum();
         let encoding = match &self.kind {
-            PendingKind::Values(data_type) => encode::encode(&self.name, &self.arrays, data_type, &mut out)?,
+            PendingKind::Values(data_type, compression) => {
+                encode::encode(&self.name, &self.arrays, data_type, *compression, &mut out)?
+            }
             PendingKind::Offsets { large: false } => encode_offsets(
                 &self.arrays.iter().map(|a| a.as_list::<i32>()).collect::<Vec<_>>(),
                 &mut out,
@@ -145,12 +148,12 @@ impl ColumnSink {
     /// The sink of a field that `node` places in columns.
     pub(crate) fn new(name: &str, node: &ColumnNode) -> ColumnSink {
         match node {
-            ColumnNode::Leaf { column, data_type } => ColumnSink::Leaf {
-                pending: PendingPage::new(*column, name, PendingKind::Values(data_type.clone())),
-            },
-            ColumnNode::Blob { column, .. } => ColumnSink::Leaf {
-                pending: PendingPage::new(*column, name, PendingKind::Values(description_type(BlobKind::V1))),
-            },
+            ColumnNode::Leaf {
+                column,
+                data_type,
+                compression,
+            } => ColumnSink::leaf(*column, name, data_type.clone(), *compression),
+            ColumnNode::Blob { column, .. } => ColumnSink::leaf(*column, name, description_type(BlobKind::V1), None),
             ColumnNode::List {
                 column,
                 data_type,
@@ -177,6 +180,12 @@ impl ColumnSink {
                     .map(|(field, child)| ColumnSink::new(&format!("{name}.{}", field.name()), child))
                     .collect(),
             },
+        }
+    }
+
+    fn leaf(column: usize, name: &str, data_type: DataType, compression: Option<Compression>) -> ColumnSink {
+        ColumnSink::Leaf {
+            pending: PendingPage::new(column, name, PendingKind::Values(data_type, compression)),
         }
     }
 

@@ -9,8 +9,11 @@ use esker_codec::ends::{decode_ends, decode_validity, real_end, Offset};
 use esker_proto::lance::encodings as pb;
 
 use crate::error::Result;
-use crate::v2_0::flat::decode::{fetch_bytes, plain};
+use crate::v2_0::fixed_width::FixedWidth;
 use crate::v2_0::page::{count, length, PageContext, Rows};
+
+const END_OFFSETS: &str = "end offsets";
+const BYTES: &str = "bytes of strings";
 
 /// The ends of runs of rows, as stored.
 pub(crate) struct StoredEnds {
@@ -25,16 +28,10 @@ pub(crate) async fn fetch_ends(
     null_adjustment: u64,
     rows: Rows<'_>,
 ) -> Result<StoredEnds> {
-    let flat = plain(page, encoding, "end offsets")?;
-    if flat.bits_per_value != 64 {
-        return Err(page.corrupt(format!(
-            "expected end offsets of 64 bits, found {} bits",
-            flat.bits_per_value
-        )));
-    }
+    let ends = FixedWidth::of(page, encoding, END_OFFSETS)?;
     // The start of a value is the end of the one before it.
     let wanted: Vec<Range<u64>> = rows.iter().map(|r| r.start.saturating_sub(1)..r.end).collect();
-    let stored = fetch_bytes_apart(page, flat, &wanted).await?;
+    let stored = fetch_apart(page, ends, &wanted).await?;
     let runs = rows
         .iter()
         .zip(stored)
@@ -50,17 +47,12 @@ pub(crate) async fn fetch_ends(
     Ok(StoredEnds { runs })
 }
 
-async fn fetch_bytes_apart(page: &PageContext<'_>, flat: &pb::Flat, rows: Rows<'_>) -> Result<Vec<Buffer>> {
-    if flat.compression.is_none() {
-        let ranges = page.byte_ranges(rows, 8)?;
-        return Ok(page
-            .fetch(flat.buffer.as_ref(), &ranges)
-            .await?
-            .into_iter()
-            .map(Buffer::from)
-            .collect());
+async fn fetch_apart(page: &PageContext<'_>, ends: FixedWidth<'_>, rows: Rows<'_>) -> Result<Vec<Buffer>> {
+    if let (Some(buffer), 64) = (ends.plain_buffer(), ends.bits()) {
+        let parts = page.fetch(Some(buffer), &page.byte_ranges(rows, 8)?).await?;
+        return Ok(parts.into_iter().map(Buffer::from).collect());
     }
-    let joined = fetch_bytes(page, flat, rows, 8).await?;
+    let joined = ends.fetch(page, rows, 64, END_OFFSETS).await?;
     let mut at = 0;
     rows.iter()
         .map(|row| {
@@ -145,14 +137,11 @@ async fn decode_as<O: Offset + ArrowNativeType>(
     let num_values = length(count(rows))?;
     let ends = fetch_ends(page, binary.indices.as_deref(), binary.null_adjustment, rows).await?;
     let extents = ends.decode::<O>(page, binary.null_adjustment, num_values)?;
-    let flat = plain(page, binary.bytes.as_deref(), "bytes of strings")?;
-    if flat.bits_per_value != 8 {
-        return Err(page.corrupt(format!("expected bytes of 8 bits, found {} bits", flat.bits_per_value)));
-    }
+    let stored = FixedWidth::of(page, binary.bytes.as_deref(), BYTES)?;
     let bytes = if extents.ranges.is_empty() {
         Buffer::from_vec(Vec::<u8>::new())
     } else {
-        fetch_bytes(page, flat, &extents.ranges, 1).await?
+        stored.fetch(page, &extents.ranges, 8, BYTES).await?
     };
     ArrayData::builder(data_type.clone())
         .len(num_values)
@@ -172,8 +161,13 @@ pub(crate) async fn decode_fixed(
 ) -> Result<ArrayData> {
     let width = u64::from(binary.byte_width);
     let num_values = length(count(rows))?;
-    let flat = plain(page, binary.bytes.as_deref(), "bytes of strings")?;
-    let bytes = fetch_bytes(page, flat, rows, width).await?;
+    let stored = FixedWidth::of(page, binary.bytes.as_deref(), BYTES)?;
+    // Either the values are of the strings' width, or each byte is a value.
+    let bytes = if stored.bits() == 8 {
+        stored.fetch(page, &page.byte_ranges(rows, width)?, 8, BYTES).await?
+    } else {
+        stored.fetch(page, rows, width.saturating_mul(8), BYTES).await?
+    };
     let ends = |max: u64| {
         let total = width.saturating_mul(num_values as u64);
         if total > max {

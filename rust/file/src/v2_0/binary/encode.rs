@@ -11,17 +11,25 @@ use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 
 use crate::error::{FileError, Result};
+use crate::v2_0::compression::Compression;
 use crate::v2_0::encode::{encoding, share, PageBuffers};
 use crate::v2_0::flat::encode::flat;
 use crate::v2_0::nullable::encode::wrap;
 
 /// Encodes strings or binary.
-pub(crate) fn encode(arrays: &[ArrayRef], data_type: &DataType, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
+///
+/// With a compression the bytes of all values are compressed as one.
+pub(crate) fn encode(
+    arrays: &[ArrayRef],
+    data_type: &DataType,
+    compression: Option<Compression>,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
     match data_type {
-        DataType::Utf8 => Ok(encode_as::<Utf8Type>(arrays, out)),
-        DataType::LargeUtf8 => Ok(encode_as::<LargeUtf8Type>(arrays, out)),
-        DataType::Binary => Ok(encode_as::<BinaryType>(arrays, out)),
-        DataType::LargeBinary => Ok(encode_as::<LargeBinaryType>(arrays, out)),
+        DataType::Utf8 => encode_as::<Utf8Type>(arrays, compression, out),
+        DataType::LargeUtf8 => encode_as::<LargeUtf8Type>(arrays, compression, out),
+        DataType::Binary => encode_as::<BinaryType>(arrays, compression, out),
+        DataType::LargeBinary => encode_as::<LargeBinaryType>(arrays, compression, out),
         other => Err(FileError::invalid(format!("expected strings or binary, found {other}"))),
     }
 }
@@ -37,7 +45,11 @@ where
     )
 }
 
-fn encode_as<T: ByteArrayType>(arrays: &[ArrayRef], out: &mut PageBuffers) -> pb::ArrayEncoding
+fn encode_as<T: ByteArrayType>(
+    arrays: &[ArrayRef],
+    compression: Option<Compression>,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding>
 where
     T::Offset: Offset,
 {
@@ -61,10 +73,28 @@ where
         }
     }
     let indices = flat(64, out.add(vec![Bytes::from(ends)]));
-    let bytes = flat(8, out.add(pieces));
-    encoding(Kind::Binary(Box::new(pb::Binary {
+    let bytes = encode_bytes(pieces, compression, out)?;
+    Ok(encoding(Kind::Binary(Box::new(pb::Binary {
         indices: Some(Box::new(wrap(None, indices))),
         bytes: Some(Box::new(bytes)),
         null_adjustment,
-    })))
+    }))))
+}
+
+fn encode_bytes(
+    pieces: Vec<Bytes>,
+    compression: Option<Compression>,
+    out: &mut PageBuffers,
+) -> Result<pb::ArrayEncoding> {
+    let Some(compression) = compression else {
+        return Ok(flat(8, out.add(pieces)));
+    };
+    match compression.compress(&pieces.concat())? {
+        None => Ok(flat(8, out.add(pieces))),
+        Some((compressed, compression)) => Ok(encoding(Kind::Flat(pb::Flat {
+            bits_per_value: 8,
+            buffer: Some(out.add(vec![Bytes::from(compressed)])),
+            compression: Some(compression),
+        }))),
+    }
 }

@@ -13,7 +13,7 @@ use esker_proto::lance::encodings as pb;
 
 use crate::error::Result;
 use crate::v2_0::decode;
-use crate::v2_0::flat::decode::plain;
+use crate::v2_0::fixed_width::FixedWidth;
 use crate::v2_0::page::{PageContext, Rows};
 
 /// Decodes `rows` of a dictionary-encoded page.
@@ -39,7 +39,7 @@ pub(crate) async fn decode(
         };
     }
     let items = items(page, dictionary, data_type).await?;
-    let width = plain(page, dictionary.indices.as_deref(), "dictionary indices")?.bits_per_value;
+    let width = FixedWidth::of(page, dictionary.indices.as_deref(), "dictionary indices")?.bits();
     let index_type = match width {
         8 => DataType::UInt8,
         16 => DataType::UInt16,

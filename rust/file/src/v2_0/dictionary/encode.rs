@@ -71,7 +71,7 @@ pub(crate) fn distinct(arrays: &[ArrayRef], num_values: usize) -> Option<Distinc
 /// Encodes plain strings by the dictionary that was found in them.
 pub(crate) fn encode_strings(found: &Distinct, out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
     let indices = flat::encode::flat(8, out.add(vec![Bytes::from(found.indices.clone())]));
-    let items = super::super::binary::encode::encode(std::slice::from_ref(&found.items), &DataType::Utf8, out)?;
+    let items = super::super::binary::encode::encode(std::slice::from_ref(&found.items), &DataType::Utf8, None, out)?;
     dictionary(wrap(None, indices), items, found.items.len())
 }
 
@@ -147,7 +147,7 @@ fn encode_keys<K: ArrowDictionaryKeyType>(
     let num_items = items.len();
     let items = match items.data_type().clone() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
-            super::super::binary::encode::encode(std::slice::from_ref(&items), items.data_type(), out)?
+            super::super::binary::encode::encode(std::slice::from_ref(&items), items.data_type(), None, out)?
         }
         other => {
             let nulls = items.null_count();

@@ -4,3 +4,4 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod text;

@@ -9,7 +9,8 @@ use esker_proto::lance::encodings::nullable::Nullability;
 
 use crate::error::Result;
 use crate::v2_0::decode;
-use crate::v2_0::flat::decode::plain;
+use crate::v2_0::fixed_width::FixedWidth;
+use crate::v2_0::flat::decode::fetch_bits;
 use crate::v2_0::page::{count, length, PageContext, Rows};
 
 /// Decodes `rows` of values that may be null.
@@ -23,15 +24,11 @@ pub(crate) async fn decode(
         Some(Nullability::NoNulls(no_nulls)) => decode::decode(page, no_nulls.values.as_deref(), data_type, rows).await,
         Some(Nullability::AllNulls(_)) => Ok(new_null_array(data_type, length(count(rows))?).into_data()),
         Some(Nullability::SomeNulls(some)) => {
-            let bitmap = plain(page, some.validity.as_deref(), "validity")?;
-            if bitmap.bits_per_value != 1 {
-                return Err(page.corrupt(format!(
-                    "expected validity of 1 bit a value, found {} bits",
-                    bitmap.bits_per_value
-                )));
-            }
+            let FixedWidth::Flat(bitmap) = FixedWidth::of(page, some.validity.as_deref(), "validity")? else {
+                return Err(page.corrupt("expected validity as a bitmap, found packed values"));
+            };
             let (validity, values) = futures::try_join!(
-                page.fetch_bits(bitmap.buffer.as_ref(), rows),
+                fetch_bits(page, bitmap, rows, "validity"),
                 decode::decode(page, some.values.as_deref(), data_type, rows),
             )?;
             with_nulls(page, values, NullBuffer::new(validity))
