@@ -2,14 +2,17 @@
 
 use arrow_schema::DataType;
 
+use super::path::leaves;
 use crate::error::{FileError, Result};
 use crate::schema::{Field, Schema};
 use crate::version::FileVersion;
 
 /// Refuses what the version cannot hold, before any byte is written.
 pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
-    let mut fields = schema.fields.iter();
-    fields.try_for_each(|field| check_field(field, &field.name, version))
+    schema.fields.iter().try_for_each(|field| {
+        check_field(field, &field.name, version)?;
+        leaves(field).map(|_| ())
+    })
 }
 
 fn check_field(field: &Field, path: &str, version: FileVersion) -> Result<()> {

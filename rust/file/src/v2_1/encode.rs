@@ -1,22 +1,45 @@
 //! From a leaf's arrays to a page: the one place that decides its layout and its compression.
 //!
-//! | the values | the page |
-//! |---|---|
-//! | none is there | constant: no value, only levels |
-//! | of 256 bytes and more | full zip |
-//! | all others | mini-block |
+//! Every way to write a page is a candidate with the bytes that it would take, counted or estimated from the values. The smallest is
+//! taken, unless it is barred or another is asked for.
+//!
+//! | the values | candidates | barred |
+//! |---|---|---|
+//! | none is there | constant, only levels | |
+//! | all the same, of 32 bytes at most or any length | constant | before version 2.2 |
+//! | of 8 to 64 bits | flat, bit packed, runs, split bytes | runs beyond rle-threshold, if given; split bytes without general compression |
+//! | other fixed width | flat | |
+//! | of any length | variable, symbols | symbols where they gain nothing |
+//! | repeated, of 32 bits and more or any length | dictionary, its indices as values of 32 bits | beyond dict-divisor or dict-size-ratio |
+//! | 256 bytes and more on average | full zip: as they are, as symbols, each compressed by itself | mini-block |
+//! | fixed-size lists | mini-block below 256 bytes, full zip above | |
+//! | packed structs | mini-block | |
+//! | dictionary columns | dictionary, indices as wide as the keys | |
+//!
+//! General compression, if it is asked for, goes around what is chosen, chunk by chunk, if that makes a page smaller.
 
 use arrow_array::ArrayRef;
+use arrow_buffer::Buffer;
+use bytes::Bytes;
 
-use super::constant::encode::encode_all_null;
+use super::byte_stream_split::encode::SplitChunks;
+use super::constant::encode::{encode_all_null, encode_constant};
+use super::dictionary::encode::{self as dictionary, Distinct};
 use super::fixed_size_list::encode as fixed_size_list;
 use super::flat::encode::FlatChunks;
+use super::fsst::encode::{self as fsst, CodedChunks, Trained};
 use super::full_zip::encode as full_zip;
+use super::general::encode::{compress_values, GeneralChunks, Scheme};
+use super::hints::{Compression, Hints, Structure};
+use super::inline_bitpacking::encode::PackedChunks;
 use super::levels::serialize::{shred, Levels, Shredded};
 use super::message;
-use super::mini_block::encode::{self as mini_block, EncodedPage};
+use super::mini_block::encode::{self as mini_block, ChunkBuffers, ChunkEncoder, EncodedDictionary, EncodedPage};
+use super::packed_struct::encode::RowChunks;
 use super::path::Leaf;
-use super::values::{gather, FixedWidth, LeafValues, VariableWidth};
+use super::run_length::encode::{RunChunks, MAX_RUN};
+use super::statistics::statistics;
+use super::values::{gather, FixedSizeLists, FixedWidth, LeafValues, VariableWidth};
 use super::variable::encode::VariableChunks;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
@@ -24,79 +47,603 @@ use crate::version::FileVersion;
 /// Values of so many bytes lie by themselves rather than in chunks.
 const WIDE_VALUE: usize = 256;
 
-/// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else.
+/// Values of so many bytes may be worth compressing one by one.
+const HUGE_VALUE: usize = 32 * 1024;
+
+/// The widest constant that stands in the page's description.
+const MAX_INLINE_CONSTANT: usize = 32;
+
+/// Pages of fewer values are not worth a dictionary of their own.
+const MIN_DICTIONARY_VALUES: usize = 100;
+
+/// What a chunk costs beside its values: its word, its header and what fills it up.
+const CHUNK_COST: usize = 14;
+
+/// A way to write the values of a page.
+enum Way {
+    Constant(Bytes),
+    Flat,
+    Packed,
+    Runs,
+    Split,
+    Variable,
+    Symbols(Trained),
+    Dictionary(Box<Distinct>),
+    Zip,
+    ZipSymbols(Trained),
+    ZipCompressed(Scheme),
+    /// Only counted: what it would take was estimated, and too much.
+    Unmade,
+}
+
+/// A way with its price.
+struct Candidate {
+    #[allow(dead_code)]
+    name: &'static str,
+    way: Way,
+    bytes: usize,
+    /// Why it cannot be taken.
+    barred: Option<String>,
+    /// Why it must be taken.
+    asked: Option<String>,
+}
+
+/// One way to write a page, and whether it was taken.
+#[allow(dead_code)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alternative {
+    /// What it is called.
+    pub name: String,
+    /// Bytes of the values, counted or estimated; levels come on top of each.
+    pub bytes: u64,
+    /// It was taken.
+    pub chosen: bool,
+    /// Why it was taken or not.
+    pub reason: String,
+}
+
+impl Candidate {
+    fn new(name: &'static str, way: Way, bytes: usize) -> Self {
+        Candidate {
+            name,
+            way,
+            bytes,
+            barred: None,
+            asked: None,
+        }
+    }
+
+    fn barred_if(mut self, barred: bool, why: impl Into<String>) -> Self {
+        if barred {
+            self.barred = Some(why.into());
+        }
+        self
+    }
+
+    fn asked_if(mut self, asked: bool, why: impl Into<String>) -> Self {
+        if asked && self.barred.is_none() {
+            self.asked = Some(why.into());
+        }
+        self
+    }
+}
+
+/// What a page is written for.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    leaf: &'a Leaf,
+    version: FileVersion,
+}
+
+impl Target<'_> {
+    fn large(&self) -> bool {
+        self.version == FileVersion::V2_2
+    }
+
+    fn hints(&self) -> &Hints {
+        &self.leaf.hints
+    }
+
+    fn zips(&self, average: usize) -> bool {
+        match self.hints().structure {
+            Some(structure) => structure == Structure::FullZip,
+            None => average >= WIDE_VALUE,
+        }
+    }
+}
+
+/// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
 pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
+    let target = Target { leaf, version };
     if levels.num_valid == 0 {
-        return Ok(encode_all_null(&levels));
+        return encode_all_null(&levels, target.large());
     }
-    let values = gather(&leaf.name, &leaves, &leaf.data_type)?;
-    encode_values(&levels, values, leaf, version)
+    let values = filled(gather(&leaf.name, &leaves, &leaf.data_type)?, &levels);
+    encode_values(&levels, values, target)
 }
 
-fn encode_values(levels: &Levels, values: LeafValues, leaf: &Leaf, version: FileVersion) -> Result<EncodedPage> {
-    let large = version == FileVersion::V2_2;
-    let num_values = values.len();
-    match values {
-        LeafValues::Fixed(fixed) => encode_fixed(levels, fixed, large),
-        LeafValues::Variable(variable) => encode_variable(levels, &variable, large),
+/// What the page could have been written as, and what was chosen.
+#[allow(dead_code)]
+pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) -> Result<Vec<Alternative>> {
+    let Shredded { levels, leaves } = shred(arrays, &leaf.path, true)?;
+    let only = |name: &str, bytes: u64, reason: &str| {
+        vec![Alternative {
+            name: name.into(),
+            bytes,
+            chosen: true,
+            reason: reason.into(),
+        }]
+    };
+    if levels.num_valid == 0 {
+        return Ok(only("constant", 0, "no value is there"));
+    }
+    let values = filled(gather(&leaf.name, &leaves, &leaf.data_type)?, &levels);
+    let target = Target { leaf, version };
+    let candidates = match &values {
+        LeafValues::Nothing(_) => return Ok(only("constant", 0, "the type has no bytes")),
         LeafValues::FixedSizeList(lists) => {
-            let width = fixed_size_list::zipped_width(&lists);
-            let whole_bytes = lists
-                .items_per_list()
-                .saturating_mul(lists.items.bits)
-                .is_multiple_of(8);
-            if width < WIDE_VALUE || !whole_bytes {
-                let chunks = fixed_size_list::FixedSizeListChunks::new(&lists);
-                if let Some(page) = mini_block::encode(levels, &chunks, num_values, None, large)? {
-                    return Ok(page);
-                }
-            }
-            if !whole_bytes {
-                return Err(FileError::unsupported(format!(
-                    "column '{}': lists of {} bits are neither small nor whole bytes; make their size a multiple of 8",
-                    leaf.name,
-                    lists.items_per_list()
-                )));
-            }
-            let encoding = fixed_size_list::encoding(&lists);
-            let pieces = if lists.layers.iter().all(|layer| layer.validity.is_none()) {
-                lists.items.pieces
-            } else {
-                vec![fixed_size_list::zip_validity(&lists)?]
+            let width = fixed_size_list::zipped_width(lists);
+            let bytes = width.saturating_mul(lists.len) as u64;
+            return Ok(match zips_lists(lists, target) {
+                true => only("full zip", bytes, "lists of 256 bytes and more"),
+                false => only("flat", bytes, "lists of less than 256 bytes"),
+            });
+        }
+        LeafValues::Packed(fields) => {
+            let bytes = RowChunks::new(&leaf.name, fields)?.size() as u64;
+            return Ok(only("packed struct", bytes, "asked for by the field's metadata"));
+        }
+        LeafValues::Dictionary(keys, _) => fixed_candidates(keys, target)?,
+        LeafValues::Fixed(_) | LeafValues::Variable(_) => candidates(&levels, &values, target)?,
+    };
+    let chosen = choice(&candidates);
+    let least = candidates.iter().map(|candidate| candidate.bytes).min().unwrap_or(0);
+    Ok(candidates
+        .into_iter()
+        .enumerate()
+        .map(|(index, candidate)| Alternative {
+            name: candidate.name.to_string(),
+            bytes: candidate.bytes as u64,
+            chosen: chosen == Some(index),
+            reason: match (candidate.barred, candidate.asked, chosen == Some(index)) {
+                (Some(why), _, _) | (None, Some(why), _) => why,
+                (None, None, true) if candidate.bytes == least => "the smallest".into(),
+                (None, None, true) => "the smallest that may be taken".into(),
+                (None, None, false) => "larger".into(),
+            },
+        })
+        .collect())
+}
+
+/// The values with nulls that cost nothing.
+fn filled(values: LeafValues, levels: &Levels) -> LeafValues {
+    let Some(valid) = levels.validity() else { return values };
+    match values {
+        LeafValues::Fixed(fixed) => LeafValues::Fixed(fixed.filled(valid)),
+        LeafValues::Dictionary(keys, items) => LeafValues::Dictionary(keys.filled(valid), items),
+        other => other,
+    }
+}
+
+fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<EncodedPage> {
+    match &values {
+        LeafValues::Nothing(_) => encode_all_null(levels, target.large()),
+        LeafValues::FixedSizeList(lists) => encode_lists(levels, lists, target),
+        LeafValues::Packed(fields) => {
+            let rows = RowChunks::new(&target.leaf.name, fields)?;
+            let page = in_chunks(levels, &rows, values.len(), None, target)?;
+            page.ok_or_else(|| too_large(target, "packed rows"))
+        }
+        LeafValues::Dictionary(keys, items) => {
+            let items = encode_items(items, target)?;
+            encode_indices(levels, keys, items, target)
+        }
+        LeafValues::Fixed(_) | LeafValues::Variable(_) => {
+            let mut candidates = candidates(levels, &values, target)?;
+            let way = match choice(&candidates) {
+                Some(index) => candidates.swap_remove(index).way,
+                None => Way::Zip,
             };
-            full_zip::encode_fixed(levels, pieces, width, encoding)
+            match encode_way(levels, &values, way, target)? {
+                Some(page) => Ok(page),
+                // Levels or values that no chunk can hold.
+                None => encode_way(levels, &values, Way::Zip, target)?.ok_or_else(|| too_large(target, "values")),
+            }
         }
-        LeafValues::Nothing(_) => Ok(encode_all_null(levels)),
-        LeafValues::Packed(_) | LeafValues::Dictionary(_, _) => Err(FileError::unsupported(format!(
-            "column '{}': type {} cannot be written in version {version} yet",
-            leaf.name, leaf.data_type
-        ))),
     }
 }
 
-fn encode_fixed(levels: &Levels, fixed: FixedWidth, large: bool) -> Result<EncodedPage> {
-    let num_values = fixed.len;
-    if fixed.bits < WIDE_VALUE * 8 {
-        let chunks = FlatChunks {
-            bits: fixed.bits,
-            bytes: fixed.contiguous(),
-        };
-        if let Some(page) = mini_block::encode(levels, &chunks, num_values, None, large)? {
-            return Ok(page);
-        }
-    }
-    let encoding = message::flat(fixed.bits as u64);
-    full_zip::encode_fixed(levels, fixed.pieces, fixed.bits / 8, encoding)
+fn too_large(target: Target, what: &str) -> FileError {
+    FileError::unsupported(format!(
+        "column '{}' of type {}: file version {} cannot hold {what} that large, or so many empty lists between two of them",
+        target.leaf.name, target.leaf.data_type, target.version
+    ))
 }
 
-fn encode_variable(levels: &Levels, values: &VariableWidth, large: bool) -> Result<EncodedPage> {
-    let average = values.bytes.len() / values.len().max(1);
-    if average < WIDE_VALUE {
-        let chunks = VariableChunks { values };
-        if let Some(page) = mini_block::encode(levels, &chunks, values.len(), None, large)? {
+/// The smallest of those that may be taken, the first of them if several are; one that is asked for before all others.
+fn choice(candidates: &[Candidate]) -> Option<usize> {
+    let asked = candidates.iter().position(|candidate| candidate.asked.is_some());
+    asked.or_else(|| {
+        let allowed = candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| candidate.barred.is_none());
+        let least = allowed.min_by_key(|(_, candidate)| candidate.bytes);
+        least.map(|(index, _)| index)
+    })
+}
+
+fn candidates(levels: &Levels, values: &LeafValues, target: Target) -> Result<Vec<Candidate>> {
+    let mut out = Vec::new();
+    if let Some(constant) = constant_of(levels, values) {
+        let too_wide = matches!(values, LeafValues::Fixed(_)) && constant.len() > MAX_INLINE_CONSTANT;
+        // Its levels are plain, two bytes each.
+        let kinds = usize::from(levels.rep.is_some()) + usize::from(levels.def.is_some());
+        let bytes = constant.len() + levels.num_entries.saturating_mul(2 * kinds);
+        out.push(
+            Candidate::new("constant", Way::Constant(constant), bytes)
+                .barred_if(target.version < FileVersion::V2_2, "version 2.2 has it")
+                .barred_if(too_wide, "the value has more than 32 bytes"),
+        );
+        if kinds == 0 && out.iter().all(|candidate| candidate.barred.is_none()) {
+            return Ok(out);
+        }
+    }
+    match values {
+        LeafValues::Fixed(fixed) if fixed.bits.is_multiple_of(8) && target.zips(fixed.bits / 8) => {
+            out.push(Candidate::new(
+                "full zip",
+                Way::Zip,
+                fixed.len.saturating_mul(fixed.bits / 8),
+            ));
+        }
+        LeafValues::Fixed(fixed) => out.extend(fixed_candidates(fixed, target)?),
+        LeafValues::Variable(variable) => out.extend(variable_candidates(variable, target)?),
+        _ => {}
+    }
+    let allowed = out.iter().filter(|candidate| candidate.barred.is_none());
+    let best = allowed.map(|candidate| candidate.bytes).min().unwrap_or(usize::MAX);
+    out.extend(dictionary_candidate(values, best, target)?);
+    Ok(out)
+}
+
+/// The value that all have, if they have.
+fn constant_of(levels: &Levels, values: &LeafValues) -> Option<Bytes> {
+    let mut valid: Box<dyn Iterator<Item = bool>> = match levels.validity() {
+        Some(valid) => Box::new(valid),
+        None => Box::new(std::iter::repeat(true)),
+    };
+    match values {
+        LeafValues::Fixed(fixed) if fixed.bits.is_multiple_of(8) => {
+            let bytes = fixed.contiguous();
+            same(bytes.chunks_exact((fixed.bits / 8).max(1)), &mut *valid)
+        }
+        LeafValues::Variable(variable) => same(variable.iter(), &mut *valid),
+        _ => None,
+    }
+}
+
+fn same<'a>(values: impl Iterator<Item = &'a [u8]>, valid: &mut dyn Iterator<Item = bool>) -> Option<Bytes> {
+    let mut first = None;
+    for (value, valid) in values.zip(valid) {
+        if valid && *first.get_or_insert(value) != value {
+            return None;
+        }
+    }
+    first.map(Bytes::copy_from_slice)
+}
+
+fn with_chunks(bytes: usize, values: usize, per_chunk: usize) -> usize {
+    bytes.saturating_add(values.div_ceil(per_chunk.max(1)).saturating_mul(CHUNK_COST))
+}
+
+/// Ways to write values of one width in chunks.
+fn fixed_candidates(fixed: &FixedWidth, target: Target) -> Result<Vec<Candidate>> {
+    let hints = target.hints();
+    let bytes = fixed.contiguous();
+    let per_chunk = mini_block::fixed_chunk_len(fixed.bits, fixed.len);
+    let flat = with_chunks(bytes.len(), fixed.len, per_chunk);
+    let mut out = vec![Candidate::new("flat", Way::Flat, flat)];
+    let Some(found) = statistics(fixed.bits, bytes.as_slice()) else {
+        return Ok(out);
+    };
+    let plain = hints.compression == Some(Compression::Plain);
+    let packed = with_chunks(found.packed_bytes, fixed.len, 1024);
+    let runs = found.runs + fixed.len / MAX_RUN;
+    let runs_bytes = with_chunks(runs * (fixed.bits / 8 + 1), fixed.len, 2048) + fixed.len.div_ceil(2048) * 8;
+    let threshold = hints.rle_threshold;
+    let within = threshold.is_none_or(|threshold| (found.runs as f64) < fixed.len as f64 * threshold);
+    out.push(Candidate::new("bit packed", Way::Packed, packed).barred_if(plain, "no compression is asked for"));
+    out.push(
+        Candidate::new("runs", Way::Runs, runs_bytes)
+            .barred_if(plain, "no compression is asked for")
+            .barred_if(!within, "more runs than rle-threshold allows")
+            .asked_if(threshold.is_some(), "rle-threshold asks for it"),
+    );
+    if let (Some(scheme), 32 | 64) = (hints.general(), fixed.bits) {
+        let off = hints.split_bytes == Some(false);
+        out.push(
+            Candidate::new("split bytes", Way::Split, flat)
+                .barred_if(off, "bss is off")
+                .asked_if(hints.split_bytes == Some(true), "bss asks for it"),
+        );
+        for candidate in &mut out {
+            let chunks = fixed_chunks(fixed, &candidate.way);
+            candidate.bytes = compressed_size(&*chunks, fixed.len, scheme, candidate.bytes)?;
+        }
+    }
+    Ok(out)
+}
+
+fn fixed_chunks(fixed: &FixedWidth, way: &Way) -> Box<dyn ChunkEncoder> {
+    let (bits, bytes) = (fixed.bits, fixed.contiguous());
+    match way {
+        Way::Packed => Box::new(PackedChunks { bits, bytes }),
+        Way::Runs => Box::new(RunChunks { bits, bytes }),
+        Way::Split => Box::new(SplitChunks { bits, bytes }),
+        _ => Box::new(FlatChunks { bits, bytes }),
+    }
+}
+
+/// About what general compression makes of chunks, from some of them.
+fn compressed_size(chunks: &dyn ChunkEncoder, len: usize, scheme: Scheme, plain: usize) -> Result<usize> {
+    const TRIED: usize = 8;
+    let per_chunk = chunks.chunk_len(0, len).max(1);
+    let step = (len / per_chunk / TRIED).max(1) * per_chunk;
+    let compressed = GeneralChunks { scheme, inner: chunks };
+    let (mut before, mut after) = (0, 0);
+    for at in (0..len).step_by(step) {
+        let range = at..(at + per_chunk).min(len);
+        for (chunks, size) in [(chunks, &mut before), (&compressed as &dyn ChunkEncoder, &mut after)] {
+            let (mut data, mut sizes) = (Vec::new(), Vec::new());
+            chunks.encode(range.clone(), &mut ChunkBuffers::new(&mut data, &mut sizes))?;
+            *size += sizes.iter().sum::<usize>();
+        }
+    }
+    Ok(plain.saturating_mul(after.min(before)) / before.max(1))
+}
+
+fn variable_candidates(variable: &VariableWidth, target: Target) -> Result<Vec<Candidate>> {
+    let hints = target.hints();
+    let len = variable.len();
+    let average = variable.bytes.len() / len.max(1);
+    let offsets = len.saturating_mul(variable.offset_bits() / 8);
+    let forced = hints.compression == Some(Compression::Fsst);
+    let tried = match hints.compression {
+        Some(Compression::Plain) => None,
+        _ => fsst::train(variable, forced),
+    };
+    let symbols = |trained: &Trained, rest: usize| {
+        let coded = trained.coded_size(variable.bytes.len());
+        coded.saturating_add(rest).saturating_add(fsst::TABLE_BYTES)
+    };
+    if !target.zips(average) {
+        let rest = with_chunks(offsets, len, 4096 / (average + 4).max(1));
+        let mut out = vec![Candidate::new("variable", Way::Variable, variable.bytes.len() + rest)];
+        if let Some(trained) = tried {
+            let bytes = symbols(&trained, rest);
+            out.push(
+                Candidate::new("symbols", Way::Symbols(trained), bytes).asked_if(forced, "compression asks for it"),
+            );
+        }
+        return Ok(out);
+    }
+    let mut out = vec![Candidate::new("full zip", Way::Zip, variable.bytes.len() + offsets)];
+    if let Some(trained) = tried {
+        let bytes = symbols(&trained, offsets);
+        out.push(
+            Candidate::new("full zip of symbols", Way::ZipSymbols(trained), bytes)
+                .asked_if(forced, "compression asks for it"),
+        );
+    }
+    let longest = variable.iter().map(<[u8]>::len).max().unwrap_or(0);
+    let scheme = hints.general();
+    if scheme.is_some() || (longest > HUGE_VALUE && hints.compression.is_none()) {
+        let scheme = scheme.unwrap_or(Scheme::ZSTD);
+        let bytes = compressed_values_size(variable, scheme)?.saturating_add(offsets);
+        out.push(
+            Candidate::new("full zip of compressed values", Way::ZipCompressed(scheme), bytes)
+                .asked_if(hints.general().is_some(), "compression asks for it"),
+        );
+    }
+    Ok(out)
+}
+
+/// About what the values take, each compressed by itself, from some of them.
+fn compressed_values_size(variable: &VariableWidth, scheme: Scheme) -> Result<usize> {
+    const TRIED: usize = 4;
+    let step = (variable.len() / TRIED).max(1);
+    let (mut before, mut compressed) = (0_usize, Vec::new());
+    for index in (0..variable.len()).step_by(step) {
+        // The first part of a value tells enough.
+        let value = variable.get(index);
+        let part = value.get(..value.len().min(4 * HUGE_VALUE)).unwrap_or(value);
+        before += part.len();
+        scheme.compress(part, &mut compressed)?;
+    }
+    Ok(variable.bytes.len().saturating_mul(compressed.len()) / before.max(1))
+}
+
+/// A dictionary of the values, if there is one worth its price beside `best`.
+fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Result<Option<Candidate>> {
+    let hints = target.hints();
+    let len = values.len();
+    let value_bytes = match values {
+        LeafValues::Variable(variable) => variable.bytes.len() / len.max(1) + variable.offset_bits() / 8,
+        LeafValues::Fixed(fixed) if fixed.bits >= 32 => fixed.bits / 8,
+        _ => return Ok(None),
+    };
+    let fsst = hints.compression == Some(Compression::Fsst);
+    if len < MIN_DICTIONARY_VALUES || hints.structure == Some(Structure::FullZip) || fsst {
+        return Ok(None);
+    }
+    let price = |distinct: usize| {
+        let bits = usize::try_from(distinct.max(2).ilog2()).unwrap_or(0) + 1;
+        let indices = with_chunks(len * bits / 8, len, 1024);
+        indices.saturating_add(distinct.saturating_mul(value_bytes))
+    };
+    let estimated = dictionary::estimate(values);
+    let asked = hints.dict_divisor.is_some() || hints.dict_size_ratio.is_some();
+    let limit = match hints.dict_divisor {
+        Some(divisor) => usize::try_from(len as u64 / divisor).unwrap_or(len),
+        None => len / 2,
+    };
+    let unmade = |bytes: usize, why: &str| {
+        let candidate = Candidate::new("dictionary", Way::Unmade, bytes);
+        Some(candidate.barred_if(true, why))
+    };
+    if !asked && price(estimated) >= best {
+        return Ok(unmade(
+            price(estimated),
+            "larger, by an estimate of the distinct values",
+        ));
+    }
+    let Some(found) = dictionary::distinct(values, limit) else {
+        return Ok(unmade(
+            price(estimated.max(limit)),
+            "more distinct values than a dictionary is worth",
+        ));
+    };
+    let indices = fixed_candidates(&found.indices, target)?;
+    let indices_bytes = choice(&indices)
+        .and_then(|index| indices.get(index))
+        .map_or(0, |best| best.bytes);
+    let items = encode_items(&found.items, target)?;
+    let bytes = indices_bytes.saturating_add(items.bytes.len());
+    let plain = values_bytes(values);
+    let ratio = hints.dict_size_ratio;
+    let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
+    Ok(Some(
+        Candidate::new("dictionary", Way::Dictionary(Box::new(found)), bytes)
+            .barred_if(beyond, "larger than dict-size-ratio allows")
+            .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"),
+    ))
+}
+
+fn values_bytes(values: &LeafValues) -> usize {
+    match values {
+        LeafValues::Variable(variable) => variable.bytes.len() + variable.len() * (variable.offset_bits() / 8),
+        LeafValues::Fixed(fixed) => fixed.len.saturating_mul(fixed.bits) / 8,
+        _ => 0,
+    }
+}
+
+fn encode_items(items: &LeafValues, target: Target) -> Result<EncodedDictionary> {
+    let compression = match target.hints().dict_values {
+        Some(Compression::General(scheme)) => Some(scheme),
+        Some(_) => None,
+        None => target.large().then_some(Scheme::LZ4),
+    };
+    dictionary::encode_items(&target.leaf.name, items, compression, target.large())
+}
+
+fn encode_indices(
+    levels: &Levels,
+    indices: &FixedWidth,
+    items: EncodedDictionary,
+    target: Target,
+) -> Result<EncodedPage> {
+    let candidates = fixed_candidates(indices, target)?;
+    let way = choice(&candidates)
+        .and_then(|index| candidates.get(index))
+        .map(|best| &best.way);
+    let chunks = fixed_chunks(indices, way.unwrap_or(&Way::Flat));
+    let page = in_chunks(levels, &*chunks, indices.len, Some(items), target)?;
+    page.ok_or_else(|| too_large(target, "values"))
+}
+
+/// A mini-block page; general compression around it where it is asked for and helps.
+fn in_chunks(
+    levels: &Levels,
+    chunks: &dyn ChunkEncoder,
+    len: usize,
+    items: Option<EncodedDictionary>,
+    target: Target,
+) -> Result<Option<EncodedPage>> {
+    if let Some(scheme) = target.hints().general() {
+        if compressed_size(chunks, len, scheme, usize::MAX / 2)? < usize::MAX / 2 {
+            let compressed = GeneralChunks { scheme, inner: chunks };
+            return mini_block::encode(levels, &compressed, len, items, target.large());
+        }
+    }
+    mini_block::encode(levels, chunks, len, items, target.large())
+}
+
+/// Writes a page in one way; nothing if it cannot be.
+fn encode_way(levels: &Levels, values: &LeafValues, way: Way, target: Target) -> Result<Option<EncodedPage>> {
+    match (way, values) {
+        (Way::Constant(value), values) => {
+            let offset_bits = match values {
+                LeafValues::Variable(variable) => Some(variable.offset_bits()),
+                _ => None,
+            };
+            encode_constant(levels, value, offset_bits).map(Some)
+        }
+        (Way::Dictionary(found), _) => {
+            let items = encode_items(&found.items, target)?;
+            encode_indices(levels, &found.indices, items, target).map(Some)
+        }
+        (Way::Zip | Way::Unmade, LeafValues::Fixed(fixed)) => {
+            if !fixed.bits.is_multiple_of(8) {
+                return Ok(None);
+            }
+            let encoding = message::flat(fixed.bits as u64);
+            full_zip::encode_fixed(levels, fixed.pieces.clone(), fixed.bits / 8, encoding).map(Some)
+        }
+        (way, LeafValues::Fixed(fixed)) => in_chunks(levels, &*fixed_chunks(fixed, &way), fixed.len, None, target),
+        (Way::Variable, LeafValues::Variable(values)) => {
+            in_chunks(levels, &VariableChunks { values }, values.len(), None, target)
+        }
+        (Way::Symbols(trained), LeafValues::Variable(values)) => {
+            let coded = trained.encode(values);
+            in_chunks(levels, &CodedChunks { coded: &coded }, values.len(), None, target)
+        }
+        (Way::ZipSymbols(trained), LeafValues::Variable(values)) => {
+            let coded = trained.encode(values);
+            full_zip::encode_variable(levels, &coded.values, coded.encoding()).map(Some)
+        }
+        (Way::ZipCompressed(scheme), LeafValues::Variable(values)) => {
+            let encoding = scheme.encoding(message::variable(values.offset_bits() as u64));
+            full_zip::encode_variable(levels, &compress_values(scheme, values)?, encoding).map(Some)
+        }
+        (_, LeafValues::Variable(values)) => {
+            let encoding = message::variable(values.offset_bits() as u64);
+            full_zip::encode_variable(levels, values, encoding).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Lists that lie by themselves rather than in chunks.
+fn zips_lists(lists: &FixedSizeLists, target: Target) -> bool {
+    let whole_bytes = lists
+        .items_per_list()
+        .saturating_mul(lists.items.bits)
+        .is_multiple_of(8);
+    whole_bytes && target.zips(fixed_size_list::zipped_width(lists))
+}
+
+fn encode_lists(levels: &Levels, lists: &FixedSizeLists, target: Target) -> Result<EncodedPage> {
+    if !zips_lists(lists, target) {
+        let chunks = fixed_size_list::FixedSizeListChunks::new(lists);
+        if let Some(page) = mini_block::encode(levels, &chunks, lists.len, None, target.large())? {
             return Ok(page);
         }
     }
-    full_zip::encode_variable(levels, values, message::variable(values.offset_bits() as u64))
+    if !lists
+        .items_per_list()
+        .saturating_mul(lists.items.bits)
+        .is_multiple_of(8)
+    {
+        return Err(too_large(target, "lists of bits"));
+    }
+    let encoding = fixed_size_list::encoding(lists);
+    let bare = lists.layers.iter().all(|layer| layer.validity.is_none());
+    let pieces: Vec<Buffer> = if bare {
+        lists.items.pieces.clone()
+    } else {
+        vec![fixed_size_list::zip_validity(lists)?]
+    };
+    full_zip::encode_fixed(levels, pieces, fixed_size_list::zipped_width(lists), encoding)
 }

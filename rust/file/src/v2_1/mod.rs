@@ -3,8 +3,6 @@
 //! A page has a layout, which says where values and levels lie, and its values a tree of compressions; each has a folder with a `decode`
 //! and an `encode`.
 
-#![allow(dead_code)]
-
 pub(crate) mod builder;
 pub(crate) mod byte_stream_split;
 pub(crate) mod cache;
@@ -21,6 +19,7 @@ pub(crate) mod flat;
 pub(crate) mod fsst;
 pub(crate) mod full_zip;
 pub(crate) mod general;
+pub(crate) mod hints;
 pub(crate) mod inline_bitpacking;
 pub(crate) mod leaf;
 pub(crate) mod levels;
@@ -33,6 +32,7 @@ pub(crate) mod path;
 pub(crate) mod read;
 pub(crate) mod run_length;
 pub(crate) mod state;
+pub(crate) mod statistics;
 pub(crate) mod tree;
 pub(crate) mod values;
 pub(crate) mod variable;

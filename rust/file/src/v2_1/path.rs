@@ -7,14 +7,15 @@ use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArra
 use arrow_schema::{DataType, Fields};
 
 use super::columns::is_leaf;
+use super::hints::Hints;
 use crate::error::{FileError, Result};
 use crate::schema::Field;
 
 /// One step on the way down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To a field of a struct.
-    Struct(usize),
+    /// To a field of a struct, which may be null or not.
+    Struct { field: usize, nullable: bool },
     /// To the items of a list.
     List,
     /// To the items of a large list.
@@ -32,35 +33,42 @@ pub(crate) struct Leaf {
     pub(crate) data_type: DataType,
     /// The way to it.
     pub(crate) path: Vec<Step>,
+    /// What its metadata asks for, or that of fields around it.
+    pub(crate) hints: Hints,
 }
 
 /// The leaves of a top-level field, in the order of their columns.
 pub(crate) fn leaves(field: &Field) -> Result<Vec<Leaf>> {
     let mut out = Vec::new();
-    visit(field, field.name.clone(), Vec::new(), &mut out)?;
+    visit(field, field.name.clone(), Vec::new(), &Hints::default(), &mut out)?;
     Ok(out)
 }
 
-fn visit(field: &Field, name: String, path: Vec<Step>, out: &mut Vec<Leaf>) -> Result<()> {
+fn visit(field: &Field, name: String, path: Vec<Step>, around: &Hints, out: &mut Vec<Leaf>) -> Result<()> {
     let data_type = field.data_type()?;
+    let hints = Hints::of(field, &name, around)?;
     if is_leaf(field) {
         out.push(Leaf {
             field: field.clone(),
             name,
             data_type,
             path,
+            hints,
         });
         return Ok(());
     }
     for (index, child) in field.children.iter().enumerate() {
         let step = match &data_type {
-            DataType::Struct(_) => Step::Struct(index),
+            DataType::Struct(_) => Step::Struct {
+                field: index,
+                nullable: field.nullable,
+            },
             DataType::LargeList(_) => Step::LargeList,
             _ => Step::List,
         };
         let mut path = path.clone();
         path.push(step);
-        visit(child, format!("{name}.{}", child.name), path, out)?;
+        visit(child, format!("{name}.{}", child.name), path, &hints, out)?;
     }
     Ok(())
 }
@@ -71,7 +79,7 @@ pub(crate) fn pruned(array: &ArrayRef, path: &[Step]) -> Result<ArrayRef> {
         return Ok(array.clone());
     };
     match step {
-        Step::Struct(index) => {
+        Step::Struct { field: index, .. } => {
             let array = array.as_struct();
             let child = array.columns().get(*index);
             let field = array.fields().get(*index);
@@ -94,7 +102,7 @@ pub(crate) fn pruned(array: &ArrayRef, path: &[Step]) -> Result<ArrayRef> {
 }
 
 fn pruned_list<O: OffsetSizeTrait>(array: &ArrayRef, rest: &[Step]) -> Result<ArrayRef> {
-    if !rest.iter().any(|step| matches!(step, Step::Struct(_))) {
+    if !rest.iter().any(|step| matches!(step, Step::Struct { .. })) {
         return Ok(array.clone());
     }
     let list = array.as_list::<O>();

@@ -2,9 +2,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_array::{make_array, Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer};
 use arrow_schema::DataType;
+use esker_codec::bitpack::BLOCK;
 
 use crate::error::{FileError, Result};
 use crate::v2_0::flat::decode::byte_width;
@@ -99,11 +100,37 @@ impl FixedWidth {
         bytes.into()
     }
 
-    /// The same values in one piece.
-    pub(crate) fn joined(self) -> FixedWidth {
+    /// The same values, with one in the place of each null that costs the least: the one before it in the same block of 1,024, or else
+    /// the next one, or zero. `valid` says which are there.
+    pub(crate) fn filled(&self, valid: impl Iterator<Item = bool>) -> FixedWidth {
+        let width = self.bits / 8;
+        if width == 0 {
+            return self.clone();
+        }
+        let mut bytes = self.contiguous().as_slice().to_vec();
+        let mut valid = valid;
+        for block in bytes.chunks_mut(BLOCK.saturating_mul(width)) {
+            let mut last: Option<usize> = None;
+            for at in (0..block.len()).step_by(width) {
+                if valid.next().unwrap_or(true) {
+                    if last.is_none() {
+                        for before in (0..at).step_by(width) {
+                            block.copy_within(at..at + width, before);
+                        }
+                    }
+                    last = Some(at);
+                } else if let Some(from) = last {
+                    block.copy_within(from..from + width, at);
+                }
+            }
+            if last.is_none() {
+                block.fill(0);
+            }
+        }
         FixedWidth {
-            pieces: vec![self.contiguous()],
-            ..self
+            bits: self.bits,
+            len: self.len,
+            pieces: vec![Buffer::from_vec(bytes)],
         }
     }
 }
@@ -111,6 +138,13 @@ impl FixedWidth {
 impl VariableWidth {
     pub(crate) fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
+    }
+
+    /// One value; empty where there is none.
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
+        let span = self.offsets.get(index).zip(self.offsets.get(index + 1));
+        span.and_then(|(start, end)| self.bytes.get(*start..*end))
+            .unwrap_or_default()
     }
 
     /// The values one after the other.
@@ -149,6 +183,7 @@ pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> R
         DataType::LargeUtf8 => LeafValues::Variable(variable::<LargeUtf8Type>(arrays)),
         DataType::LargeBinary => LeafValues::Variable(variable::<LargeBinaryType>(arrays)),
         DataType::FixedSizeList(_, _) => LeafValues::FixedSizeList(fixed_size_lists(name, arrays, data_type, len)?),
+        DataType::Dictionary(_, _) => dictionary(name, arrays)?,
         DataType::Struct(fields) => {
             let gathered = fields.iter().enumerate().map(|(index, field)| {
                 let columns = arrays.iter().filter_map(|array| array.as_struct().columns().get(index));
@@ -159,6 +194,23 @@ pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> R
         }
         _ => LeafValues::Fixed(fixed(name, arrays, data_type, len)?),
     })
+}
+
+/// Batches bring a dictionary each; a page has one.
+fn dictionary(name: &str, arrays: &[ArrayRef]) -> Result<LeafValues> {
+    let failed = |e: arrow_schema::ArrowError| {
+        FileError::invalid(format!(
+            "column '{name}': the dictionaries of the batches do not fit into one ({e}); use a wider key type or plain values"
+        ))
+    };
+    let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+    let joined = arrow_select::concat::concat(&parts).map_err(failed)?;
+    let any = joined.as_any_dictionary();
+    let keys = make_array(any.keys().to_data());
+    let items = any.values().clone();
+    let keys = fixed(name, std::slice::from_ref(&keys), &keys.data_type().clone(), keys.len())?;
+    let items = gather(name, std::slice::from_ref(&items), &items.data_type().clone())?;
+    Ok(LeafValues::Dictionary(keys, Box::new(items)))
 }
 
 fn fixed(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> Result<FixedWidth> {

@@ -187,7 +187,7 @@ fn row_bytes(array: &ArrayRef, path: &[Step], start: usize, end: usize) -> u64 {
     let rows = end.saturating_sub(start) as u64;
     match path.split_first() {
         None => leaf_bytes(array, start, end),
-        Some((Step::Struct(_), rest)) => {
+        Some((Step::Struct { .. }, rest)) => {
             let below = array.as_struct().columns().first();
             rows / 8 + below.map_or(0, |child| row_bytes(child, rest, start, end))
         }

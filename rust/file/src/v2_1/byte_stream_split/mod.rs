@@ -1,3 +1,4 @@
-//! The first bytes of all values, then their second bytes, and so on.
+//! The first bytes of all values, then all second bytes, and so on: what general compression makes more of than of the values.
 
 pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,3 +1,7 @@
-//! Indices into the values of a dictionary, which the page keeps beside its chunks.
+//! Each distinct value once, and its number for every row.
+//!
+//! The numbers are the page's values, u32 where we found them and of the keys' own width where the column is a dictionary. The distinct
+//! values are a buffer of the page.
 
 pub(crate) mod decode;
+pub(crate) mod encode;

@@ -7,7 +7,7 @@ use esker_proto::lance::encodings21 as pb;
 
 use super::super::flat::encode::value_bytes;
 use super::super::message;
-use super::super::mini_block::encode::{fixed_chunk_len, ChunkEncoder};
+use super::super::mini_block::encode::{fixed_chunk_len, ChunkBuffers, ChunkEncoder};
 use super::super::values::FixedSizeLists;
 use crate::error::Result;
 
@@ -78,21 +78,22 @@ impl ChunkEncoder for FixedSizeListChunks<'_> {
         }
     }
 
-    fn encode(&self, values: Range<usize>, buffer: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn encode(&self, values: Range<usize>, out: &mut ChunkBuffers) -> Result<()> {
         let mut items: usize = 1;
-        let mut number = 0;
         for layer in &self.lists.layers {
             items = items.saturating_mul(layer.size);
             let Some(validity) = &layer.validity else { continue };
-            if number == buffer {
-                let range = values.start.saturating_mul(items)..values.end.saturating_mul(items);
-                out.extend_from_slice(bit_bytes(validity, range).as_slice());
-                return Ok(());
-            }
-            number += 1;
+            let range = values.start.saturating_mul(items)..values.end.saturating_mul(items);
+            out.add(|data| {
+                data.extend_from_slice(bit_bytes(validity, range).as_slice());
+                Ok(())
+            })?;
         }
-        out.extend_from_slice(value_bytes(self.items.as_slice(), self.row_bits(), values)?);
-        Ok(())
+        let bytes = value_bytes(self.items.as_slice(), self.row_bits(), values)?;
+        out.add(|data| {
+            data.extend_from_slice(bytes);
+            Ok(())
+        })
     }
 }
 

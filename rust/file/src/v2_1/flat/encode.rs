@@ -6,7 +6,7 @@ use arrow_buffer::Buffer;
 use esker_proto::lance::encodings21 as pb;
 
 use super::super::message;
-use super::super::mini_block::encode::{fixed_chunk_len, ChunkEncoder};
+use super::super::mini_block::encode::{fixed_chunk_len, ChunkBuffers, ChunkEncoder};
 use crate::error::{FileError, Result};
 
 /// Flat values in chunks.
@@ -36,8 +36,11 @@ impl ChunkEncoder for FlatChunks {
         fixed_chunk_len(self.bits, left)
     }
 
-    fn encode(&self, values: Range<usize>, _buffer: usize, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(value_bytes(self.bytes.as_slice(), self.bits, values)?);
-        Ok(())
+    fn encode(&self, values: Range<usize>, out: &mut ChunkBuffers) -> Result<()> {
+        let bytes = value_bytes(self.bytes.as_slice(), self.bits, values)?;
+        out.add(|data| {
+            data.extend_from_slice(bytes);
+            Ok(())
+        })
     }
 }

@@ -1,3 +1,4 @@
-//! Blocks of 1024 values, each packed with a width of its own that stands before it.
+//! Bit packing in which each 1,024 values have a width of their own, which stands before them.
 
 pub(crate) mod decode;
+pub(crate) mod encode;

@@ -42,6 +42,15 @@ pub(crate) struct Levels {
     pub(crate) num_valid: usize,
 }
 
+impl Levels {
+    /// Which of the values are there; none where all are.
+    pub(crate) fn validity(&self) -> Option<impl Iterator<Item = bool> + '_> {
+        let def = self.def.as_ref().filter(|_| self.num_valid < self.num_visible)?;
+        let visible = def.iter().filter(|level| **level <= self.max_visible);
+        Some(visible.map(|level| *level == 0))
+    }
+}
+
 /// A page's values, and the levels that stood around them.
 pub(crate) struct Shredded {
     pub(crate) levels: Levels,
@@ -90,12 +99,12 @@ pub(crate) fn shred(arrays: &[ArrayRef], path: &[Step], alone: bool) -> Result<S
         note_needs(array, path, &mut needs)?;
     }
     if !alone {
-        // Where one page has null structs and another has null or empty lists within structs that are all there, pylance counts the
-        // structs of the other wrong. It does not if both say that structs may be null.
-        let mut closing = false;
-        for need in needs.iter_mut().rev().skip(1) {
-            need.nulls |= closing && !need.is_list;
-            closing |= need.is_list && need.num_def() > 0;
+        // Structs around lists: where some pages say that they are all there and others do not, pylance counts them wrong. What later
+        // pages hold is not known yet.
+        let mut around_list = false;
+        for (need, step) in needs.iter_mut().zip(path).rev() {
+            need.nulls |= around_list && matches!(step, Step::Struct { nullable: true, .. });
+            around_list |= need.is_list;
         }
     }
     let max_rep = count_levels(needs.iter().map(|n| u16::from(n.is_list)))?;
@@ -161,7 +170,7 @@ fn note_needs(array: &ArrayRef, path: &[Step], needs: &mut [LayerNeeds]) -> Resu
     };
     need.nulls |= array.null_count() > 0;
     match step {
-        Step::Struct(_) => note_needs(only_child(array)?, path, needs),
+        Step::Struct { .. } => note_needs(only_child(array)?, path, needs),
         Step::List => {
             need.is_list = true;
             let list = array.as_list::<i32>();
@@ -232,7 +241,7 @@ impl Entries {
         let mut array = array;
         for (step, levels) in path.iter().zip(given) {
             match step {
-                Step::Struct(_) => {
+                Step::Struct { .. } => {
                     front.mark_nulls(array.nulls(), levels.null);
                     array = only_child(array)?;
                 }

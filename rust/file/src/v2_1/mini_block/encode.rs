@@ -39,8 +39,30 @@ pub(crate) trait ChunkEncoder {
     /// How many values from `at` on would make a good chunk, `left` at most: a power of two, or `left`.
     fn chunk_len(&self, at: usize, left: usize) -> usize;
 
-    /// Appends one buffer of the chunk that holds `values`.
-    fn encode(&self, values: Range<usize>, buffer: usize, out: &mut Vec<u8>) -> Result<()>;
+    /// Adds the buffers of the chunk that holds `values`.
+    fn encode(&self, values: Range<usize>, out: &mut ChunkBuffers) -> Result<()>;
+}
+
+/// Where a chunk's value buffers go.
+pub(crate) struct ChunkBuffers<'a> {
+    data: &'a mut Vec<u8>,
+    sizes: &'a mut Vec<usize>,
+}
+
+impl<'a> ChunkBuffers<'a> {
+    /// Appends buffers to `data` and their sizes to `sizes`.
+    pub(crate) fn new(data: &'a mut Vec<u8>, sizes: &'a mut Vec<usize>) -> Self {
+        ChunkBuffers { data, sizes }
+    }
+
+    /// Adds the buffer that `write` appends.
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let start = self.data.len();
+        write(self.data)?;
+        self.sizes.push(self.data.len() - start);
+        pad(self.data);
+        Ok(())
+    }
 }
 
 /// A page's dictionary, encoded.
@@ -74,12 +96,13 @@ pub(crate) fn fixed_chunk_len(bits: usize, left: usize) -> usize {
 
 struct Chunks<'a> {
     levels: &'a Levels,
-    rep: Option<LevelEncoder<'a>>,
-    def: Option<LevelEncoder<'a>>,
+    rep: Option<LevelEncoder>,
+    def: Option<LevelEncoder>,
     large: bool,
     words: Vec<u8>,
     data: Vec<u8>,
     index: Vec<u8>,
+    sizes: Vec<usize>,
 }
 
 /// Encodes a page. `None`: a chunk would hold more levels or bytes than can be said.
@@ -90,14 +113,17 @@ pub(crate) fn encode(
     dictionary: Option<EncodedDictionary>,
     large: bool,
 ) -> Result<Option<EncodedPage>> {
+    let piece = values.chunk_len(0, num_values);
+    let level_encoder = |levels: &[u16], max| LevelEncoder::new(levels, max, piece, large);
     let mut chunks = Chunks {
         levels,
-        rep: levels.rep.as_deref().map(|rep| LevelEncoder::new(rep, levels.max_rep)),
-        def: levels.def.as_deref().map(|def| LevelEncoder::new(def, levels.max_def)),
+        rep: levels.rep.as_deref().map(|rep| level_encoder(rep, levels.max_rep)),
+        def: levels.def.as_deref().map(|def| level_encoder(def, levels.max_def)),
         large,
         words: Vec::new(),
         data: Vec::new(),
         index: Vec::new(),
+        sizes: Vec::new(),
     };
     let (mut at, mut entry) = (0, 0);
     while at < num_values {
@@ -206,10 +232,9 @@ impl Chunks<'_> {
             field += 2;
             pad(&mut self.data);
         }
-        for buffer in 0..values.num_buffers() {
-            let from = self.data.len();
-            values.encode(range.clone(), buffer, &mut self.data)?;
-            let size = self.data.len() - from;
+        self.sizes.clear();
+        values.encode(range.clone(), &mut ChunkBuffers::new(&mut self.data, &mut self.sizes))?;
+        for size in std::mem::take(&mut self.sizes) {
             let limit = if self.large {
                 MAX_LARGE_CHUNK
             } else {
@@ -221,7 +246,6 @@ impl Chunks<'_> {
             let size = u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes();
             self.put(field, size.get(..size_bytes).unwrap_or_default());
             field += size_bytes;
-            self.pad();
         }
         let size = self.data.len() - start;
         if size > if self.large { MAX_LARGE_CHUNK } else { MAX_SMALL_CHUNK } {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use esker_proto::lance::encodings21 as pb;
 
 use super::super::message;
-use super::super::mini_block::encode::{ChunkEncoder, MAX_CHUNK_VALUES};
+use super::super::mini_block::encode::{ChunkBuffers, ChunkEncoder, MAX_CHUNK_VALUES};
 use super::super::values::VariableWidth;
 use crate::error::{FileError, Result};
 
@@ -53,20 +53,23 @@ impl ChunkEncoder for VariableChunks<'_> {
         }
     }
 
-    fn encode(&self, values: Range<usize>, _buffer: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn encode(&self, values: Range<usize>, out: &mut ChunkBuffers) -> Result<()> {
         let large = self.values.large;
         let width = self.values.offset_bits() / 8;
-        let start = out.len();
         let offsets = self.values.offsets.get(values.start..=values.end).ok_or_else(short)?;
         let (first, last) = offsets.first().zip(offsets.last()).ok_or_else(short)?;
+        let bytes = self.values.bytes.get(*first..*last).ok_or_else(short)?;
         let bytes_at = offsets.len() * width;
-        for offset in offsets {
-            put_offset(large, offset - first + bytes_at, out);
-        }
-        out.extend_from_slice(self.values.bytes.get(*first..*last).ok_or_else(short)?);
-        let padded = (out.len() - start).next_multiple_of(width);
-        out.resize(start + padded, FILL);
-        Ok(())
+        out.add(|data| {
+            let start = data.len();
+            for offset in offsets {
+                put_offset(large, offset - first + bytes_at, data);
+            }
+            data.extend_from_slice(bytes);
+            let padded = (data.len() - start).next_multiple_of(width);
+            data.resize(start + padded, FILL);
+            Ok(())
+        })
     }
 }
 

@@ -1,0 +1,234 @@
+//! Finding distinct values, and writing them.
+
+use std::hash::Hash;
+
+use arrow_buffer::{Buffer, MutableBuffer};
+use esker_codec::outline_bitpack;
+use esker_proto::lance::encodings21 as pb;
+use hashbrown::HashMap;
+
+use super::super::general::encode::Scheme;
+use super::super::message;
+use super::super::mini_block::encode::EncodedDictionary;
+use super::super::statistics::max_bit_width;
+use super::super::values::{FixedWidth, LeafValues, VariableWidth};
+use super::super::variable::encode::encode_block;
+use crate::error::{FileError, Result};
+
+/// Bits of the numbers of distinct values.
+pub(crate) const INDEX_BITS: usize = 32;
+
+/// Values looked at to estimate how many are distinct.
+const SAMPLE: usize = 4096;
+
+/// A page's distinct values, in the order in which they come, and for each value its number.
+pub(crate) struct Distinct {
+    pub(crate) indices: FixedWidth,
+    pub(crate) items: LeafValues,
+}
+
+/// Finds the distinct values; nothing where there are more than `limit`, or the values have no bytes that can be compared.
+pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
+    match values {
+        LeafValues::Variable(values) => {
+            let numbered = number(values.len(), |index| Some(values.get(index)), limit)?;
+            let mut bytes = MutableBuffer::new(0);
+            let mut offsets = Vec::with_capacity(numbered.items.len() + 1);
+            offsets.push(0);
+            for item in &numbered.items {
+                bytes.extend_from_slice(item);
+                offsets.push(bytes.len());
+            }
+            Some(Distinct {
+                indices: indices(&numbered.numbers),
+                items: LeafValues::Variable(VariableWidth {
+                    large: values.large,
+                    offsets,
+                    bytes: bytes.into(),
+                }),
+            })
+        }
+        LeafValues::Fixed(values) => {
+            let bytes = values.contiguous();
+            let width = values.bits / 8;
+            let (numbers, item_bytes) = match values.bits {
+                64 => numbered_words::<8>(bytes.as_slice(), limit)?,
+                32 => numbered_words::<4>(bytes.as_slice(), limit)?,
+                128 => numbered_words::<16>(bytes.as_slice(), limit)?,
+                bits if bits > 32 && bits.is_multiple_of(8) => {
+                    let value = |index: usize| bytes.get(index * width..(index + 1) * width);
+                    let numbered = number(values.len, value, limit)?;
+                    (numbered.numbers, numbered.items.concat())
+                }
+                _ => return None,
+            };
+            let num_items = item_bytes.len().checked_div(width)?;
+            Some(Distinct {
+                indices: indices(&numbers),
+                items: LeafValues::Fixed(FixedWidth {
+                    bits: values.bits,
+                    len: num_items,
+                    pieces: vec![Buffer::from_vec(item_bytes)],
+                }),
+            })
+        }
+        _ => None,
+    }
+}
+
+struct Numbered<K> {
+    numbers: Vec<u32>,
+    items: Vec<K>,
+}
+
+fn number<K: Hash + Eq + Copy>(len: usize, value: impl Fn(usize) -> Option<K>, limit: usize) -> Option<Numbered<K>> {
+    let mut seen: HashMap<K, u32> = HashMap::new();
+    let mut items = Vec::new();
+    let mut numbers = Vec::with_capacity(len);
+    let mut last: Option<(K, u32)> = None;
+    for index in 0..len {
+        let key = value(index)?;
+        if let Some((before, number)) = last.filter(|(before, _)| *before == key) {
+            numbers.push(number);
+            last = Some((before, number));
+            continue;
+        }
+        let next = u32::try_from(items.len()).ok()?;
+        let number = *seen.entry(key).or_insert_with(|| {
+            items.push(key);
+            next
+        });
+        if items.len() > limit {
+            return None;
+        }
+        numbers.push(number);
+        last = Some((key, number));
+    }
+    Some(Numbered { numbers, items })
+}
+
+fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> Option<(Vec<u32>, Vec<u8>)> {
+    let (words, _) = bytes.as_chunks::<WIDTH>();
+    let numbered = number(words.len(), |index| words.get(index).copied(), limit)?;
+    Some((numbered.numbers, numbered.items.concat()))
+}
+
+fn indices(numbers: &[u32]) -> FixedWidth {
+    let mut bytes = MutableBuffer::with_capacity(numbers.len() * 4);
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    FixedWidth {
+        bits: INDEX_BITS,
+        len: numbers.len(),
+        pieces: vec![bytes.into()],
+    }
+}
+
+/// About how many values are distinct, from some of them.
+pub(crate) fn estimate(values: &LeafValues) -> usize {
+    let len = values.len();
+    let step = (len / SAMPLE).max(1);
+    let sampled = len.div_ceil(step);
+    let found = match values {
+        LeafValues::Variable(values) => number(sampled, |index| Some(values.get(index * step)), sampled),
+        LeafValues::Fixed(values) => {
+            let bytes = values.contiguous();
+            let width = values.bits / 8;
+            let slice = bytes.as_slice();
+            let value = |index: usize| slice.get(index * step * width..(index * step + 1) * width);
+            let found = number(sampled, value, sampled).map_or(sampled, |found| found.items.len());
+            return extrapolate(sampled, found, len);
+        }
+        _ => None,
+    };
+    extrapolate(sampled, found.map_or(sampled, |found| found.items.len()), len)
+}
+
+/// How many distinct values would show `found` among `sampled`, if all were as frequent.
+fn extrapolate(sampled: usize, found: usize, len: usize) -> usize {
+    if sampled == len {
+        return found;
+    }
+    let sampled = sampled as f64;
+    let shown = |distinct: f64| distinct * (1.0 - (-sampled / distinct).exp());
+    let mut distinct = found.max(1);
+    while distinct < len && shown(distinct as f64) < found as f64 * 0.999 {
+        distinct += distinct / 4 + 1;
+    }
+    distinct.min(len)
+}
+
+/// Writes the distinct values; with `compression`, if that makes them smaller.
+pub(crate) fn encode_items(
+    name: &str,
+    items: &LeafValues,
+    compression: Option<Scheme>,
+    packed: bool,
+) -> Result<EncodedDictionary> {
+    let num_items = items.len();
+    let (mut bytes, mut encoding) = match items {
+        LeafValues::Variable(values) => {
+            let bytes = encode_block(values);
+            (bytes, message::variable(values.offset_bits() as u64))
+        }
+        LeafValues::Fixed(values) => encode_fixed(values, packed),
+        _ => {
+            return Err(FileError::unsupported(format!(
+                "column '{name}': a dictionary holds fixed-width values, strings or binary; use plain values"
+            )))
+        }
+    };
+    if let Some(scheme) = compression {
+        let mut smaller = Vec::new();
+        scheme.compress(&bytes, &mut smaller)?;
+        if smaller.len() < bytes.len() {
+            encoding = scheme.encoding(encoding);
+            bytes = smaller;
+        }
+    }
+    Ok(EncodedDictionary {
+        bytes,
+        encoding,
+        num_items,
+    })
+}
+
+fn encode_fixed(values: &FixedWidth, packed: bool) -> (Vec<u8>, pb::CompressiveEncoding) {
+    let bytes = values.contiguous();
+    let bits = values.bits as u64;
+    let width = max_bit_width(values.bits, bytes.as_slice()).max(1) as u64;
+    if packed && matches!(bits, 8 | 16 | 32 | 64) && width < bits {
+        let mut out = Vec::new();
+        outline_bitpack::encode(bits, width, bytes.as_slice(), &mut out);
+        if out.len() < bytes.len() {
+            return (out, message::out_of_line_bitpacking(bits, width));
+        }
+    }
+    (bytes.to_vec(), message::flat(bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_the_number_of_distinct_values_is_estimated_within_a_half() {
+        for distinct in [1, 10, 1000, 20_000] {
+            let values: Vec<u8> = (0..100_000_u64)
+                .flat_map(|row| {
+                    (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
+                        .rem_euclid(distinct)
+                        .to_le_bytes()
+                })
+                .collect();
+            let values = LeafValues::Fixed(FixedWidth {
+                bits: 64,
+                len: 100_000,
+                pieces: vec![Buffer::from_vec(values)],
+            });
+            let estimated = estimate(&values) as f64 / distinct as f64;
+            assert!((0.67..1.5).contains(&estimated), "{distinct}: {estimated}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Writing with general compression.
+
+use std::ops::Range;
+
+use arrow_buffer::Buffer;
+use esker_codec::general::compress;
+use esker_proto::lance::encodings21 as pb;
+
+use super::super::message;
+use super::super::mini_block::encode::{ChunkBuffers, ChunkEncoder};
+use super::super::values::VariableWidth;
+use crate::error::{FileError, Result};
+
+/// A scheme and its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
+    pub(crate) level: Option<i32>,
+}
+
+impl Scheme {
+    /// What dictionaries are compressed with unless asked otherwise.
+    pub(crate) const LZ4: Scheme = Scheme {
+        name: "lz4",
+        level: None,
+    };
+
+    /// What large values are compressed with unless asked otherwise.
+    pub(crate) const ZSTD: Scheme = Scheme {
+        name: "zstd",
+        level: None,
+    };
+
+    /// The compression around what `values` describes.
+    pub(crate) fn encoding(self, values: pb::CompressiveEncoding) -> pb::CompressiveEncoding {
+        let scheme = if self.name == "zstd" {
+            pb::CompressionScheme::CompressionAlgorithmZstd
+        } else {
+            pb::CompressionScheme::CompressionAlgorithmLz4
+        };
+        message::general(scheme, self.level, values)
+    }
+
+    /// Appends the bytes, compressed.
+    pub(crate) fn compress(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        compress(self.name, self.level, bytes, out).map_err(|e| FileError::invalid(e.to_string()))
+    }
+}
+
+/// Chunks whose first buffer is compressed.
+pub(crate) struct GeneralChunks<'a> {
+    pub(crate) scheme: Scheme,
+    pub(crate) inner: &'a dyn ChunkEncoder,
+}
+
+impl ChunkEncoder for GeneralChunks<'_> {
+    fn encoding(&self) -> pb::CompressiveEncoding {
+        self.scheme.encoding(self.inner.encoding())
+    }
+
+    fn num_buffers(&self) -> usize {
+        self.inner.num_buffers()
+    }
+
+    fn chunk_len(&self, at: usize, left: usize) -> usize {
+        self.inner.chunk_len(at, left)
+    }
+
+    fn encode(&self, values: Range<usize>, out: &mut ChunkBuffers) -> Result<()> {
+        let (mut data, mut sizes) = (Vec::new(), Vec::new());
+        self.inner
+            .encode(values, &mut ChunkBuffers::new(&mut data, &mut sizes))?;
+        let mut at = 0;
+        for (number, size) in sizes.into_iter().enumerate() {
+            let bytes = data.get(at..at + size).unwrap_or_default();
+            out.add(|data| {
+                if number == 0 {
+                    return self.scheme.compress(bytes, data);
+                }
+                data.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            at += size.next_multiple_of(8);
+        }
+        Ok(())
+    }
+}
+
+/// Each value compressed by itself.
+pub(crate) fn compress_values(scheme: Scheme, values: &VariableWidth) -> Result<VariableWidth> {
+    let mut bytes = Vec::with_capacity(values.bytes.len() / 2);
+    let mut offsets = Vec::with_capacity(values.offsets.len());
+    offsets.push(0);
+    for value in values.iter() {
+        scheme.compress(value, &mut bytes)?;
+        offsets.push(bytes.len());
+    }
+    Ok(VariableWidth {
+        large: values.large,
+        offsets,
+        bytes: Buffer::from_vec(bytes),
+    })
+}
