@@ -215,11 +215,13 @@ mod tests {
     #[test]
     fn test_the_number_of_distinct_values_is_estimated_within_a_half() {
         for distinct in [1, 10, 1000, 20_000] {
-            let values: Vec<u8> = (0..100_000_u64)
-                .flat_map(|row| {
-                    (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
-                        .rem_euclid(distinct)
-                        .to_le_bytes()
+            let mut state = 1_u64;
+            let values: Vec<u8> = (0..100_000)
+                .flat_map(|_| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
+                    ((state >> 33) % distinct).to_le_bytes()
                 })
                 .collect();
             let values = LeafValues::Fixed(FixedWidth {
