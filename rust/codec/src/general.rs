@@ -148,6 +148,21 @@ mod tests {
     }
 
     #[test]
+    fn test_lz4_keeps_a_byte_that_ends_a_run_near_the_end() {
+        for run in 0..40 {
+            for rest in 0..20 {
+                let mut raw = b"abcdefgh".to_vec();
+                raw.extend(vec![1; run]);
+                raw.push(2);
+                raw.extend(vec![1; rest]);
+                let mut out = Vec::new();
+                compress("lz4", None, &raw, &mut out).unwrap();
+                assert_eq!(decompress("lz4", &out, usize::MAX).unwrap(), raw, "{run} {rest}");
+            }
+        }
+    }
+
+    #[test]
     fn test_lz4_comes_back_and_lies_are_refused() {
         let raw = b"abc".repeat(1000);
         let mut stored = (raw.len() as u32).to_le_bytes().to_vec();

@@ -125,6 +125,13 @@ impl<'a> Finder<'a> {
         let most = (self.input.len() - LAST_LITERALS).saturating_sub(at);
         let mut length = MIN_MATCH;
         while length < most {
+            if at + length + 8 > self.input.len() {
+                // No whole word is left to compare.
+                let rest = |at: usize| self.input.get(at..).unwrap_or_default().iter();
+                let same = rest(from + length).zip(rest(at + length));
+                length += same.take_while(|(a, b)| a == b).count();
+                break;
+            }
             let different = self.word(from + length) ^ self.word(at + length);
             let same = different.trailing_zeros() as usize / 8;
             length += same;
