@@ -226,14 +226,6 @@ def test_retries_are_bounded(uri: str) -> None:
     assert esker.dataset(uri).count_rows() == 4
 
 
-@pytest.mark.parametrize("version", ["legacy", "0.1", "2.3", "next"])
-def test_file_versions_that_do_not_work_yet_are_refused_by_name(version: str, uri: str) -> None:
-    with pytest.raises(UnsupportedError, match=version):
-        esker.write_dataset(people(1), uri, data_storage_version=version)
-    with pytest.raises(InvalidArgumentError, match=r"9\.9"):
-        esker.write_dataset(people(1), uri, data_storage_version="9.9")
-
-
 def test_a_table_of_another_file_version_is_not_written_to(uri: str) -> None:
     lance.write_dataset(people(1), uri, data_storage_version="legacy")
     for mode in ("append", "overwrite"):

@@ -193,7 +193,7 @@ class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset): 
 
     @property
     def data_storage_version(self) -> str:
-        """The version of the data files: "2.0"."""
+        """The version of the data files, "2.0" for example; appends may have brought files of others."""
         return self._manifest.data_storage_version
 
     @property

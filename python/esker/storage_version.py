@@ -63,13 +63,37 @@ def storage_version(requested: str | None, base: native.Manifest | None, mode: s
         version = file_version(requested)
     else:
         version = _writable(base.data_storage_version, f"the table's file version {base.data_storage_version}")
-    if base is not None and mode == "append" and (version == "0.1") != (base.data_storage_version == "0.1"):
+    if base is not None and mode == "append" and not may_stand_together(version, base.data_storage_version):
         raise UnsupportedError(
             f"an append of file version {version} to a table of {base.data_storage_version}: files of 0.1 and later "
             "ones cannot stand in one table; leave data_storage_version out, or overwrite the table",
             file_version=version,
         )
     return version
+
+
+def may_stand_together(left: str, right: str) -> bool:
+    """Whether one table may hold files of both versions.
+
+    Example:
+        >>> from esker.storage_version import may_stand_together
+        >>> may_stand_together("2.0", "2.2"), may_stand_together("0.1", "2.0")
+        (True, False)
+    """
+    return (left == "0.1") == (right == "0.1")
+
+
+def version_of_numbers(major: int, minor: int) -> str:
+    """The file version that a manifest names by two numbers.
+
+    Example:
+        >>> from esker.storage_version import version_of_numbers
+        >>> version_of_numbers(0, 3), version_of_numbers(0, 2), version_of_numbers(2, 1)
+        ('2.0', '0.1', '2.1')
+    """
+    if major == 0:
+        return "2.0" if minor == 3 else "0.1"
+    return f"{major}.{minor}"
 
 
 def _writable(version: str, what: str) -> str:

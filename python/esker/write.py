@@ -26,7 +26,7 @@ from .staging import (
     refuse_options,
     stage,
 )
-from .storage_version import DEFAULT_STORAGE_VERSION
+from .storage_version import DEFAULT_STORAGE_VERSION, may_stand_together, version_of_numbers
 from .types import ReaderLike
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def write_dataset(
         commit_lock: Held around the commit, for stores without put-if-absent.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         storage_options: Options of the store, such as credentials.
-        data_storage_version: The file version; None keeps the table's, "2.0" for a new one.
+        data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
+            another version than the table's leaves the table with files of both.
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
         commit_message: Noted on the transaction.
         transaction_properties: Noted on the transaction.
@@ -169,13 +170,7 @@ def commit_operation(
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
         read_version = target.read_version
     transaction = operation.to_native(read_version, merge_message(message, properties), uuid=uuid)
-    version = _files_version(transaction)
-    if version is not None and target.base is not None and transaction.operation == "Append":
-        current = target.base.data_storage_version
-        if version != current:
-            raise UnsupportedError(
-                f"fragments of file version {version} cannot be appended to a table of {current}", file_version=version
-            )
+    version = _files_version(transaction, target.base)
     change = LanceCommit(
         target.log,
         transaction,
@@ -195,7 +190,8 @@ def _append_to_newcomer(
     listing = log.listing()
     base = log.manifest(1, listing.scheme if listing.versions else scheme)
     base.check_readable()
-    if pa.schema(base.schema) != pa.schema(staged.schema) or base.data_storage_version != staged.data_storage_version:
+    fits = may_stand_together(base.data_storage_version, staged.data_storage_version)
+    if pa.schema(base.schema) != pa.schema(staged.schema) or not fits:
         raise SchemaMismatchError(
             f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
             "nothing of ours is visible, run it again",
@@ -222,24 +218,23 @@ def _opened(
     return LanceDataset._at(name, change.log, change.committed(version), storage_options)
 
 
-def _files_version(transaction: native.Transaction) -> str | None:
-    """The file version that a transaction's fragments share; None if it brings none.
+def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:
+    """The file version that a transaction's fragments share; None keeps the table's, as for fragments of several.
 
     Raises:
-        InvalidArgumentError: They are of several.
+        InvalidArgumentError: They are of several, and there is no table yet.
     """
-    found = {
+    numbers = (
         (file.file_major_version, file.file_minor_version)
         for fragment in transaction.fragments
         for file in fragment.files
-    }
-    if len(found) > 1:
-        raise InvalidArgumentError(f"expected fragments of one file version, found {sorted(found)}")
-    if not found:
-        return DEFAULT_STORAGE_VERSION if transaction.read_version == 0 else None
-    major, minor = found.pop()
-    # Files of 2.0 call themselves 0.3 in their footer, and 2.0 in a manifest.
-    return {(0, 3): "2.0"}.get((major, minor), f"{major}.{minor}")
+    )
+    found = {version_of_numbers(major, minor) for major, minor in numbers}
+    if len(found) > 1 and base is None:
+        raise InvalidArgumentError(f"expected fragments of one file version for a new table, found {sorted(found)}")
+    if len(found) == 1:
+        return found.pop()
+    return None if base is not None else DEFAULT_STORAGE_VERSION
 
 
 def _limits(max_retries: int, timeout: timedelta | None) -> CommitLimits:

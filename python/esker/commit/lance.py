@@ -23,6 +23,7 @@ from ..exceptions import (
     CorruptFileError,
     NotFoundError,
 )
+from ..storage_version import DEFAULT_STORAGE_VERSION
 from .protocol import Change, CommitLock, Verdict
 
 NamingScheme: TypeAlias = Literal["V1", "V2"]
@@ -228,7 +229,10 @@ class LanceCommit:
                 f"no table at {self.log.uri} to {self.transaction.operation.lower()} to; create it first",
                 uri=self.log.uri,
             )
-        storage = self._data_storage_version or (base.data_storage_version if base else "2.0")
+        # An append leaves the table's version as it is, whatever that of its files.
+        kept = base.data_storage_version if base is not None else DEFAULT_STORAGE_VERSION
+        replaces = base is None or self.transaction.operation != "Append"
+        storage = self._data_storage_version if replaces and self._data_storage_version else kept
         self._made = self.transaction.apply(
             base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
         )

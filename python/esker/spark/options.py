@@ -92,7 +92,7 @@ class WriteOptions:
         save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
         max_rows_per_file: Rows of one data file at most.
         max_bytes_per_file: Bytes of one data file, about.
-        data_storage_version: The file version of a new table; a table that is there keeps its own.
+        data_storage_version: The version of the files; None for that of the table.
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
     """

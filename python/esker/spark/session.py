@@ -120,7 +120,7 @@ def write(
         mode: "append", "overwrite", "error" (also "errorifexists", "create") or "ignore".
         max_rows_per_file: Rows of one data file at most.
         max_bytes_per_file: Bytes of one data file, about.
-        data_storage_version: The file version of a new table.
+        data_storage_version: The version of the files; None for that of the table.
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
         storage_options: Options of the store.

@@ -20,6 +20,7 @@ from esker.exceptions import NotFoundError
 from esker.fragment import LanceFragment
 from esker.rebase import rebased
 from esker.spark.options import TableAddress, WriteOptions
+from esker.storage_version import may_stand_together
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
 
@@ -158,7 +159,7 @@ class WritePlan:
         manifest = latest_manifest(self.address)
         if manifest is None or manifest.schema != self.schema:
             return None
-        if manifest.data_storage_version != self.data_storage_version:
+        if not may_stand_together(manifest.data_storage_version, self.data_storage_version):
             return None
         made = [Fragment.decode(data) for data in fragments]
         return self._commit(Transaction.append(manifest.version, made, properties={TOKEN: self.token}), create=False)

@@ -24,11 +24,9 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table import WritePlan, latest_manifest
+from esker.storage_version import storage_version
 
 __all__ = ["EskerWriter", "FragmentsMessage", "plan_write"]
-
-_DEFAULT_STORAGE_VERSION = "2.0"
-
 
 @dataclass(frozen=True)
 class FragmentsMessage(WriterCommitMessage):
@@ -112,7 +110,9 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
         create=manifest is None and not overwrite,
         schema=_planned_schema(manifest, address, schema, overwrite, options),
         options=options,
-        data_storage_version=_storage_version(manifest, overwrite, options),
+        data_storage_version=storage_version(
+            options.data_storage_version, manifest, "overwrite" if overwrite else "append"
+        ),
     )
     if manifest is not None:
         manifest.check_writable()
@@ -128,12 +128,6 @@ def _planned_schema(
         return manifest.schema
     kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
     return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
-
-
-def _storage_version(manifest: Manifest | None, overwrite: bool, options: WriteOptions) -> str:
-    if manifest is not None and not (overwrite and options.data_storage_version):
-        return manifest.data_storage_version
-    return options.data_storage_version or _DEFAULT_STORAGE_VERSION
 
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:

@@ -8,6 +8,7 @@
 //! | index section | as before | none |
 //! | config | as before | as before, and the transaction's |
 //! | data format | as before | as asked for |
+//! | flag of mixed file versions | set once a file of another version comes in | as the new files are |
 //! | table metadata, branch, fields of newer writers | as before | as before |
 //! | tag, auxiliary data, inline transaction | gone: they belong to one version | likewise |
 
@@ -106,15 +107,18 @@ fn append(transaction: &Transaction, base: &Manifest, new: &[Fragment], params: 
         )));
     }
     let ids: HashSet<i32> = base.schema_fields().iter().map(|field| field.id).collect();
-    check_fragments(new, version, &ids)?;
+    let adds_others = check_fragments(new, version, &ids)?;
     let mut fragments = base.fragments.clone();
     let max_id = push_fragments(&mut fragments, new, base.max_fragment_id()?)?;
     let mut raw = base.raw.clone();
     if base.raw.get(field::DATA_FORMAT).is_none() {
         set_data_format(&mut raw, version);
     }
-    let has_deletions = base.has_deletions()? || new.iter().any(|fragment| fragment.deletion_file().is_some());
-    let mut next = finish(raw, fragments, has_deletions, max_id, transaction, params)?;
+    let holds = flags::Contents {
+        deletions: base.has_deletions()? || new.iter().any(|fragment| fragment.deletion_file().is_some()),
+        mixed_files: adds_others || base.reader_feature_flags() & flags::MIXED_FILE_VERSIONS != 0,
+    };
+    let mut next = finish(raw, fragments, holds, max_id, transaction, params)?;
     next.index_section = base.index_section.clone();
     Ok(next)
 }
@@ -141,7 +145,7 @@ fn overwrite(
         .map(|field| field.map(|field| field.id))
         .collect::<Result<HashSet<_>, _>>();
     let ids = ids.map_err(|error| TableError::corrupt("Overwrite", error.to_string()))?;
-    check_fragments(contents.fragments, version, &ids)?;
+    let mixed_files = check_fragments(contents.fragments, version, &ids)?;
     let mut fragments = FragmentList::default();
     let highest = base.map(Manifest::max_fragment_id).transpose()?.flatten();
     let max_id = push_fragments(&mut fragments, contents.fragments, highest)?;
@@ -165,18 +169,19 @@ fn overwrite(
         )?;
     }
     set_data_format(&mut raw, version);
-    let has_deletions = contents
+    let deletions = contents
         .fragments
         .iter()
         .any(|fragment| fragment.deletion_file().is_some());
-    finish(raw, fragments, has_deletions, max_id, transaction, params)
+    let holds = flags::Contents { deletions, mixed_files };
+    finish(raw, fragments, holds, max_id, transaction, params)
 }
 
 /// The fields that every commit sets.
 fn finish(
     mut raw: RawMessage,
     fragments: FragmentList,
-    has_deletions: bool,
+    holds: flags::Contents,
     max_fragment_id: Option<u32>,
     transaction: &Transaction,
     params: &CommitParams,
@@ -191,8 +196,8 @@ fn finish(
         raw.remove(of_one_version);
     }
     let flags_of = |raw: &RawMessage, number| raw.get(number).map_or(0, |field| field.varint());
-    let reader = flags::next_flags(flags_of(&raw, field::READER_FLAGS), has_deletions);
-    let mut writer = flags::next_flags(flags_of(&raw, field::WRITER_FLAGS), has_deletions);
+    let reader = flags::next_flags(flags_of(&raw, field::READER_FLAGS), holds);
+    let mut writer = flags::next_flags(flags_of(&raw, field::WRITER_FLAGS), holds);
     if raw.get(field::CONFIG).is_some() {
         writer |= flags::TABLE_CONFIG;
     }
@@ -254,8 +259,10 @@ fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest: Option<u32
     Ok(highest)
 }
 
-/// What readers rely on: they look at the table's data format and schema, not at each file.
-fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &HashSet<i32>) -> Result<()> {
+/// What readers rely on, and whether a file is of another version than the table's. Files of 0.1 and later ones do not mix: a reader
+/// chooses between two ways of reading by the table's version alone.
+fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &HashSet<i32>) -> Result<bool> {
+    let mut mixed = false;
     for (index, fragment) in fragments.iter().enumerate() {
         let wrong = |message: String| Err(TableError::invalid(format!("new fragment {index}: {message}")));
         if fragment.physical_rows().is_none() {
@@ -268,12 +275,13 @@ fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &Has
         }
         for file in fragment.files() {
             let found = file.version()?;
-            if found != version {
+            if (found == FileVersion::V0_1) != (version == FileVersion::V0_1) {
                 return wrong(format!(
-                    "expected files of version {version} as the table has, found {found} in {}",
+                    "expected files that can stand beside those of version {version}, found {found} in {}; overwrite the table",
                     file.path
                 ));
             }
+            mixed |= found != version;
             if file.base_id.is_some() {
                 return Err(TableError::unsupported(format!(
                     "{}: base paths are not supported yet",
@@ -295,7 +303,7 @@ fn check_fragments(fragments: &[Fragment], version: FileVersion, field_ids: &Has
             }
         }
     }
-    Ok(())
+    Ok(mixed)
 }
 
 /// Tables that only a library that knows the bugs of their writers can continue.

@@ -17,13 +17,19 @@ pub const TABLE_CONFIG: u64 = 8;
 pub const BASE_PATHS: u64 = 16;
 /// Transactions are kept in manifests only.
 pub const TRANSACTION_FILE_DISABLED: u64 = 32;
-/// Data files of several versions.
+/// Data files of another version than the one that the manifest names. Readers and writers must both know it.
 pub const MIXED_FILE_VERSIONS: u64 = 256;
 
 /// What esker reads.
-const READABLE: u64 = DELETION_FILES | STABLE_ROW_IDS | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED;
+const READABLE: u64 = DELETION_FILES
+    | STABLE_ROW_IDS
+    | V2_FORMAT_DEPRECATED
+    | TABLE_CONFIG
+    | TRANSACTION_FILE_DISABLED
+    | MIXED_FILE_VERSIONS;
 /// What esker keeps up when it writes.
-const WRITABLE: u64 = DELETION_FILES | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED;
+const WRITABLE: u64 =
+    DELETION_FILES | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED | MIXED_FILE_VERSIONS;
 
 /// What a bit stands for, as far as it is known.
 pub fn flag_name(bit: u64) -> &'static str {
@@ -57,7 +63,15 @@ pub fn check_writable(reader_flags: u64, writer_flags: u64) -> Result<()> {
     check_readable(reader_flags)?;
     check("writer", "written", writer_flags, WRITABLE)?;
     // Stable row ids are readable: they would slip through if only the reader's bit were set.
-    check("reader", "written", reader_flags, WRITABLE)
+    check("reader", "written", reader_flags, WRITABLE)?;
+    if (reader_flags ^ writer_flags) & MIXED_FILE_VERSIONS != 0 {
+        return Err(TableError::unsupported(format!(
+            "the table cannot be written: expected flag {MIXED_FILE_VERSIONS} ({}) among reader and writer feature flags or in neither, \
+             found {reader_flags} and {writer_flags}; overwrite the table with the library that wrote it",
+            flag_name(MIXED_FILE_VERSIONS)
+        )));
+    }
+    Ok(())
 }
 
 fn check(side: &str, done: &str, flags: u64, known: u64) -> Result<()> {
@@ -76,12 +90,23 @@ fn check(side: &str, done: &str, flags: u64, known: u64) -> Result<()> {
     )))
 }
 
+/// What of a version's contents decides its flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Contents {
+    /// A fragment has a deletion file.
+    pub deletions: bool,
+    /// A data file is of another version than the manifest names.
+    pub mixed_files: bool,
+}
+
 /// The flags of a new version: bits that follow from its contents are set or cleared, bits that esker does not keep up cannot be
 /// among those carried.
-pub fn next_flags(carried: u64, has_deletions: bool) -> u64 {
+pub fn next_flags(carried: u64, contents: Contents) -> u64 {
+    let bit = |wanted: bool, bit: u64| if wanted { bit } else { 0 };
     // The manifest names its data format, and each commit writes a transaction file.
-    let carried = carried & !(V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | DELETION_FILES | TABLE_CONFIG);
-    carried | if has_deletions { DELETION_FILES } else { 0 }
+    let decided =
+        V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | DELETION_FILES | TABLE_CONFIG | MIXED_FILE_VERSIONS;
+    carried & !decided | bit(contents.deletions, DELETION_FILES) | bit(contents.mixed_files, MIXED_FILE_VERSIONS)
 }
 
 #[cfg(test)]
@@ -121,7 +146,8 @@ mod tests {
     fn test_each_unsupported_writer_flag_refuses_writes_only() {
         for shift in 0..64 {
             let bit = 1u64 << shift;
-            let checked = check_writable(0, bit);
+            let reader = bit & MIXED_FILE_VERSIONS;
+            let checked = check_writable(reader, bit);
             assert_eq!(checked.is_ok(), WRITABLE & bit != 0, "bit {bit}");
             if let Err(error) = checked {
                 assert!(error.to_string().contains("cannot be written"), "{error}");
@@ -138,12 +164,10 @@ mod tests {
 
     #[test]
     fn test_all_refused_bits_are_named_at_once() {
-        let message = check_readable(BASE_PATHS | MIXED_FILE_VERSIONS | 1 << 40)
-            .unwrap_err()
-            .to_string();
+        let message = check_readable(BASE_PATHS | 128 | 1 << 40).unwrap_err().to_string();
         for part in [
             "16 (base paths",
-            "256 (data files of several versions)",
+            "128 (covered index metadata)",
             "1099511627776 (unknown)",
         ] {
             assert!(message.contains(part), "{message}");
@@ -152,13 +176,28 @@ mod tests {
 
     #[test]
     fn test_flags_follow_the_contents() {
-        assert_eq!(
-            next_flags(
-                DELETION_FILES | V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | TABLE_CONFIG,
-                false
-            ),
-            0
-        );
-        assert_eq!(next_flags(0, true), DELETION_FILES);
+        let all =
+            DELETION_FILES | V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | TABLE_CONFIG | MIXED_FILE_VERSIONS;
+        assert_eq!(next_flags(all, Contents::default()), 0);
+        let deletions = Contents {
+            deletions: true,
+            ..Contents::default()
+        };
+        assert_eq!(next_flags(0, deletions), DELETION_FILES);
+        let mixed_files = Contents {
+            mixed_files: true,
+            ..Contents::default()
+        };
+        assert_eq!(next_flags(BASE_PATHS, mixed_files), BASE_PATHS | MIXED_FILE_VERSIONS);
+    }
+
+    #[test]
+    fn test_a_mixture_that_only_one_side_is_told_of_is_not_written() {
+        check_writable(MIXED_FILE_VERSIONS, MIXED_FILE_VERSIONS).unwrap();
+        for (reader, writer) in [(MIXED_FILE_VERSIONS, 0), (0, MIXED_FILE_VERSIONS)] {
+            let message = check_writable(reader, writer).unwrap_err().to_string();
+            assert!(message.contains("256 (data files of several versions)"), "{message}");
+            check_readable(reader).unwrap();
+        }
     }
 }

@@ -199,7 +199,7 @@ fn test_ids_are_not_given_out_twice() {
 }
 
 #[test]
-fn test_a_storage_version_changes_by_overwrite_only() {
+fn test_the_storage_version_of_a_table_changes_by_overwrite_only() {
     let base = golden("created_2_0");
     let other = CommitParams {
         data_storage_version: Some(FileVersion::V2_1),
@@ -222,12 +222,48 @@ fn test_a_storage_version_changes_by_overwrite_only() {
         .apply(Some(&base), &other)
         .unwrap();
     assert_eq!(next.data_storage_version().unwrap(), FileVersion::V2_1);
-    let error = append(&fragments)
-        .apply(Some(&base), &params(2))
+    assert_eq!((next.reader_feature_flags(), next.writer_feature_flags()), (0, 0));
+}
+
+#[test]
+fn test_files_of_another_version_set_a_flag_until_an_overwrite_is_without_them() {
+    let base = golden("created_2_0");
+    let files = |minor| {
+        vec![DataFile {
+            file_minor_version: minor,
+            ..data_file(&[0, 1])
+        }]
+    };
+    let flags = |manifest: &Manifest| (manifest.reader_feature_flags(), manifest.writer_feature_flags());
+    let mixed = written(
+        &append(&[Fragment::new(files(1), 1), Fragment::new(files(0), 1)])
+            .apply(Some(&base), &params(2))
+            .unwrap(),
+    );
+    assert_eq!(mixed.data_storage_version().unwrap(), FileVersion::V2_0);
+    assert_eq!(flags(&mixed), (256, 256));
+    let next = append(&[fragment(1)]).apply(Some(&mixed), &params(3)).unwrap();
+    assert_eq!(flags(&next), (256, 256));
+    let replaced = overwrite(&[fragment(1)], BTreeMap::new());
+    assert_eq!(flags(&replaced.apply(Some(&next), &params(4)).unwrap()), (0, 0));
+    let both = overwrite(&[fragment(1), Fragment::new(files(2), 1)], BTreeMap::new());
+    assert_eq!(flags(&both.apply(Some(&next), &params(4)).unwrap()), (256, 256));
+}
+
+#[test]
+fn test_files_of_0_1_stand_alone() {
+    let old = DataFile {
+        file_major_version: 0,
+        file_minor_version: 2,
+        column_indices: Vec::new(),
+        ..data_file(&[0, 1])
+    };
+    let error = append(&[Fragment::new(vec![old], 1)])
+        .apply(Some(&golden("created_2_0")), &params(2))
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("files of version 2.0") && error.contains("found 2.1"),
+        error.contains("stand beside those of version 2.0, found 0.1"),
         "{error}"
     );
 }
