@@ -1,4 +1,4 @@
-"""`data_storage_version`: which version a write gives its files, and tables whose files are of several, beside pylance."""
+"""`data_storage_version`: the version that a write gives its files, and tables whose files are of several."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def test_prepared_fragments_of_several_versions_are_committed(tmp_path: Path) ->
     prepared = [
         fragment
         for version in ("2.0", "2.2")
-        for fragment in esker.fragment.write_fragments(
-            people(10), uri, mode="append", data_storage_version=version
-        )
+        for fragment in esker.fragment.write_fragments(people(10), uri, mode="append", data_storage_version=version)
     ]
     appended = esker.LanceDataset.commit(uri, esker.LanceOperation.Append(prepared), read_version=1)
     assert appended.count_rows() == 30

@@ -12,7 +12,7 @@ from ._native import table as native
 from .commit.lance import LanceCommit, NamingScheme
 from .commit.loop import CommitLimits, commit
 from .commit.protocol import CommitLock
-from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError
 from .fragment import FragmentMetadata
 from .io_stats import Session
 from .operation import LanceOperation, Transaction, merge_message

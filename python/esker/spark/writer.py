@@ -28,6 +28,7 @@ from esker.storage_version import storage_version
 
 __all__ = ["EskerWriter", "FragmentsMessage", "plan_write"]
 
+
 @dataclass(frozen=True)
 class FragmentsMessage(WriterCommitMessage):
     """What a task tells the driver: the fragments that it wrote, encoded."""

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::DataType;
+use esker_file::schema::Field;
 use esker_file::{FileProjection, FileReader};
 
 use super::files::TableFiles;
@@ -47,6 +48,11 @@ fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
         return Some(position);
     }
     usize::try_from(*file.column_indices.get(position)?).ok()
+}
+
+/// Whether a file holds the field: a struct or list of a 2.1 file has no column of its own, what lies below it has.
+fn holds(file: &DataFile, field: &Field) -> bool {
+    column_of(file, field.id).is_some() || field.children.iter().any(|child| holds(file, child))
 }
 
 impl FragmentReader {
@@ -102,9 +108,7 @@ impl FragmentReader {
         for (file, reader) in &self.files {
             let here: Vec<_> = wanted
                 .iter()
-                .filter(|(output, field)| {
-                    !found.get(*output).copied().unwrap_or(true) && column_of(file, field.id).is_some()
-                })
+                .filter(|(output, field)| !found.get(*output).copied().unwrap_or(true) && holds(file, field))
                 .collect();
             if here.is_empty() {
                 continue;
