@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from benches import cases, chart, machine, page_cache, report
 from benches.data import SIZES, TABLES, Input, make_input
 from benches.measure import in_turns
 from benches.peers.esker import Esker
+from benches.peers.lance_tables import FILE_VERSIONS
 from benches.peers.parquet import Parquet
 from benches.peers.peer import Peer, Unavailable
 from benches.peers.pylance import Pylance
@@ -20,14 +22,15 @@ from benches.peers.vortex import Vortex
 from benches.results import BASE, EXTRA, Results
 from benches.verify import WrongResult, verify
 
-MAKERS = {
-    "esker": Esker,
-    "esker, fsync": lambda: Esker(durable=True),
-    "pylance": Pylance,
-    "parquet": Parquet,
-    "parquet zstd": lambda: Parquet(compression="zstd"),
-    "vortex": Vortex,
+MAKERS: dict[str, Callable[[str], Peer]] = {
+    "esker": lambda version: Esker(file_version=version),
+    "esker, fsync": lambda version: Esker(file_version=version, durable=True),
+    "pylance": lambda version: Pylance(file_version=version),
+    "parquet": lambda _: Parquet(),
+    "parquet zstd": lambda _: Parquet(compression="zstd"),
+    "vortex": lambda _: Vortex(),
 }
+"""Each makes an engine; those that write Lance files are told the file version."""
 
 DEFAULT = [name for name in MAKERS if name != "parquet zstd"]
 """The engines that take part unless others are named."""
@@ -45,15 +48,22 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--inputs", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--cases", nargs="+", choices=["size", *(case.name for case in cases.CASES)])
     parser.add_argument("--engines", nargs="+", choices=list(MAKERS), default=DEFAULT)
+    parser.add_argument(
+        "--version",
+        nargs="+",
+        choices=FILE_VERSIONS,
+        default=list(FILE_VERSIONS[:1]),
+        help="of the Lance files, a run each",
+    )
     return parser.parse_args(arguments)
 
 
-def available(names: list[str], results: Results) -> dict[str, Peer]:
+def available(names: list[str], version: str, results: Results) -> dict[str, Peer]:
     """The engines that are installed; why others are not is noted."""
     peers: dict[str, Peer] = {}
     for name in names:
         try:
-            peers[name] = MAKERS[name]()
+            peers[name] = MAKERS[name](version)
         except Unavailable as error:
             results.absent["", "", name] = str(error)
     return peers
@@ -110,20 +120,27 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     console = Console(highlight=False, width=None if Console().is_terminal else 150)
     options.output.mkdir(parents=True, exist_ok=True)
+    for name, value in machine.describe().items():
+        console.print(f"[dim]{name:<15}[/dim] {value}")
+    wrong = [compare(version, options, console) for version in options.version]
+    return 1 if any(wrong) else 0
+
+
+def compare(version: str, options: argparse.Namespace, console: Console) -> bool:
+    """Compare the engines with Lance files of one version; whether one of them returned wrong rows."""
     results = Results(engines=[])
-    peers = available(options.engines, results)
+    peers = available(options.engines, version, results)
     results.engines = list(peers)
     rows = options.rows or SIZES[options.size]
     about = {
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine.describe(),
+        "file_version": version,
         "engines": {name: {"version": peer.version, "settings": peer.settings} for name, peer in peers.items()},
         "rows": rows,
         "rounds": options.rounds,
         "seed": options.seed,
     }
-    for name, value in machine.describe().items():
-        console.print(f"[dim]{name:<15}[/dim] {value}")
     for name, peer in peers.items():
         console.print(f"[dim]{name:<15}[/dim] {peer.version}; {peer.settings}")
     chosen = [case for case in cases.CASES if not options.cases or case.name in options.cases]
@@ -147,9 +164,9 @@ def main(arguments: list[str] | None = None) -> int:
     titles = {} if options.cases and "size" not in options.cases else {"size": "size on disk"}
     titles |= {case.name: case.title for case in chosen}
     report.print_results(console, results, inputs, titles)
-    results.save(options.output / "results.json", about)
+    suffix = f"-{version}" if len(options.version) > 1 else ""
+    results.save(options.output / f"results{suffix}.json", about)
     if BASE in results.engines and results.peers:
-        chart.draw(results, list(inputs), titles, options.output / "ratios.png")
+        chart.draw(results, list(inputs), titles, options.output / f"ratios{suffix}.png")
     console.print(f"saved to {options.output}/")
-    wrong = [key for key, why in results.absent.items() if why.startswith("WRONG RESULT")]
-    return 1 if wrong else 0
+    return any(why.startswith("WRONG RESULT") for why in results.absent.values())

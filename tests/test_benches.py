@@ -31,6 +31,18 @@ def test_a_small_run_reports_ratios(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "ratios.png"}
 
 
+def test_each_file_version_is_compared_in_a_run_of_its_own(tmp_path: Path) -> None:
+    versions = ["2.0", "2.1", "2.2"]
+    engines = ["--engines", "esker", "pylance", "--version", *versions]
+    assert run.main([*SMALL, *engines, "--cases", "size", "open", "take-100", "--output", str(tmp_path)]) == 0
+    for version in versions:
+        document = json.loads((tmp_path / f"results-{version}.json").read_text(encoding="utf-8"))
+        assert (document["file_version"], document["absent"]) == (version, [])
+        assert all(f"file version {version}" in engine["settings"] for engine in document["engines"].values())
+        assert {size["engine"] for size in document["sizes"]} == {"esker", "pylance"}
+        assert (tmp_path / f"ratios-{version}.png").exists()
+
+
 def test_wrong_rows_are_found_before_anything_is_timed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benches.peers.lance_tables import FILE_VERSION, LanceReader
+from benches.peers.lance_tables import LanceReader
 from benches.peers.peer import Peer, Reader, Unavailable
 
 
 class Esker(Peer):
     """esker, by default without fsync: none of the peers makes its files durable, so this compares like with like."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, file_version: str, durable: bool = False) -> None:
         try:
             import esker
         except ImportError as error:
@@ -24,14 +24,15 @@ class Esker(Peer):
         self.module = esker
         self.durable = durable
         self.name = "esker, fsync" if durable else "esker"
-        self.settings = f"file version {FILE_VERSION}; durable={durable}"
+        self.file_version = file_version
+        self.settings = f"file version {file_version}; durable={durable}"
 
     @property
     def version(self) -> str:
         return version("esker")
 
     def write(self, table: pa.Table, path: Path) -> None:
-        self.module.write_dataset(table, str(path), data_storage_version=FILE_VERSION, durable=self.durable)
+        self.module.write_dataset(table, str(path), data_storage_version=self.file_version, durable=self.durable)
 
     def open(self, path: Path) -> Reader:
         return LanceReader(self.module, str(path))

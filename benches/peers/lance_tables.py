@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from benches.peers.peer import Range, Reader
 
-FILE_VERSION = "2.0"
-"""Both write this version of the file format."""
+FILE_VERSIONS = ("2.0", "2.1", "2.2")
+"""The versions of the file format that a run may compare: both write the same one."""
 
 
 class LanceReader(Reader):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benches.peers.lance_tables import FILE_VERSION, LanceReader
+from benches.peers.lance_tables import LanceReader
 from benches.peers.peer import Peer, Reader, Unavailable
 
 
@@ -15,21 +15,22 @@ class Pylance(Peer):
     """pylance with the file version that esker writes."""
 
     name = "pylance"
-    settings = f"file version {FILE_VERSION}; does not fsync"
 
-    def __init__(self) -> None:
+    def __init__(self, *, file_version: str) -> None:
         try:
             import lance
         except ImportError as error:
             raise Unavailable(f"pylance is not installed: {error}") from error
         self.module = lance
+        self.file_version = file_version
+        self.settings = f"file version {file_version}; does not fsync"
 
     @property
     def version(self) -> str:
         return version("pylance")
 
     def write(self, table: pa.Table, path: Path) -> None:
-        self.module.write_dataset(table, str(path), data_storage_version=FILE_VERSION)
+        self.module.write_dataset(table, str(path), data_storage_version=self.file_version)
 
     def open(self, path: Path) -> Reader:
         return LanceReader(self.module, str(path))
