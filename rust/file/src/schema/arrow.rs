@@ -80,17 +80,17 @@ impl Field {
             column: field.name().clone(),
             data_type: field.data_type().to_string(),
             version: FileVersion::V2_0,
-            what: match field.data_type() {
-                DataType::Map(_, _) => "a map, file version 2.2 can; store it as a list of structs".into(),
-                _ => "it, and no other file version can; cast it first".into(),
-            },
+            what: "it, and no other file version can; cast it first".into(),
         };
         let children = match &data_type {
             DataType::Struct(fields) => fields
                 .iter()
                 .map(|f| Field::from_arrow(f))
                 .collect::<Result<Vec<_>>>()?,
-            DataType::List(item) | DataType::LargeList(item) => vec![Field::from_arrow(item)?],
+            DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => vec![Field::from_arrow(item)?],
+            DataType::FixedSizeList(item, _) if matches!(item.data_type(), DataType::Struct(_)) => {
+                vec![Field::from_arrow(item)?]
+            }
             _ => vec![],
         };
         let extension = field.metadata().get(EXTENSION_NAME).map(String::as_str);

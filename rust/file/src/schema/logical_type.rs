@@ -62,6 +62,7 @@ pub fn logical_from_data_type(data_type: &DataType) -> Option<String> {
         DataType::List(_) => "list".into(),
         DataType::LargeList(item) if matches!(item.data_type(), DataType::Struct(_)) => "large_list.struct".into(),
         DataType::LargeList(_) => "large_list".into(),
+        DataType::Map(_, _) => "map".into(),
         DataType::FixedSizeBinary(width) => format!("fixed_size_binary:{width}"),
         DataType::FixedSizeList(item, size) => {
             if item.metadata().get(EXTENSION_NAME).is_some_and(|name| name == BFLOAT16) {

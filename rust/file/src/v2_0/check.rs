@@ -27,6 +27,7 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     };
     match &data_type {
         DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) => return refuse("fixed-width values of width 0"),
+        DataType::Map(_, _) => return refuse("a map, version 2.2 can; store it as a list of structs"),
         DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {
             return refuse("a fixed_size_list of anything but fixed-width values; use list");
         }

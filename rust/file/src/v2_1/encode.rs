@@ -6,7 +6,7 @@
 //! | the values | candidates | barred |
 //! |---|---|---|
 //! | none is there | constant, only levels | |
-//! | all the same, of 32 bytes at most or any length | constant | before version 2.2 |
+//! | all the same | constant | before version 2.2 |
 //! | of 8 to 64 bits | flat, bit packed, runs, split bytes | runs beyond rle-threshold, if given; split bytes without general compression |
 //! | other fixed width | flat | |
 //! | of any length | variable, symbols | symbols where they gain nothing |
@@ -19,7 +19,7 @@
 //! General compression, if it is asked for, goes around what is chosen, chunk by chunk, if that makes a page smaller.
 
 use arrow_array::ArrayRef;
-use arrow_buffer::Buffer;
+use arrow_buffer::{BooleanBuffer, Buffer};
 use bytes::Bytes;
 
 use super::byte_stream_split::encode::SplitChunks;
@@ -41,6 +41,7 @@ use super::run_length::encode::{RunChunks, MAX_RUN};
 use super::statistics::statistics;
 use super::values::{gather, FixedSizeLists, FixedWidth, LeafValues, VariableWidth};
 use super::variable::encode::VariableChunks;
+use super::variable_packed_struct::encode as variable_packed_struct;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
 
@@ -49,9 +50,6 @@ const WIDE_VALUE: usize = 256;
 
 /// Values of so many bytes may be worth compressing one by one.
 const HUGE_VALUE: usize = 32 * 1024;
-
-/// The widest constant that stands in the page's description.
-const MAX_INLINE_CONSTANT: usize = 32;
 
 /// Pages of fewer values are not worth a dictionary of their own.
 const MIN_DICTIONARY_VALUES: usize = 100;
@@ -191,10 +189,10 @@ pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) ->
             });
         }
         LeafValues::Packed(fields) => {
-            let bytes = RowChunks::new(&leaf.name, fields)?.size() as u64;
+            let bytes = fields.iter().map(values_bytes).sum::<usize>() as u64;
             return Ok(only("packed struct", bytes, "asked for by the field's metadata"));
         }
-        LeafValues::Dictionary(keys, _) => fixed_candidates(keys, target)?,
+        LeafValues::Dictionary(keys, _) => index_candidates(keys, target)?,
         LeafValues::Fixed(_) | LeafValues::Variable(_) => candidates(&levels, &values, target)?,
     };
     let chosen = choice(&candidates);
@@ -230,6 +228,10 @@ fn encode_values(levels: &Levels, values: LeafValues, target: Target) -> Result<
     match &values {
         LeafValues::Nothing(_) => encode_all_null(levels, target.large()),
         LeafValues::FixedSizeList(lists) => encode_lists(levels, lists, target),
+        LeafValues::Packed(fields) if !fields.iter().all(|field| matches!(field, LeafValues::Fixed(_))) => {
+            let rows = variable_packed_struct::rows(&target.leaf.name, fields)?;
+            full_zip::encode_variable(levels, &rows.values, rows.encoding)
+        }
         LeafValues::Packed(fields) => {
             let rows = RowChunks::new(&target.leaf.name, fields)?;
             let page = in_chunks(levels, &rows, values.len(), None, target)?;
@@ -277,16 +279,12 @@ fn choice(candidates: &[Candidate]) -> Option<usize> {
 fn candidates(levels: &Levels, values: &LeafValues, target: Target) -> Result<Vec<Candidate>> {
     let mut out = Vec::new();
     if let Some(constant) = constant_of(levels, values) {
-        let too_wide = matches!(values, LeafValues::Fixed(_)) && constant.len() > MAX_INLINE_CONSTANT;
         // Its levels are plain, two bytes each.
         let kinds = usize::from(levels.rep.is_some()) + usize::from(levels.def.is_some());
         let bytes = constant.len() + levels.num_entries.saturating_mul(2 * kinds);
-        out.push(
-            Candidate::new("constant", Way::Constant(constant), bytes)
-                .barred_if(target.version < FileVersion::V2_2, "version 2.2 has it")
-                .barred_if(too_wide, "the value has more than 32 bytes"),
-        );
-        if kinds == 0 && out.iter().all(|candidate| candidate.barred.is_none()) {
+        let later = target.version >= FileVersion::V2_2;
+        out.push(Candidate::new("constant", Way::Constant(constant), bytes).barred_if(!later, "version 2.2 has it"));
+        if kinds == 0 && later {
             return Ok(out);
         }
     }
@@ -315,6 +313,14 @@ fn constant_of(levels: &Levels, values: &LeafValues) -> Option<Bytes> {
         None => Box::new(std::iter::repeat(true)),
     };
     match values {
+        LeafValues::Fixed(fixed) if fixed.bits == 1 => {
+            let bits = BooleanBuffer::new(fixed.contiguous(), 0, fixed.len);
+            let mut there = bits.iter().zip(valid).filter(|(_, valid)| *valid).map(|(bit, _)| bit);
+            let first = there.next()?;
+            there
+                .all(|bit| bit == first)
+                .then(|| Bytes::copy_from_slice(&[u8::from(first)]))
+        }
         LeafValues::Fixed(fixed) if fixed.bits.is_multiple_of(8) => {
             let bytes = fixed.contiguous();
             same(bytes.chunks_exact((fixed.bits / 8).max(1)), &mut *valid)
@@ -338,9 +344,21 @@ fn with_chunks(bytes: usize, values: usize, per_chunk: usize) -> usize {
     bytes.saturating_add(values.div_ceil(per_chunk.max(1)).saturating_mul(CHUNK_COST))
 }
 
-/// Ways to write values of one width in chunks.
+/// Ways to write values of one width in chunks, as the column asks for it.
 fn fixed_candidates(fixed: &FixedWidth, target: Target) -> Result<Vec<Candidate>> {
-    let hints = target.hints();
+    chunk_candidates(fixed, target.hints())
+}
+
+/// Ways to write the numbers of a dictionary's values: what is asked for is asked of the values, not of them.
+fn index_candidates(indices: &FixedWidth, target: Target) -> Result<Vec<Candidate>> {
+    let hints = Hints {
+        compression: target.hints().general().map(Compression::General),
+        ..Hints::default()
+    };
+    chunk_candidates(indices, &hints)
+}
+
+fn chunk_candidates(fixed: &FixedWidth, hints: &Hints) -> Result<Vec<Candidate>> {
     let bytes = fixed.contiguous();
     let per_chunk = mini_block::fixed_chunk_len(fixed.bits, fixed.len);
     let flat = with_chunks(bytes.len(), fixed.len, per_chunk);
@@ -420,7 +438,8 @@ fn variable_candidates(variable: &VariableWidth, target: Target) -> Result<Vec<C
     };
     if !target.zips(average) {
         let rest = with_chunks(offsets, len, 4096 / (average + 4).max(1));
-        let mut out = vec![Candidate::new("variable", Way::Variable, variable.bytes.len() + rest)];
+        let plain = Candidate::new("variable", Way::Variable, variable.bytes.len() + rest);
+        let mut out = vec![plain.barred_if(forced, "compression asks for symbols")];
         if let Some(trained) = tried {
             let bytes = symbols(&trained, rest);
             out.push(
@@ -429,13 +448,11 @@ fn variable_candidates(variable: &VariableWidth, target: Target) -> Result<Vec<C
         }
         return Ok(out);
     }
-    let mut out = vec![Candidate::new("full zip", Way::Zip, variable.bytes.len() + offsets)];
+    let plain = Candidate::new("full zip", Way::Zip, variable.bytes.len() + offsets);
+    let mut out = vec![plain.barred_if(forced, "compression asks for symbols")];
     if let Some(trained) = tried {
         let bytes = symbols(&trained, offsets);
-        out.push(
-            Candidate::new("full zip of symbols", Way::ZipSymbols(trained), bytes)
-                .asked_if(forced, "compression asks for it"),
-        );
+        out.push(Candidate::new("full zip of symbols", Way::ZipSymbols(trained), bytes));
     }
     let longest = variable.iter().map(<[u8]>::len).max().unwrap_or(0);
     let scheme = hints.general();
@@ -474,8 +491,7 @@ fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Res
         LeafValues::Fixed(fixed) if fixed.bits >= 32 => fixed.bits / 8,
         _ => return Ok(None),
     };
-    let fsst = hints.compression == Some(Compression::Fsst);
-    if len < MIN_DICTIONARY_VALUES || hints.structure == Some(Structure::FullZip) || fsst {
+    if len < MIN_DICTIONARY_VALUES || hints.structure == Some(Structure::FullZip) {
         return Ok(None);
     }
     let price = |distinct: usize| {
@@ -505,7 +521,7 @@ fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Res
             "more distinct values than a dictionary is worth",
         ));
     };
-    let indices = fixed_candidates(&found.indices, target)?;
+    let indices = index_candidates(&found.indices, target)?;
     let indices_bytes = choice(&indices)
         .and_then(|index| indices.get(index))
         .map_or(0, |best| best.bytes);
@@ -525,6 +541,7 @@ fn values_bytes(values: &LeafValues) -> usize {
     match values {
         LeafValues::Variable(variable) => variable.bytes.len() + variable.len() * (variable.offset_bits() / 8),
         LeafValues::Fixed(fixed) => fixed.len.saturating_mul(fixed.bits) / 8,
+        LeafValues::FixedSizeList(lists) => fixed_size_list::zipped_width(lists).saturating_mul(lists.len),
         _ => 0,
     }
 }
@@ -533,7 +550,7 @@ fn encode_items(items: &LeafValues, target: Target) -> Result<EncodedDictionary>
     let compression = match target.hints().dict_values {
         Some(Compression::General(scheme)) => Some(scheme),
         Some(_) => None,
-        None => target.large().then_some(Scheme::LZ4),
+        None => Some(Scheme::LZ4),
     };
     dictionary::encode_items(&target.leaf.name, items, compression, target.large())
 }
@@ -544,7 +561,7 @@ fn encode_indices(
     items: EncodedDictionary,
     target: Target,
 ) -> Result<EncodedPage> {
-    let candidates = fixed_candidates(indices, target)?;
+    let candidates = index_candidates(indices, target)?;
     let way = choice(&candidates)
         .and_then(|index| candidates.get(index))
         .map(|best| &best.way);
@@ -621,7 +638,8 @@ fn zips_lists(lists: &FixedSizeLists, target: Target) -> bool {
         .items_per_list()
         .saturating_mul(lists.items.bits)
         .is_multiple_of(8);
-    whole_bytes && target.zips(fixed_size_list::zipped_width(lists))
+    // Readers take no single bits there.
+    whole_bytes && lists.items.bits > 1 && target.zips(fixed_size_list::zipped_width(lists))
 }
 
 fn encode_lists(levels: &Levels, lists: &FixedSizeLists, target: Target) -> Result<EncodedPage> {
@@ -631,11 +649,7 @@ fn encode_lists(levels: &Levels, lists: &FixedSizeLists, target: Target) -> Resu
             return Ok(page);
         }
     }
-    if !lists
-        .items_per_list()
-        .saturating_mul(lists.items.bits)
-        .is_multiple_of(8)
-    {
+    if lists.items.bits == 1 {
         return Err(too_large(target, "lists of bits"));
     }
     let encoding = fixed_size_list::encoding(lists);

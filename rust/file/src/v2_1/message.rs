@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use esker_proto::lance::encodings21 as pb;
 use esker_proto::lance::encodings21::compressive_encoding::Compression;
+use esker_proto::lance::encodings21::variable_packed_struct::field_encoding::Layout as FieldLayout;
+use esker_proto::lance::encodings21::variable_packed_struct::FieldEncoding;
 
 /// How a page's encoding is named in its column's metadata.
 pub(crate) const PAGE_LAYOUT: &str = "/lance.encodings21.PageLayout";
@@ -88,6 +90,17 @@ pub(crate) fn packed_struct(bits: Vec<u64>) -> pb::CompressiveEncoding {
         bits_per_value: bits,
         values: Some(Box::new(flat(row_bits))),
     })))
+}
+
+/// Rows of fields of any width: how each is compressed, and how its width is known.
+pub(crate) fn variable_packed_struct(fields: Vec<(pb::CompressiveEncoding, FieldLayout)>) -> pb::CompressiveEncoding {
+    let fields = fields.into_iter().map(|(value, layout)| FieldEncoding {
+        value: Some(value),
+        layout: Some(layout),
+    });
+    compressive(Compression::VariablePackedStruct(pb::VariablePackedStruct {
+        fields: fields.collect(),
+    }))
 }
 
 /// General compression around `values`.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray};
-use arrow_schema::{DataType, Fields};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, GenericListArray, ListArray, OffsetSizeTrait, StructArray};
+use arrow_schema::{DataType, Field as ArrowField, Fields};
 
 use super::columns::is_leaf;
 use super::hints::Hints;
@@ -20,6 +20,10 @@ pub(crate) enum Step {
     List,
     /// To the items of a large list.
     LargeList,
+    /// To the entries of a map; nothing but a list once it is pruned.
+    Map,
+    /// To the items of a fixed-size list, so many each.
+    FixedSizeList(usize),
 }
 
 /// A leaf: a column of the file.
@@ -64,6 +68,8 @@ fn visit(field: &Field, name: String, path: Vec<Step>, around: &Hints, out: &mut
                 nullable: field.nullable,
             },
             DataType::LargeList(_) => Step::LargeList,
+            DataType::Map(_, _) => Step::Map,
+            DataType::FixedSizeList(_, size) => Step::FixedSizeList(usize::try_from(*size).unwrap_or(0)),
             _ => Step::List,
         };
         let mut path = path.clone();
@@ -71,6 +77,14 @@ fn visit(field: &Field, name: String, path: Vec<Step>, around: &Hints, out: &mut
         visit(child, format!("{name}.{}", child.name), path, &hints, out)?;
     }
     Ok(())
+}
+
+/// Values of the leaf for each top-level row below fixed-size lists of structs; elsewhere 1.
+pub(crate) fn stride(path: &[Step]) -> u64 {
+    path.iter().fold(1, |stride: u64, step| match step {
+        Step::FixedSizeList(size) => stride.saturating_mul(*size as u64),
+        _ => stride,
+    })
 }
 
 /// The array with nothing in it but the way to the leaf: structs of one field.
@@ -98,11 +112,25 @@ pub(crate) fn pruned(array: &ArrayRef, path: &[Step]) -> Result<ArrayRef> {
         }
         Step::List => pruned_list::<i32>(array, rest),
         Step::LargeList => pruned_list::<i64>(array, rest),
+        Step::Map => {
+            let (_, offsets, entries, nulls, _) = array.as_map().clone().into_parts();
+            let entries = pruned(&(Arc::new(entries) as ArrayRef), rest)?;
+            let field = ArrowField::new("entries", entries.data_type().clone(), true);
+            let list = ListArray::try_new(Arc::new(field), offsets, entries, nulls);
+            Ok(Arc::new(list.map_err(odd)?))
+        }
+        Step::FixedSizeList(_) => {
+            let (field, size, values, nulls) = array.as_fixed_size_list().clone().into_parts();
+            let values = pruned(&values, rest)?;
+            let field = field.as_ref().clone().with_data_type(values.data_type().clone());
+            let list = FixedSizeListArray::try_new(Arc::new(field.with_nullable(true)), size, values, nulls);
+            Ok(Arc::new(list.map_err(odd)?))
+        }
     }
 }
 
 fn pruned_list<O: OffsetSizeTrait>(array: &ArrayRef, rest: &[Step]) -> Result<ArrayRef> {
-    if !rest.iter().any(|step| matches!(step, Step::Struct { .. })) {
+    if !rest.iter().any(|step| matches!(step, Step::Struct { .. } | Step::Map)) {
         return Ok(array.clone());
     }
     let list = array.as_list::<O>();

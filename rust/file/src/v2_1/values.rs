@@ -188,12 +188,32 @@ pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> R
             let gathered = fields.iter().enumerate().map(|(index, field)| {
                 let columns = arrays.iter().filter_map(|array| array.as_struct().columns().get(index));
                 let columns: Vec<ArrayRef> = columns.cloned().collect();
+                if arrays.iter().zip(&columns).any(|(row, field)| hides_null(row, field)) {
+                    return Err(FileError::unsupported(format!(
+                        "column '{name}': a packed struct cannot hold nulls in its fields, found some in '{}'; leave it unpacked",
+                        field.name()
+                    )));
+                }
                 gather(&format!("{name}.{}", field.name()), &columns, field.data_type())
             });
             LeafValues::Packed(gathered.collect::<Result<_>>()?)
         }
         _ => LeafValues::Fixed(fixed(name, arrays, data_type, len)?),
     })
+}
+
+/// True if a field is null, or an item of it, in a row that is there.
+fn hides_null(row: &ArrayRef, field: &ArrayRef) -> bool {
+    if let Some(lists) = field.as_fixed_size_list_opt() {
+        if lists.values().null_count() > 0 {
+            return true;
+        }
+    }
+    match (field.nulls(), row.nulls()) {
+        (None, _) => false,
+        (Some(field), None) => field.null_count() > 0,
+        (Some(field), Some(row)) => field.iter().zip(row.iter()).any(|(field, row)| row && !field),
+    }
 }
 
 /// Batches bring a dictionary each; a page has one.

@@ -11,7 +11,7 @@ use prost::Message;
 use super::columns::assign_columns;
 use super::encode::encode;
 use super::message::PAGE_LAYOUT;
-use super::path::{leaves, pruned, Leaf, Step};
+use super::path::{leaves, pruned, stride, Leaf, Step};
 use crate::container::WrittenPage;
 use crate::error::{FileError, Result};
 use crate::schema::Schema;
@@ -75,13 +75,14 @@ pub(crate) fn sinks(schema: &Schema, version: FileVersion) -> Result<Vec<ColumnS
 impl PendingPage {
     /// Encodes the page. This is the expensive part, and needs nothing but the page.
     pub(crate) fn encode(self) -> Result<WrittenPage> {
-        let num_rows = self.arrays.iter().map(|array| array.len() as u64).sum();
+        let num_rows: u64 = self.arrays.iter().map(|array| array.len() as u64).sum();
+        let stride = stride(&self.leaf.path);
         let page = encode(&self.arrays, &self.leaf, self.version, self.alone)?;
         Ok(WrittenPage {
             column: self.column,
             buffers: page.buffers,
-            num_values: num_rows,
-            priority: self.row,
+            num_values: num_rows.saturating_mul(stride),
+            priority: self.row.saturating_mul(stride),
             encoding_type: PAGE_LAYOUT,
             encoding: page.layout.encode_to_vec(),
         })
@@ -191,7 +192,11 @@ fn row_bytes(array: &ArrayRef, path: &[Step], start: usize, end: usize) -> u64 {
             let below = array.as_struct().columns().first();
             rows / 8 + below.map_or(0, |child| row_bytes(child, rest, start, end))
         }
-        Some((Step::List, rest)) => {
+        Some((Step::FixedSizeList(size), rest)) => {
+            let items = array.as_fixed_size_list().values();
+            row_bytes(items, rest, start.saturating_mul(*size), end.saturating_mul(*size))
+        }
+        Some((Step::List | Step::Map, rest)) => {
             let list = array.as_list::<i32>();
             let (from, to) = bounds(list.value_offsets(), start, end);
             rows * 2 + row_bytes(list.values(), rest, from, to)

@@ -11,6 +11,9 @@ use super::super::message::page_layout;
 use super::super::mini_block::encode::EncodedPage;
 use crate::error::Result;
 
+/// The widest value that stands in the page's description.
+const MAX_INLINE: usize = 32;
+
 /// A page in which no value is there. `compressed`: levels may be.
 pub(crate) fn encode_all_null(levels: &Levels, compressed: bool) -> Result<EncodedPage> {
     // The items of a column that has no other layer are null: nothing is left to say.
@@ -48,6 +51,13 @@ pub(crate) fn encode_constant(levels: &Levels, value: Bytes, offset_bits: Option
         }
         for offset in [0, size] {
             scalar.extend_from_slice(offset.to_le_bytes().get(..width).unwrap_or_default());
+        }
+        scalar.extend_from_slice(&value);
+        buffers.push(vec![Bytes::from(scalar)]);
+    } else if value.len() > MAX_INLINE {
+        let mut scalar = Vec::with_capacity(8 + value.len());
+        for number in [1, value.len() as u64] {
+            scalar.extend_from_slice(number.to_le_bytes().get(..4).unwrap_or_default());
         }
         scalar.extend_from_slice(&value);
         buffers.push(vec![Bytes::from(scalar)]);

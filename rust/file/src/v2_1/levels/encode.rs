@@ -43,13 +43,13 @@ impl LevelEncoder {
     /// rather than compressed.
     pub(crate) fn new(levels: &[u16], max: u16, piece: usize, runs: bool) -> Self {
         let bits = u64::from((u16::BITS - max.leading_zeros()).max(1));
-        let changes = levels.iter().zip(levels.iter().skip(1)).filter(|(a, b)| a != b).count();
+        let (changes, cut) = runs_of(levels);
         let pieces = levels.len().div_ceil(piece.max(1));
         // A piece is packed in blocks of 1,024.
         let blocks = pieces.max(levels.len().div_ceil(1024));
         let packed = blocks.saturating_mul(128 * usize::try_from(bits).unwrap_or(16));
         let packed = packed.min(levels.len() * 2);
-        let as_runs = (changes + 1 + pieces + levels.len() / MAX_RUN) * RUN_BYTES + pieces * RUNS_HEADER;
+        let as_runs = (changes + cut + pieces) * RUN_BYTES + pieces * RUNS_HEADER;
         let compressed = pieces * LZ4_HEADER + changes * LZ4_CHANGE + levels.len() * 2 / MAX_RUN;
         let way = match runs {
             true if as_runs < packed => Way::Runs,
@@ -79,6 +79,19 @@ impl LevelEncoder {
         }
         Ok(())
     }
+}
+
+/// How often the level changes, and how often a run between changes is cut as too long.
+fn runs_of(levels: &[u16]) -> (usize, usize) {
+    let (mut changes, mut cut, mut start) = (0, 0, 0);
+    for (at, (before, level)) in levels.iter().zip(levels.iter().skip(1)).enumerate() {
+        if before != level {
+            changes += 1;
+            cut += (at - start) / MAX_RUN;
+            start = at + 1;
+        }
+    }
+    (changes, cut + levels.len().saturating_sub(start + 1) / MAX_RUN)
 }
 
 /// Levels as they are: two bytes each.

@@ -171,7 +171,8 @@ fn note_needs(array: &ArrayRef, path: &[Step], needs: &mut [LayerNeeds]) -> Resu
     need.nulls |= array.null_count() > 0;
     match step {
         Step::Struct { .. } => note_needs(only_child(array)?, path, needs),
-        Step::List => {
+        Step::FixedSizeList(_) => note_needs(array.as_fixed_size_list().values(), path, needs),
+        Step::List | Step::Map => {
             need.is_list = true;
             let list = array.as_list::<i32>();
             need.empties |= has_empty(list.value_offsets(), list.nulls());
@@ -245,7 +246,12 @@ impl Entries {
                     front.mark_nulls(array.nulls(), levels.null);
                     array = only_child(array)?;
                 }
-                Step::List => {
+                Step::FixedSizeList(size) => {
+                    front.mark_nulls(array.nulls(), levels.null);
+                    front.multiply(*size);
+                    array = array.as_fixed_size_list().values();
+                }
+                Step::List | Step::Map => {
                     let list = array.as_list::<i32>();
                     front.open_lists(list.value_offsets(), list.nulls(), *levels);
                     array = list.values();
@@ -301,6 +307,16 @@ impl Front {
             if *def == 0 && nulls.is_null(row) {
                 *def = level;
             }
+        }
+    }
+
+    /// Replaces each entry, which stands for a fixed-size list, by `size` items. No lists are around it.
+    fn multiply(&mut self, size: usize) {
+        if let Some(def) = &mut self.def {
+            *def = def.iter().flat_map(|level| std::iter::repeat_n(*level, size)).collect();
+        }
+        for rows in &mut self.rows {
+            *rows = rows.start * size..rows.end * size;
         }
     }
 

@@ -47,14 +47,6 @@ impl RowChunks {
     }
 }
 
-impl RowChunks {
-    /// Bytes of all rows.
-    #[allow(dead_code)]
-    pub(crate) fn size(&self) -> usize {
-        self.rows.bytes.len()
-    }
-}
-
 impl ChunkEncoder for RowChunks {
     fn encoding(&self) -> pb::CompressiveEncoding {
         message::packed_struct(self.field_bits.clone())
