@@ -15,6 +15,8 @@ pub mod batches;
 pub mod blob;
 pub mod container;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod inspect;
 mod paged_writer;
 pub mod reader;

@@ -1,0 +1,134 @@
+"""Writes the corpus of whole files: `python fuzz/files.py`, with esker built and pylance from PyPI.
+
+A file for each version, writer and encoding, each as small as its encoding allows: NAME.VERSION.WRITER.lance.
+"""
+
+import random
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+from lance.file import LanceFileWriter as PylanceWriter
+
+import esker
+from esker.file import LanceFileWriter as EskerWriter
+
+CORPUS = Path(__file__).parent / "corpus" / "open_and_read"
+NUMBERS = random.Random(1)
+COMPRESSION = "lance-encoding:compression"
+
+
+def some(values: list, every: int = 7) -> list:
+    """The values with nulls among them."""
+    return [None if i % every == every - 1 else value for i, value in enumerate(values)]
+
+
+def integers(count: int, below: int) -> list[int]:
+    return [NUMBERS.randrange(below) for _ in range(count)]
+
+
+def words(count: int) -> list[str]:
+    return ["é" * (i % 3) + NUMBERS.choice(["till", "kame", "moraine", ""]) + str(i * 7919 % 997) for i in range(count)]
+
+
+def vectors(count: int, size: int) -> list[list[float]]:
+    return [[NUMBERS.random() for _ in range(size)] for _ in range(count)]
+
+
+def columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
+    """One column for each encoding, with the metadata that asks for it."""
+    long_text = [f"https://example.org/{i % 7}/{NUMBERS.randrange(10**6)}/moraine?page={i}" for i in range(900)]
+    person = pa.struct([("name", pa.string()), ("age", pa.int32())])
+    people = [{"name": f"n{i}", "age": i} for i in range(30)]
+    return {
+        "flat": (pa.array(some(vectors(1, 40)[0]), pa.float64()), {}),
+        "bool": (pa.array(some([i % 3 == 0 for i in range(40)])), {}),
+        "bitpack": (pa.array(some(integers(700, 50)), pa.int32()), {}),
+        "bitpack_u64": (pa.array(integers(300, 3), pa.uint64()), {}),
+        "rle": (pa.array([i // 120 for i in range(900)], pa.int64()), {}),
+        "bss": (pa.array([i / 8 for i in range(700)]), {COMPRESSION: "zstd", "lance-encoding:bss": "on"}),
+        "lz4": (pa.array([i * 1000003 % 77777 for i in range(1100)], pa.int32()), {COMPRESSION: "lz4"}),
+        "strings": (pa.array(some(words(50))), {}),
+        "binary": (pa.array([word.encode() for word in words(30)], pa.large_binary()), {}),
+        "zstd_strings": (pa.array(words(60)), {COMPRESSION: "zstd"}),
+        "fsst": (pa.array(long_text), {}),
+        "repeated": (pa.array(some([["till", "kame", "a moraine of some length"][i % 3] for i in range(300)])), {}),
+        "keyed": (pa.array(some(["a", "b", "c"] * 14)).dictionary_encode(), {}),
+        "decimal": (pa.array(some(integers(30, 10**9)), pa.decimal128(20, 2)), {}),
+        "timestamp": (pa.array(some(integers(30, 10**12)), pa.timestamp("us", tz="UTC")), {}),
+        "fixed_binary": (pa.array([bytes([i]) * 5 for i in range(30)], pa.binary(5)), {}),
+        "vectors": (pa.array(some(vectors(20, 4)), pa.list_(pa.float32(), 4)), {}),
+        "vector_nulls": (pa.array([some([i, 2, 3], 3) for i in range(20)], pa.list_(pa.int16(), 3)), {}),
+        "wide_vectors": (pa.array(some(vectors(9, 80), 4), pa.list_(pa.float32(), 80)), {}),
+        "long_strings": (pa.array(some(["moraine " * 40 + str(i) for i in range(9)], 4)), {}),
+        "lists": (pa.array([None if i % 9 == 8 else some(list(range(i % 5)), 4) for i in range(50)]), {}),
+        "lists_of_lists": (
+            pa.array([None if i % 7 == 6 else [words(j) for j in range(i % 4)] for i in range(20)]),
+            {},
+        ),
+        "list_of_long": (pa.array([["x" * 300 + str(j) for j in range(i % 3)] for i in range(6)]), {}),
+        "structs": (pa.array(some(people), person), {}),
+        "list_of_structs": (pa.array([people[: i % 3] for i in range(20)], pa.list_(person)), {}),
+        "all_null": (pa.array([None] * 20, pa.int32()), {}),
+        "null_lists": (pa.array([None, [None], []] * 5, pa.list_(pa.int64())), {}),
+        "constant": (pa.array([7] * 300, pa.int32()), {}),
+        "constant_string": (pa.array(["till"] * 300), {}),
+        "blobs": (
+            pa.array([b"a" * 500, None, b"", b"b" * 100], pa.large_binary()),
+            {"lance-encoding:blob": "true"},
+        ),
+        "packed": (
+            pa.array([{"x": i, "y": i / 2} for i in range(30)], pa.struct([("x", pa.int32()), ("y", pa.float64())])),
+            {"packed": "true", "lance-encoding:packed": "true"},
+        ),
+        "packed_strings": (
+            pa.array(people, person),
+            {"packed": "true", "lance-encoding:packed": "true"},
+        ),
+        "maps": (pa.array([[("a", i), ("b", None)][: i % 3] for i in range(20)], pa.map_(pa.string(), pa.int32())), {}),
+        "empty": (pa.array([], pa.string()), {}),
+    }
+
+
+def write_legacy(writer: str, table: pa.Table, path: Path) -> None:
+    """The data file of a table, for version 0.1 has no writer of files."""
+    with tempfile.TemporaryDirectory() as folder:
+        write = lance.write_dataset if writer == "pylance" else esker.write_dataset
+        write(table, f"{folder}/t", data_storage_version="legacy", max_rows_per_group=512)
+        (data,) = Path(folder, "t", "data").glob("*.lance")
+        path.write_bytes(data.read_bytes())
+
+
+def main() -> None:
+    """Writes all files, and says which a writer refuses."""
+    warnings.simplefilter("ignore")
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    for old in CORPUS.glob("*.lance"):
+        old.unlink()
+    for name, (values, metadata) in columns().items():
+        for version in ("0.1", "2.0", "2.1", "2.2"):
+            for writer, kind in (("pylance", PylanceWriter), ("esker", EskerWriter)):
+                if version == "0.1" and name in ("blobs", "maps", "empty"):
+                    continue  # 0.1 has none of them
+                nullable = version != "0.1" and (values.null_count > 0 or pa.types.is_nested(values.type))
+                field = pa.field("x", values.type, nullable=nullable or values.null_count > 0, metadata=metadata)
+                schema = pa.schema([field])
+                path = CORPUS / f"{name}.{version}.{writer}.lance"
+                try:
+                    if version == "0.1":
+                        write_legacy(writer, pa.table([values], schema=schema), path)
+                        continue
+                    with kind(str(path), schema=schema, version=version) as out:
+                        out.write_batch(pa.record_batch([values], schema=schema))
+                except BaseException as error:  # pylance panics at some types
+                    path.unlink(missing_ok=True)
+                    print(f"{path.name}: {str(error)[:100]}", file=sys.stderr)
+    files = list(CORPUS.glob("*.lance"))
+    print(f"{len(files)} files, {sum(file.stat().st_size for file in files)} bytes")
+
+
+if __name__ == "__main__":
+    main()
