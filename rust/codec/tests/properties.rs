@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn test_compressed_bytes_come_back(values in vec(bytes(1..30), 0..300), level in -3..12_i32) {
+    fn test_compressed_bytes_come_back(values in vec(prop_oneof![bytes(1..30), vec(0..3_u8, 1..30), (0..3_u8, 1..60_usize).prop_map(|(byte, n)| vec![byte; n])], 0..60), level in -3..12_i32) {
         let raw = values.concat();
         for (scheme, level) in [("zstd", Some(level)), ("lz4", None)] {
             let mut out = vec![5];
