@@ -81,6 +81,9 @@ fn check_field(field: &Field, path: &str, version: FileVersion, around: Around) 
         DataType::Dictionary(_, value) if !is_dictionary_value(value) => {
             return refuse("a dictionary of anything but fixed-width values, strings or binary; use plain values");
         }
+        DataType::Struct(fields) if fields.is_empty() && (around.list || around.fixed_size_list) => {
+            return refuse("structs without fields in a list, no version can; give them a field");
+        }
         DataType::Interval(_) => return refuse("intervals; use a duration, or a struct of numbers"),
         _ => {}
     }

@@ -20,6 +20,7 @@
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::{DataType, Fields};
 use bytes::Bytes;
 
 use super::byte_stream_split::encode::SplitChunks;
@@ -154,6 +155,14 @@ impl Target<'_> {
 pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
     let target = Target { leaf, version };
+    if leaf.data_type == DataType::Struct(Fields::empty()) && levels.num_valid < levels.num_entries {
+        return Err(FileError::UnsupportedColumn {
+            column: leaf.name.clone(),
+            data_type: leaf.data_type.to_string(),
+            version,
+            what: "a null where a struct has no fields; give it a field".to_string(),
+        });
+    }
     if levels.num_valid == 0 {
         return encode_all_null(&levels, target.large());
     }

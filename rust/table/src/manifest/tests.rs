@@ -193,10 +193,7 @@ fn test_a_table_of_mixed_file_versions_is_read_and_written() {
 
 #[test]
 fn test_tables_that_need_more_are_refused_by_name() {
-    for (name, expected) in [
-        ("base_paths", "16 (base paths"),
-        ("branch", "16 (base paths"),
-    ] {
+    for (name, expected) in [("base_paths", "16 (base paths"), ("branch", "16 (base paths")] {
         let message = golden(name).check_readable().unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
