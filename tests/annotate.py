@@ -1,6 +1,6 @@
 """A 2.x file in hex, byte by byte, with what each byte means: the worked examples of docs/format.md.
 
-`python -m tests.annotate FILE` prints one; `python -m tests.annotate --examples` prints those of the page anew.
+`python -m tests.annotate FILE` prints one; `python -m tests.annotate --page` puts those of the page there anew.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import re
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +22,15 @@ _WIDTH = 12
 EXAMPLES: dict[str, tuple[str, pa.Table]] = {
     "2.0, a column of integers with a null": ("2.0", pa.table({"n": pa.array([1, None, 3], pa.int32())})),
     "2.1, lists of strings": ("2.1", pa.table({"tags": pa.array([["a", "bc"], None, [], [None]])})),
-    "2.2, one value throughout": ("2.2", pa.table({"n": pa.array([7, 7, 7, 7], pa.int64())})),
+    "2.1, small numbers": ("2.1", pa.table({"n": pa.array([i % 5 for i in range(200)], pa.int64())})),
+    "2.2, one value throughout": ("2.2", pa.table({"n": pa.array([7, 7, None, 7], pa.int64())})),
 }
 """The examples of docs/format.md: file version and rows."""
+
+EXAMPLES_HEAD = """## Examples
+
+Each file is what `LanceFileWriter` writes for the rows above it; a test compares every byte. Left is the offset.
+"""
 
 
 @dataclass(frozen=True)
@@ -187,19 +192,22 @@ def _tail(dump: _Dump, data: bytes) -> None:
     dump.line(footer + 36, footer + 40, 'footer: "LANC"')
 
 
-def examples() -> Iterator[tuple[str, str]]:
-    """The name of each example and its file, annotated."""
+def renew(page: Path) -> None:
+    """Puts the examples on the page, in place of those that are there."""
+    text = page.read_text()
+    parts = [text[: text.index("## Examples")], EXAMPLES_HEAD]
     for name, (version, table) in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "example.lance"
             with LanceFileWriter(path, version=version) as writer:
                 writer.write_batch(table)
-            yield name, annotate(path)
+            rows = ", ".join(f"`{column}`: {table[column].to_pylist()}" for column in table.column_names)
+            parts.append(f"\n### {name}\n\n{rows}\n\n```text\n{annotate(path)}\n```\n")
+    page.write_text("".join(parts))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--examples"]:
-        for name, text in examples():
-            print(f"{name}\n{text}\n")
+    if sys.argv[1:] == ["--page"]:
+        renew(PROTOS.parent / "docs" / "format.md")
     else:
         print(annotate(Path(sys.argv[1])))
