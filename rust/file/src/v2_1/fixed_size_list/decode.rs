@@ -18,7 +18,7 @@ use crate::v2_1::page::{to_len, PageId};
 pub(crate) struct FixedSizeLists {
     /// Outermost first.
     pub(crate) layers: Vec<ListLayer>,
-    /// Bits of an innermost item.
+    /// Bits of an innermost item; 0 where all are null.
     pub(crate) item_bits: u64,
 }
 
@@ -41,6 +41,11 @@ impl FixedSizeLists {
             Compression::Flat(item_bits) => Ok(FixedSizeLists {
                 layers: vec![layer],
                 item_bits,
+            }),
+            // Items that are all null have no bytes.
+            Compression::Constant(value) if value.is_empty() => Ok(FixedSizeLists {
+                layers: vec![layer],
+                item_bits: 0,
             }),
             Compression::FixedSizeList(mut inner) => {
                 inner.layers.insert(0, layer);
@@ -79,7 +84,10 @@ impl FixedSizeLists {
         out: &mut Values,
     ) -> Result<()> {
         let Some(layer) = self.layers.get(depth) else {
-            return flat::decode::append(at, self.item_bits, parts.items, range, out);
+            return match self.item_bits {
+                0 => out.append_empty(range.len()),
+                bits => flat::decode::append(at, bits, parts.items, range, out),
+            };
         };
         let lists = out.lists(at, layer.size)?;
         let items = range
