@@ -33,6 +33,30 @@ impl LoadedPage {
     pub(crate) fn num_bytes(&self) -> usize {
         self.bytes.parts.iter().map(|(_, bytes)| bytes.len()).sum()
     }
+
+    /// Values of the wanted rows: their number without lists, an estimate with them.
+    fn num_values(&self) -> usize {
+        let rows = self.rows.iter().map(|r| r.end - r.start).sum::<u64>();
+        let values = match &self.state.kind {
+            PageKind::MiniBlock(page) if page.layers.max_rep > 0 => {
+                let index = &page.index;
+                let (mut values, mut held) = (0_u64, 0_u64);
+                for pick in &self.picks {
+                    let (in_chunk, rows) = (index.values(pick.chunk), index.rows(pick.chunk));
+                    values = values.saturating_add(in_chunk.end - in_chunk.start);
+                    held = held.saturating_add(rows.end - rows.start);
+                }
+                if rows >= held / 2 {
+                    values
+                } else {
+                    rows
+                }
+            }
+            PageKind::MiniBlock(_) | PageKind::FullZip(_) => rows,
+            PageKind::Constant(_) => 0,
+        };
+        usize::try_from(values).unwrap_or(usize::MAX)
+    }
 }
 
 /// Parts of a file, by where they start.
@@ -90,6 +114,12 @@ impl LeafColumn {
     /// Decodes the pages of a leaf.
     pub(crate) fn decode(leaf: &Arc<Leaf>, path: &Arc<str>, pages: &[LoadedPage]) -> Result<LeafColumn> {
         let mut column = LeafColumn::new(leaf, path)?;
+        let bytes: usize = pages.iter().map(LoadedPage::num_bytes).sum();
+        let values = pages
+            .iter()
+            .fold(0_usize, |sum, page| sum.saturating_add(page.num_values()));
+        // Few values take less than a bit: what a damaged page promises is not more than that.
+        column.values.expect(values.min(bytes.saturating_mul(64)), bytes);
         pages.iter().try_for_each(|page| column.append(page))?;
         Ok(column)
     }

@@ -52,6 +52,14 @@ impl LeafBuilder {
         }
     }
 
+    /// Makes room for `n` values that lie in `bytes` bytes of the file. A wish, not a need.
+    pub(crate) fn expect(&mut self, n: usize, bytes: usize) {
+        match self {
+            LeafBuilder::Plain(values) => values.expect(n, bytes),
+            LeafBuilder::Keyed(keyed) => keyed.keys.expect(n),
+        }
+    }
+
     /// Values so far.
     pub(crate) fn len(&self) -> usize {
         match self {

@@ -13,6 +13,8 @@ pub(crate) struct FixedBuilder {
     bytes: Vec<u8>,
     /// All values so far, in memory that is not ours.
     whole: Option<Bytes>,
+    /// Bytes to make room for when the first is copied.
+    expected: usize,
 }
 
 impl FixedBuilder {
@@ -21,7 +23,13 @@ impl FixedBuilder {
             width,
             bytes: Vec::new(),
             whole: None,
+            expected: 0,
         }
+    }
+
+    /// Makes room for `n` values once one is copied. A wish, not a need.
+    pub(crate) fn expect(&mut self, n: usize) {
+        self.expected = n.saturating_mul(self.width);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -35,6 +43,11 @@ impl FixedBuilder {
 
     /// The memory to append values to.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        if self.expected > 0 {
+            let more = std::mem::take(&mut self.expected).saturating_sub(self.bytes.len());
+            // Without the room the values make their own, or fail with a message.
+            let _ = self.bytes.try_reserve_exact(more);
+        }
         if let Some(whole) = self.whole.take() {
             self.bytes.extend_from_slice(&whole);
         }

@@ -92,6 +92,18 @@ impl Values {
         }
     }
 
+    /// Makes room for `n` values that lie in `bytes` bytes of the file. A wish, not a need.
+    pub(crate) fn expect(&mut self, n: usize, bytes: usize) {
+        match self {
+            Values::Fixed(values) => values.expect(n),
+            Values::Variable(values) => values.expect(n, bytes),
+            Values::LargeVariable(values) => values.expect(n, bytes),
+            Values::FixedList(lists) => lists.items.expect(n.saturating_mul(lists.size), bytes),
+            Values::Struct(structs) => structs.fields.iter_mut().for_each(|field| field.expect(n, 0)),
+            Values::Bits(_) | Values::Nothing(_) | Values::Unstored(_) => {}
+        }
+    }
+
     /// What the values are, for messages.
     pub(crate) fn describe(&self) -> String {
         match self {

@@ -34,6 +34,18 @@ impl<O: Offset> VariableBuilder<O> {
         self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
+    /// Makes room for `n` values of `bytes` bytes together. A wish, not a need.
+    pub(crate) fn expect(&mut self, n: usize, bytes: usize) {
+        let _ = self.offsets.try_reserve_exact(n);
+        let _ = self.bytes.try_reserve_exact(bytes);
+    }
+
+    /// Makes room for the next `n` values of `bytes` bytes together. A wish, not a need.
+    pub(crate) fn make_room(&mut self, n: usize, bytes: usize) {
+        let _ = self.offsets.try_reserve(n);
+        let _ = self.bytes.try_reserve(bytes);
+    }
+
     /// Makes room for `n` values of `size` bytes each.
     pub(crate) fn try_reserve(&mut self, n: usize, size: usize) -> Result<()> {
         let bytes = n.checked_mul(size).ok_or_else(|| too_many(n))?;

@@ -185,13 +185,22 @@ impl Dictionary {
 const MOST_ITEMS: u64 = 1 << 28;
 
 fn append_variable<O: Offset>(
-    keys: impl Iterator<Item = u64>,
+    keys: impl ExactSizeIterator<Item = u64> + Clone,
     items: &VariableBuilder<O>,
     out: &mut VariableBuilder<O>,
 ) {
+    let value = |key: u64| {
+        usize::try_from(key)
+            .ok()
+            .and_then(|key| items.value(key))
+            .unwrap_or_default()
+    };
+    let bytes = keys
+        .clone()
+        .fold(0_usize, |sum, key| sum.saturating_add(value(key).len()));
+    out.make_room(keys.len(), bytes);
     for key in keys {
-        let value = usize::try_from(key).ok().and_then(|key| items.value(key));
-        out.push(value.unwrap_or_default());
+        out.push(value(key));
     }
 }
 

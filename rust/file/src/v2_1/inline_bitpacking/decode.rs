@@ -8,6 +8,7 @@ use crate::v2_1::decode::Wanted;
 use crate::v2_1::page::PageId;
 
 const BLOCK: usize = 1024;
+const MANY: usize = 8;
 
 /// Appends the `wanted` of the `n` values of a chunk.
 pub(crate) fn chunk(
@@ -23,6 +24,17 @@ pub(crate) fn chunk(
     }
     let out = out.fixed(at, bits)?.bytes();
     match wanted {
+        // To unpack all is cheaper than to find many.
+        Wanted::Ranges(ranges) if ranges.len() > MANY => {
+            let mut all = Vec::with_capacity(BLOCK * 8);
+            block(at, bits, stored, n, &mut all)?;
+            let width = usize::try_from(bits / 8).unwrap_or(0);
+            for range in ranges {
+                let bytes = range.start.saturating_mul(width)..range.end.saturating_mul(width);
+                out.extend_from_slice(all.get(bytes).unwrap_or_default());
+            }
+            Ok(())
+        }
         Wanted::All => block(at, bits, stored, n, out),
         Wanted::Ranges(ranges) => {
             for range in ranges {
