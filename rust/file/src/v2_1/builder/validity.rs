@@ -33,12 +33,19 @@ impl ValidityBuilder {
         }
     }
 
-    /// Adds one flag.
-    pub(crate) fn append(&mut self, valid: bool) {
-        match (&mut self.flags, valid) {
-            (None, true) => self.valid_before = self.valid_before.saturating_add(1),
-            _ => self.flags().append(valid),
+    /// Adds flags.
+    pub(crate) fn extend(&mut self, valid: impl Iterator<Item = bool>) {
+        let flags = self.flags();
+        let (mut word, mut count) = (0_u64, 0_usize);
+        for valid in valid {
+            word |= u64::from(valid) << count;
+            count += 1;
+            if count == 64 {
+                flags.append_packed_range(0..64, &word.to_le_bytes());
+                (word, count) = (0, 0);
+            }
         }
+        flags.append_packed_range(0..count, &word.to_le_bytes());
     }
 
     /// Adds a flag for each of `n` values.

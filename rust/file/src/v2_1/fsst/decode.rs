@@ -1,5 +1,7 @@
 //! Codes to strings. The symbol table is read once a page.
 
+use std::ops::Range;
+
 use esker_codec::ends::Offset;
 use esker_codec::fsst::Decoder;
 use esker_proto::lance::encodings21 as pb;
@@ -48,13 +50,24 @@ impl Fsst {
         wanted: Wanted<'_>,
         out: &mut Values,
     ) -> Result<()> {
-        wanted.each(n, |range| {
-            for index in range {
-                self.append_to(at, stored.span(at, index..index.saturating_add(1))?, out)?;
+        match out {
+            Values::Variable(to) => {
+                wanted.each(n, |range| self.append_range(at, stored, range, to))?;
+                to.check()
             }
-            Ok(())
-        })?;
-        out.check()
+            Values::LargeVariable(to) => wanted.each(n, |range| self.append_range(at, stored, range, to)),
+            other => Err(at.corrupt(format!("expected {}, found values of variable width", other.describe()))),
+        }
+    }
+
+    fn append_range<O: Offset>(
+        &self,
+        at: &PageId,
+        stored: &Stored<'_>,
+        range: Range<usize>,
+        out: &mut VariableBuilder<O>,
+    ) -> Result<()> {
+        stored.each(at, range, |codes| self.append(at, codes, out))
     }
 
     /// Appends the `wanted` of the `n` values of a chunk.

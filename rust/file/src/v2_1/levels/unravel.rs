@@ -95,42 +95,96 @@ fn starts(layer: &Layer, rep: u16, def: u16) -> bool {
     rep >= layer.starts && def <= layer.visible
 }
 
+/// How many entries start something at a layer.
+fn count_starts(layer: &Layer, levels: &Levels) -> usize {
+    match (&levels.rep, &levels.def) {
+        (_, None) if layer.starts == 0 => levels.len,
+        (_, Some(def)) if layer.starts == 0 => iter(def).filter(|def| *def <= layer.visible).count(),
+        (Some(rep), None) => iter(rep).filter(|rep| *rep >= layer.starts).count(),
+        (Some(rep), Some(def)) => {
+            let both = iter(rep).zip(iter(def));
+            both.filter(|(rep, def)| starts(layer, *rep, *def)).count()
+        }
+        (None, _) => 0,
+    }
+}
+
+/// Where each list starts among its items: `place` is called in their order. Returns the items after the last entry.
+fn place_starts(
+    entries: impl Iterator<Item = (u16, u16)>,
+    layer: Layer,
+    below: Layer,
+    items_before: i64,
+    places: &mut [i64],
+) -> i64 {
+    let (mut items, mut next) = (items_before, 0);
+    for (rep, def) in entries {
+        // Written until it is right: cheaper than a branch that no one can predict.
+        if let Some(place) = places.get_mut(next) {
+            *place = items;
+        }
+        next += usize::from(starts(&layer, rep, def));
+        items += i64::from(starts(&below, rep, def));
+    }
+    items
+}
+
 impl LayerBuilder {
-    fn append_items(&mut self, layer: &Layer, levels: &Levels) {
-        let below = layer.below;
+    fn append_validity(&mut self, layer: &Layer, levels: &Levels, is_valid: impl Fn(u16) -> bool) {
         match (&levels.rep, &levels.def) {
-            (_, None) if layer.starts == 0 => self.validity.append_valid(levels.len),
+            (_, None) => self.validity.append_valid(count_starts(layer, levels)),
             (None, Some(def)) => {
                 let def = def.as_chunks::<2>().0;
-                let is_valid = |i: usize| def.get(i).is_some_and(|level| u16::from_le_bytes(*level) <= below);
-                self.validity.append_with(def.len(), is_valid);
+                let valid = |i: usize| def.get(i).is_some_and(|level| is_valid(u16::from_le_bytes(*level)));
+                self.validity.append_with(def.len(), valid);
             }
-            _ => {
-                for (rep, def) in pairs(levels) {
-                    if starts(layer, rep, def) {
-                        self.validity.append(def <= below);
-                    }
-                }
+            (Some(_), Some(def)) if layer.starts == 0 => {
+                let seen = iter(def).filter(|def| *def <= layer.visible);
+                self.validity.extend(seen.map(is_valid));
+            }
+            (Some(rep), Some(def)) => {
+                let both = iter(rep).zip(iter(def));
+                let seen = both.filter(|(rep, def)| starts(layer, *rep, *def));
+                self.validity.extend(seen.map(|(_, def)| is_valid(def)));
             }
         }
     }
 
-    fn append_lists(&mut self, at: &PageId, layer: &Layer, below: Option<&Layer>, levels: &Levels) -> Result<()> {
-        if levels.rep.is_none() && levels.len > 0 {
-            return Err(at.corrupt("expected repetition levels for lists, found none"));
+    fn append_items(&mut self, layer: &Layer, levels: &Levels) {
+        if layer.visible == layer.below {
+            // No level tells of a null here.
+            self.validity.append_valid(count_starts(layer, levels));
+        } else {
+            self.append_validity(layer, levels, |def| def <= layer.below);
         }
+    }
+
+    fn append_lists(&mut self, at: &PageId, layer: &Layer, below: Option<&Layer>, levels: &Levels) -> Result<()> {
         let Some(below) = below else {
             return Err(at.corrupt("expected something inside a list, found nothing"));
         };
+        let Some(rep) = &levels.rep else {
+            return match levels.len {
+                0 => Ok(()),
+                _ => Err(at.corrupt("expected repetition levels for lists, found none")),
+            };
+        };
+        let count = count_starts(layer, levels);
         let offsets = self.starts.get_or_insert_with(Vec::new);
+        let before = offsets.len();
+        offsets.resize(before.saturating_add(count), 0);
+        let places = offsets.get_mut(before..).unwrap_or_default();
+        let rep = iter(rep);
+        self.items = match &levels.def {
+            None => place_starts(rep.map(|rep| (rep, 0)), *layer, *below, self.items, places),
+            Some(def) => place_starts(rep.zip(iter(def)), *layer, *below, self.items, places),
+        };
         let top = layer.empty.or(layer.null).unwrap_or(layer.below);
-        let null = layer.null.unwrap_or(u16::MAX);
-        for (rep, def) in pairs(levels) {
-            if starts(layer, rep, def) {
-                offsets.push(self.items);
-                self.validity.append(def != null && def <= top);
-            }
-            self.items += i64::from(starts(below, rep, def));
+        if layer.null.is_none() && layer.visible == top {
+            self.validity.append_valid(count);
+        } else {
+            let null = layer.null.unwrap_or(u16::MAX);
+            self.append_validity(layer, levels, |def| def != null && def <= top);
         }
         Ok(())
     }

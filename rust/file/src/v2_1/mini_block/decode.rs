@@ -76,6 +76,11 @@ impl MiniBlockPage {
         levels: &mut Levels,
         out: &mut LeafBuilder,
     ) -> Result<()> {
+        if let [only] = rows {
+            if self.index.is_whole(pick.chunk, only) {
+                return self.decode_whole(at, chunk, n, levels, out);
+            }
+        }
         let mut all = Levels::new(true, self.def.is_some());
         let sides = [
             (&self.rep, chunk.rep, &mut all.rep),
@@ -108,6 +113,35 @@ impl MiniBlockPage {
             ranges => Wanted::Ranges(ranges),
         };
         self.append(at, chunk, n, wanted, out)
+    }
+
+    /// Appends all of a chunk of a page with lists.
+    fn decode_whole(
+        &self,
+        at: &PageId,
+        chunk: &Chunk<'_>,
+        n: usize,
+        levels: &mut Levels,
+        out: &mut LeafBuilder,
+    ) -> Result<()> {
+        let before = levels.len;
+        let sides = [
+            (&self.rep, chunk.rep, &mut levels.rep),
+            (&self.def, chunk.def, &mut levels.def),
+        ];
+        for (compression, stored, to) in sides {
+            if let (Some(compression), Some(to)) = (compression, to) {
+                compression.decode_block(at, 16, stored, chunk.num_levels, to)?;
+            }
+        }
+        levels.len = before.saturating_add(chunk.num_levels);
+        let visible = levels.visible(&self.layers, before..levels.len);
+        if visible != n {
+            return Err(at.corrupt(format!(
+                "expected levels of the {n} values of a chunk, found those of {visible}"
+            )));
+        }
+        self.append(at, chunk, n, Wanted::All, out)
     }
 
     fn append(

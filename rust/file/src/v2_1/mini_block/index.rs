@@ -148,6 +148,13 @@ impl ChunkIndex {
         between(self.row_starts(), chunk)
     }
 
+    /// True if all of a chunk belongs to `rows`, of which it holds some: a row that came in as well as one that goes on.
+    pub(crate) fn is_whole(&self, chunk: usize, rows: &Range<u64>) -> bool {
+        let own = self.rows(chunk);
+        let has_preamble = self.preambles.get(chunk).copied().unwrap_or(false);
+        rows.end >= own.end && (rows.start < own.start || (rows.start == own.start && !has_preamble))
+    }
+
     fn row_starts(&self) -> &[u64] {
         self.rows.as_deref().unwrap_or(&self.values)
     }

@@ -53,6 +53,48 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Calls `each` with the bytes of every value of `range`.
+    pub(crate) fn each(
+        &self,
+        at: &PageId,
+        range: Range<usize>,
+        each: impl FnMut(&'a [u8]) -> Result<()>,
+    ) -> Result<()> {
+        match self.offsets {
+            Offsets::Narrow(offsets) => {
+                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
+                let offsets = offsets.iter().map(|o| u64::from(u32::from_le_bytes(*o)));
+                self.each_between(at, offsets, each)
+            }
+            Offsets::Wide(offsets) => {
+                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
+                self.each_between(at, offsets.iter().map(|o| u64::from_le_bytes(*o)), each)
+            }
+        }
+    }
+
+    fn each_between(
+        &self,
+        at: &PageId,
+        mut offsets: impl Iterator<Item = u64>,
+        mut each: impl FnMut(&'a [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let mut start = place(offsets.next().unwrap_or(0));
+        for end in offsets {
+            let end = place(end);
+            let value = self.bytes.get(start..end).ok_or_else(|| {
+                at.corrupt(format!(
+                    "expected offsets within {} bytes of strings, found {start} and {end}",
+                    self.bytes.len()
+                ))
+            })?;
+            each(value)?;
+            start = end;
+        }
+        Ok(())
+    }
+
     /// The bytes between two values.
     pub(crate) fn span(&self, at: &PageId, range: Range<usize>) -> Result<&'a [u8]> {
         let (from, to) = (self.offset(range.start), self.offset(range.end));
