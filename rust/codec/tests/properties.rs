@@ -64,8 +64,13 @@ fn test_blocks_of_all_widths_equal_the_plain_ones() {
     }
 }
 
+/// As many as proptest is told, or 64.
+fn config() -> ProptestConfig {
+    ProptestConfig::with_cases(std::env::var("PROPTEST_CASES").map_or(64, |cases| cases.parse().unwrap()))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(config())]
 
     #[test]
     fn test_blocks_of_any_values_equal_the_plain_ones(
