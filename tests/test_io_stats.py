@@ -48,5 +48,6 @@ def test_a_column_costs_its_own_bytes(uri: str) -> None:
     dataset = esker.dataset(uri)
     dataset.to_table(columns=["small"])
     cost = dataset.io_stats()
-    assert rows * 4 < cost.read_bytes < rows * 16
+    # Packed: of the 8 bytes of a value those that differ.
+    assert rows * 2 < cost.read_bytes < rows * 16
     assert cost.read_iops < 10

@@ -15,51 +15,56 @@ import pytest
 import esker
 from tests.samples import TYPES, column, people, same, struct_column
 
-LENGTHS = [1, 7, 8, 9, 1023, 1024, 5000]
+VERSIONS = ["2.0", "2.1", "2.2"]
+LENGTHS = [1, 8, 1023, 1024, 5000]
 NULLS = [0.0, 0.3, 1.0]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("nulls", NULLS)
 @pytest.mark.parametrize("name", TYPES)
-def test_pylance_reads_what_esker_writes(name: str, nulls: float, tmp_path: Path) -> None:
+def test_pylance_reads_what_esker_writes(name: str, nulls: float, version: str, tmp_path: Path) -> None:
     for length in LENGTHS:
         table = pa.table({"c": column(name, length, nulls=nulls)})
         uri = str(tmp_path / f"{length}.lance")
-        written = esker.write_dataset(table, uri)
+        written = esker.write_dataset(table, uri, data_storage_version=version)
         peer = lance.dataset(uri)
-        assert peer.data_storage_version == written.data_storage_version == "2.0"
+        assert peer.data_storage_version == written.data_storage_version == version
         same(table, peer.to_table())
         same(table, written.to_table())
         peer.validate()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("nulls", NULLS)
 @pytest.mark.parametrize("name", TYPES)
-def test_esker_reads_what_pylance_writes(name: str, nulls: float, tmp_path: Path) -> None:
+def test_esker_reads_what_pylance_writes(name: str, nulls: float, version: str, tmp_path: Path) -> None:
     for length in LENGTHS:
         table = pa.table({"c": column(name, length, nulls=nulls)})
         uri = str(tmp_path / f"{length}.lance")
-        lance.write_dataset(table, uri, data_storage_version="2.0")
+        lance.write_dataset(table, uri, data_storage_version=version)
         same(table, esker.dataset(uri).to_table())
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("nulls", [0.0, 0.4])
-def test_structs_cross_both_ways(nulls: float, tmp_path: Path) -> None:
+def test_structs_cross_both_ways(nulls: float, version: str, tmp_path: Path) -> None:
     table = pa.table({"s": struct_column(1500, nulls=nulls), "n": range(1500)})
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
-    same(table, esker.write_dataset(table, ours).to_table())
+    same(table, esker.write_dataset(table, ours, data_storage_version=version).to_table())
     same(table, lance.dataset(ours).to_table())
-    lance.write_dataset(table, theirs, data_storage_version="2.0")
+    lance.write_dataset(table, theirs, data_storage_version=version)
     same(table, esker.dataset(theirs).to_table())
 
 
-def test_all_types_in_one_table_over_many_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_types_in_one_table_over_many_files(version: str, tmp_path: Path) -> None:
     table = pa.table({name: column(name, 3000, nulls=0.2) for name in TYPES})
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
-    written = esker.write_dataset(table, ours, max_rows_per_file=700)
+    written = esker.write_dataset(table, ours, max_rows_per_file=700, data_storage_version=version)
     assert [fragment.count_rows() for fragment in written.get_fragments()] == [700, 700, 700, 700, 200]
     same(table, lance.dataset(ours).to_table())
-    lance.write_dataset(table, theirs, data_storage_version="2.0", max_rows_per_file=700)
+    lance.write_dataset(table, theirs, data_storage_version=version, max_rows_per_file=700)
     same(table, esker.dataset(theirs).to_table())
 
 

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt};
 use crate::blob::store_payloads;
 use crate::container::{ContainerWriter, WrittenPage};
 use crate::error::{FileError, Result};
-use crate::schema::Schema;
+use crate::schema::{Field, Schema};
 use crate::version::FileVersion;
 use crate::writer::{FileSummary, WriteOptions};
 use crate::{v2_0, v2_1};
@@ -105,7 +105,7 @@ impl PagedWriter {
             (columns, sinks.into_iter().map(Sink::V2_1).collect())
         };
         let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
-        let columns = schema.flat_fields().iter().map(|f| (f.id, place(f.id))).collect();
+        let columns = listed(schema).iter().map(|f| (f.id, place(f.id))).collect();
         let mut out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
         for field in schema.flat_fields().into_iter().filter(|field| field.is_blob()) {
             if let Some(column) = assigned.get(&field.id) {
@@ -206,6 +206,20 @@ impl PagedWriter {
         }
         Ok(())
     }
+}
+
+/// The fields that a manifest lists for a file. What lies in a packed struct's column has none of its own, and readers take a listed
+/// leaf without a column for damage.
+fn listed(schema: &Schema) -> Vec<&Field> {
+    fn visit<'a>(field: &'a Field, out: &mut Vec<&'a Field>) {
+        out.push(field);
+        if !field.is_packed_struct() {
+            field.children.iter().for_each(|child| visit(child, out));
+        }
+    }
+    let mut out = Vec::new();
+    schema.fields.iter().for_each(|field| visit(field, &mut out));
+    out
 }
 
 fn v2_0_sinks(schema: &Schema) -> Result<Vec<Sink>> {
