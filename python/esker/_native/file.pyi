@@ -6,7 +6,37 @@ from .scan import ArrowArrayExportable, BatchStream
 from .store import Store
 from .table import Schema
 
-__all__ = ["ColumnLayout", "FileLayout", "FileReader", "FileWriter", "PageLayout", "inspect", "plain_bytes"]
+__all__ = [
+    "Alternative",
+    "ColumnLayout",
+    "FileLayout",
+    "FileReader",
+    "FileWriter",
+    "PageLayout",
+    "inspect",
+    "plain_bytes",
+    "why",
+]
+
+@final
+class Alternative:
+    """One way to write a page."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, for example `bit packed`."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the values, counted or estimated; levels come on top of each."""
+
+    @property
+    def chosen(self) -> bool:
+        """It is what would be written."""
+
+    @property
+    def reason(self) -> str:
+        """Why it would be or not."""
 
 @final
 class PageLayout:
@@ -179,4 +209,11 @@ def plain_bytes(store: Store, path: str, column: int) -> int | None:
     """Bytes that the values of a column take without any encoding: what its bytes in the file are compared with.
 
     The column is read, a page at a time. None for the header of a struct, which holds no values.
+    """
+
+def why(store: Store, path: str, column: int, page: int) -> list[Alternative]:
+    """What one page of a column could be written as, weighed from its own values: the page is read.
+
+    Raises:
+        InvalidArgumentError: No such column or page.
     """

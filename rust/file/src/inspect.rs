@@ -189,7 +189,7 @@ async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>>
     Ok(None)
 }
 
-fn container_of(reader: &FileReader) -> Result<&Container> {
+pub(crate) fn container_of(reader: &FileReader) -> Result<&Container> {
     reader.container().ok_or_else(|| {
         FileError::unsupported(format!(
             "file {}: the layout of a file of version 0.1 cannot be shown yet",

@@ -25,6 +25,7 @@ mod v0_1;
 mod v2_0;
 mod v2_1;
 pub mod version;
+pub mod why;
 pub mod writer;
 
 pub use error::{FileError, Result};

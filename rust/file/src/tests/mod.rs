@@ -6,4 +6,7 @@ mod encodings_v2_0;
 mod hostile;
 mod read_counts;
 mod round_trip;
+mod round_trip_levels;
 mod samples;
+mod samples_levels;
+mod why;

@@ -9,15 +9,26 @@ use proptest::prelude::*;
 
 use super::samples;
 use crate::schema::Schema;
-use crate::{FileReader, FileWriter, WriteOptions};
+use crate::{FileReader, FileVersion, FileWriter, WriteOptions};
 
 pub(super) fn memory(name: &str) -> StoreRef {
     esker_store::open(&format!("memory://{name}"), &HashMap::new(), true).unwrap()
 }
 
 pub(super) async fn write(store: &StoreRef, path: &str, batches: &[RecordBatch], page_bytes: u64) {
+    write_as(FileVersion::V2_0, store, path, batches, page_bytes).await;
+}
+
+pub(super) async fn write_as(
+    version: FileVersion,
+    store: &StoreRef,
+    path: &str,
+    batches: &[RecordBatch],
+    page_bytes: u64,
+) {
     let schema = Schema::from_arrow(&batches[0].schema()).unwrap();
     let options = WriteOptions {
+        version,
         page_bytes,
         ..Default::default()
     };
@@ -47,8 +58,21 @@ fn assert_same(found: &RecordBatch, expected: &RecordBatch) {
 }
 
 fn check(rows: usize, one_in: u64, seed: u64, cuts: &[usize], page_bytes: u64, ranges: &[Range<u64>]) {
+    let all = samples::batch(rows, one_in, seed);
+    check_batch(FileVersion::V2_0, &all, seed, cuts, page_bytes, ranges);
+}
+
+/// Writes the rows in batches that end at `cuts`, and reads `ranges` of them.
+pub(super) fn check_batch(
+    version: FileVersion,
+    all: &RecordBatch,
+    seed: u64,
+    cuts: &[usize],
+    page_bytes: u64,
+    ranges: &[Range<u64>],
+) {
+    let rows = all.num_rows();
     esker_store::runtime().unwrap().block_on(async {
-        let all = samples::batch(rows, one_in, seed);
         let mut batches = Vec::new();
         let mut start = 0;
         for cut in cuts.iter().map(|c| c % (rows + 1)).chain([rows]) {
@@ -57,9 +81,9 @@ fn check(rows: usize, one_in: u64, seed: u64, cuts: &[usize], page_bytes: u64, r
                 start = cut;
             }
         }
-        let store = memory(&format!("round-trip-{seed}-{rows}-{page_bytes}"));
-        write(&store, "data/a.lance", &batches, page_bytes).await;
-        assert_same(&read(&store, "data/a.lance", ranges).await, &wanted(&all, ranges));
+        let store = memory(&format!("round-trip-{version}-{seed}-{rows}-{page_bytes}"));
+        write_as(version, &store, "data/a.lance", &batches, page_bytes).await;
+        assert_same(&read(&store, "data/a.lance", ranges).await, &wanted(all, ranges));
     });
 }
 

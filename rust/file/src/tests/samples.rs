@@ -19,7 +19,7 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    fn flag(&mut self, one_in: u64) -> bool {
+    pub(super) fn flag(&mut self, one_in: u64) -> bool {
         one_in > 0 && self.next().is_multiple_of(one_in)
     }
 }

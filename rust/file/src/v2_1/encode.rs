@@ -77,7 +77,6 @@ enum Way {
 
 /// A way with its price.
 struct Candidate {
-    #[allow(dead_code)]
     name: &'static str,
     way: Way,
     bytes: usize,
@@ -88,7 +87,6 @@ struct Candidate {
 }
 
 /// One way to write a page, and whether it was taken.
-#[allow(dead_code)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternative {
     /// What it is called.
@@ -171,7 +169,6 @@ pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alo
 }
 
 /// What the page could have been written as, and what was chosen.
-#[allow(dead_code)]
 pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) -> Result<Vec<Alternative>> {
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, true)?;
     let only = |name: &str, bytes: u64, reason: &str| {

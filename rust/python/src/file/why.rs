@@ -1,0 +1,55 @@
+//! `why` and what it returns.
+
+use esker_file::why::{self as weighed, Alternative};
+use esker_file::FileReader;
+use esker_store::block_on;
+use esker_table::TableError;
+use pyo3::prelude::*;
+
+use crate::error::Result;
+use crate::store::PyStore;
+
+/// One way to write a page.
+#[pyclass(name = "Alternative", module = "esker._native.file", frozen)]
+pub(crate) struct PyAlternative(Alternative);
+
+#[pymethods]
+impl PyAlternative {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn num_bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    #[getter]
+    fn chosen(&self) -> bool {
+        self.0.chosen
+    }
+
+    #[getter]
+    fn reason(&self) -> &str {
+        &self.0.reason
+    }
+}
+
+/// What one page of a column could be written as.
+#[pyfunction]
+pub(crate) fn why(
+    py: Python<'_>,
+    store: &PyStore,
+    path: &str,
+    column: usize,
+    page: usize,
+) -> Result<Vec<PyAlternative>> {
+    let found = py.detach(|| {
+        block_on(async {
+            let reader = FileReader::open(store.store().clone(), path).await?;
+            Ok::<_, TableError>(weighed::why(&reader, column, page).await?)
+        })
+    })?;
+    Ok(found.into_iter().map(PyAlternative).collect())
+}
