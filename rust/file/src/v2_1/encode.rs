@@ -220,13 +220,13 @@ pub(crate) fn explain(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion) ->
         .collect())
 }
 
-/// The values with nulls that cost nothing.
+/// The values in one piece each, with nulls that cost nothing.
 fn filled(values: LeafValues, levels: &Levels) -> LeafValues {
-    let Some(valid) = levels.validity() else { return values };
-    match values {
-        LeafValues::Fixed(fixed) => LeafValues::Fixed(fixed.filled(valid)),
-        LeafValues::Dictionary(keys, items) => LeafValues::Dictionary(keys.filled(valid), items),
-        other => other,
+    match (values, levels.validity()) {
+        (LeafValues::Fixed(fixed), Some(valid)) => LeafValues::Fixed(fixed.filled(valid).joined()),
+        (LeafValues::Fixed(fixed), None) => LeafValues::Fixed(fixed.joined()),
+        (LeafValues::Dictionary(keys, items), Some(valid)) => LeafValues::Dictionary(keys.filled(valid), items),
+        (other, _) => other,
     }
 }
 

@@ -5,6 +5,7 @@ use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Ty
 use arrow_array::{make_array, Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer};
 use arrow_schema::DataType;
+use arrow_select::dictionary::garbage_collect_any_dictionary;
 use esker_codec::bitpack::BLOCK;
 
 use crate::error::{FileError, Result};
@@ -100,39 +101,57 @@ impl FixedWidth {
         bytes.into()
     }
 
+    /// The same values in one piece of memory.
+    pub(crate) fn joined(self) -> FixedWidth {
+        FixedWidth {
+            pieces: vec![self.contiguous()],
+            ..self
+        }
+    }
+
     /// The same values, with one in the place of each null that costs the least: the one before it in the same block of 1,024, or else
     /// the next one, or zero. `valid` says which are there.
     pub(crate) fn filled(&self, valid: impl Iterator<Item = bool>) -> FixedWidth {
-        let width = self.bits / 8;
-        if width == 0 {
-            return self.clone();
-        }
-        let mut bytes = self.contiguous().as_slice().to_vec();
-        let mut valid = valid;
-        for block in bytes.chunks_mut(BLOCK.saturating_mul(width)) {
-            let mut last: Option<usize> = None;
-            for at in (0..block.len()).step_by(width) {
-                if valid.next().unwrap_or(true) {
-                    if last.is_none() {
-                        for before in (0..at).step_by(width) {
-                            block.copy_within(at..at + width, before);
-                        }
-                    }
-                    last = Some(at);
-                } else if let Some(from) = last {
-                    block.copy_within(from..from + width, at);
-                }
-            }
-            if last.is_none() {
-                block.fill(0);
-            }
-        }
+        let bytes = self.contiguous();
+        let bytes = match self.bits {
+            8 => fill::<1>(bytes.as_slice(), valid),
+            16 => fill::<2>(bytes.as_slice(), valid),
+            32 => fill::<4>(bytes.as_slice(), valid),
+            64 => fill::<8>(bytes.as_slice(), valid),
+            128 => fill::<16>(bytes.as_slice(), valid),
+            256 => fill::<32>(bytes.as_slice(), valid),
+            _ => return self.clone(),
+        };
         FixedWidth {
             bits: self.bits,
             len: self.len,
             pieces: vec![Buffer::from_vec(bytes)],
         }
     }
+}
+
+fn fill<const WIDTH: usize>(bytes: &[u8], mut valid: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let (words, _) = bytes.as_chunks_mut::<WIDTH>();
+    for block in words.chunks_mut(BLOCK) {
+        let mut last = [0; WIDTH];
+        let mut leading = 0;
+        let mut any = false;
+        for word in block.iter_mut() {
+            if valid.next().unwrap_or(true) {
+                last = *word;
+                any = true;
+            } else {
+                *word = last;
+            }
+            leading += usize::from(!any);
+        }
+        if any && leading > 0 {
+            let first = block.get(leading).copied().unwrap_or(last);
+            block.iter_mut().take(leading).for_each(|word| *word = first);
+        }
+    }
+    bytes
 }
 
 impl VariableWidth {
@@ -224,7 +243,11 @@ fn dictionary(name: &str, arrays: &[ArrayRef]) -> Result<LeafValues> {
         ))
     };
     let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-    let joined = arrow_select::concat::concat(&parts).map_err(failed)?;
+    let mut joined = arrow_select::concat::concat(&parts).map_err(failed)?;
+    if joined.as_any_dictionary().values().len() > joined.len() {
+        // A page need not bring the values of others along.
+        joined = garbage_collect_any_dictionary(joined.as_any_dictionary()).map_err(failed)?;
+    }
     let any = joined.as_any_dictionary();
     let keys = make_array(any.keys().to_data());
     let items = any.values().clone();

@@ -40,7 +40,7 @@ pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
                 offsets.push(bytes.len());
             }
             Some(Distinct {
-                indices: indices(&numbered.numbers),
+                indices: indices(numbered.numbers),
                 items: LeafValues::Variable(VariableWidth {
                     large: values.large,
                     offsets,
@@ -64,7 +64,7 @@ pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
             };
             let num_items = item_bytes.len().checked_div(width)?;
             Some(Distinct {
-                indices: indices(&numbers),
+                indices: indices(numbers),
                 items: LeafValues::Fixed(FixedWidth {
                     bits: values.bits,
                     len: num_items,
@@ -113,15 +113,11 @@ fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> Option<(Vec
     Some((numbered.numbers, numbered.items.concat()))
 }
 
-fn indices(numbers: &[u32]) -> FixedWidth {
-    let mut bytes = MutableBuffer::with_capacity(numbers.len() * 4);
-    for number in numbers {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
+fn indices(numbers: Vec<u32>) -> FixedWidth {
     FixedWidth {
         bits: INDEX_BITS,
         len: numbers.len(),
-        pieces: vec![bytes.into()],
+        pieces: vec![Buffer::from_vec(numbers)],
     }
 }
 

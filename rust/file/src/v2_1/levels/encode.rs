@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use arrow_buffer::Buffer;
 use esker_codec::outline_bitpack;
 use esker_proto::lance::encodings21 as pb;
 
@@ -21,7 +22,7 @@ const RUN_BYTES: usize = 3;
 
 /// Levels of one kind, as a page holds them.
 pub(crate) struct LevelEncoder {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     way: Way,
 }
 
@@ -56,7 +57,7 @@ impl LevelEncoder {
             false if compressed < packed => Way::Lz4,
             _ => Way::Packed(bits),
         };
-        let bytes = levels.iter().flat_map(|level| level.to_le_bytes()).collect();
+        let bytes = Buffer::from_slice_ref(levels);
         LevelEncoder { bytes, way }
     }
 
@@ -71,7 +72,11 @@ impl LevelEncoder {
 
     /// Appends the levels of some entries.
     pub(crate) fn encode(&self, entries: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
-        let levels = self.bytes.get(entries.start * 2..entries.end * 2).unwrap_or_default();
+        let levels = self
+            .bytes
+            .as_slice()
+            .get(entries.start * 2..entries.end * 2)
+            .unwrap_or_default();
         match self.way {
             Way::Packed(bits) => outline_bitpack::encode(16, bits, levels, out),
             Way::Runs => encode_block(16, levels, out),
@@ -96,8 +101,7 @@ fn runs_of(levels: &[u16]) -> (usize, usize) {
 
 /// Levels as they are: two bytes each.
 pub(crate) fn plain(levels: Option<&[u16]>) -> Vec<u8> {
-    let levels = levels.unwrap_or_default().iter();
-    levels.flat_map(|level| level.to_le_bytes()).collect()
+    Buffer::from_slice_ref(levels.unwrap_or_default()).as_slice().to_vec()
 }
 
 /// The message's numbers of the layers.

@@ -26,10 +26,24 @@ fn short() -> FileError {
 
 /// Appends an offset.
 fn put_offset(large: bool, offset: usize, out: &mut Vec<u8>) {
+    put_offsets(large, std::iter::once(offset), 1, out);
+}
+
+/// Appends `count` offsets.
+fn put_offsets(large: bool, offsets: impl Iterator<Item = usize>, count: usize, out: &mut Vec<u8>) {
+    let start = out.len();
     if large {
-        out.extend_from_slice(&(offset as u64).to_le_bytes());
+        out.resize(start + count * 8, 0);
+        let (places, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+        for (place, offset) in places.iter_mut().zip(offsets) {
+            *place = (offset as u64).to_le_bytes();
+        }
     } else {
-        out.extend_from_slice(&u32::try_from(offset).unwrap_or(u32::MAX).to_le_bytes());
+        out.resize(start + count * 4, 0);
+        let (places, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+        for (place, offset) in places.iter_mut().zip(offsets) {
+            *place = u32::try_from(offset).unwrap_or(u32::MAX).to_le_bytes();
+        }
     }
 }
 
@@ -62,9 +76,12 @@ impl ChunkEncoder for VariableChunks<'_> {
         let bytes_at = offsets.len() * width;
         out.add(|data| {
             let start = data.len();
-            for offset in offsets {
-                put_offset(large, offset - first + bytes_at, data);
-            }
+            put_offsets(
+                large,
+                offsets.iter().map(|offset| offset - first + bytes_at),
+                offsets.len(),
+                data,
+            );
             data.extend_from_slice(bytes);
             let padded = (data.len() - start).next_multiple_of(width);
             data.resize(start + padded, FILL);
@@ -80,9 +97,12 @@ pub(crate) fn encode_block(values: &VariableWidth) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes_at + values.bytes.len());
     put_offset(values.large, values.offset_bits(), &mut out);
     put_offset(values.large, bytes_at, &mut out);
-    for offset in &values.offsets {
-        put_offset(values.large, *offset, &mut out);
-    }
+    put_offsets(
+        values.large,
+        values.offsets.iter().copied(),
+        values.offsets.len(),
+        &mut out,
+    );
     out.extend_from_slice(values.bytes.as_slice());
     out
 }
