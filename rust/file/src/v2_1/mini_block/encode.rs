@@ -134,6 +134,11 @@ pub(crate) fn encode(
             let entries = entry..chunks.end_of_entries(entry, len, len == left);
             if chunks.write(values, at..at + len, entries.clone(), len == left)? {
                 entry = entries.end;
+                if at == 0 {
+                    // The other chunks will be about as large.
+                    let most = chunks.data.len().saturating_mul(left.div_ceil(len));
+                    chunks.data.reserve(most.saturating_add(most / 16));
+                }
                 break;
             }
             chunks.data.truncate(start);
