@@ -1,4 +1,4 @@
-"""What we write in file versions 2.1 and 2.2, pylance reads: values, nulls, nesting, ranges, takes; what fields ask for."""
+"""What we write in versions 2.1 and 2.2, pylance reads: values, nulls, nesting, ranges, takes; what fields ask for."""
 
 from __future__ import annotations
 
