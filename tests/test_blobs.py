@@ -15,7 +15,7 @@ import esker
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 
 BLOB = {"lance-encoding:blob": "true"}
-VERSIONS = ["2.0"]
+VERSIONS = ["2.0", "2.1", "2.2"]
 
 
 def blob_field(name: str = "blob") -> pa.Field:
@@ -31,6 +31,13 @@ def some_blobs(count: int, seed: int = 1) -> list[bytes | None]:
 def table_of(blobs: list[bytes | None]) -> pa.Table:
     schema = pa.schema([pa.field("id", pa.int64()), blob_field()])
     return pa.table([pa.array(range(len(blobs))), pa.array(blobs, pa.large_binary())], schema=schema)
+
+
+def struct_table(blobs: list[bytes | None]) -> pa.Table:
+    """Blobs in a struct."""
+    struct = pa.struct([blob_field("inner"), pa.field("n", pa.int32())])
+    records = [{"inner": blob, "n": i} for i, blob in enumerate(blobs)]
+    return pa.table([pa.array(records, struct)], schema=pa.schema([pa.field("struct", struct)]))
 
 
 def nested_table(blobs: list[bytes | None]) -> pa.Table:
@@ -70,10 +77,16 @@ def both(uri: Path) -> list[Any]:
     return [esker.dataset(uri), lance.dataset(str(uri))]
 
 
-@pytest.mark.parametrize("make", [table_of, nested_table])
+def skip_lists(make: Any, version: str) -> None:
+    if make is nested_table and version == "2.1":
+        pytest.skip("nobody reads lists of blobs of version 2.1 back")
+
+
+@pytest.mark.parametrize("make", [table_of, struct_table, nested_table])
 def test_blobs_of_either_writer_come_back_from_both_readers(
     tmp_path: Path, writer: Any, version: str, make: Any
 ) -> None:
+    skip_lists(make, version)
     table = make(some_blobs(300))
     writer(table, str(tmp_path / "t"), data_storage_version=version, max_rows_per_file=110)
     for dataset in both(tmp_path / "t"):
@@ -83,11 +96,12 @@ def test_blobs_of_either_writer_come_back_from_both_readers(
     assert ours.schema.field(-1).metadata == theirs.schema.field(-1).metadata
 
 
-@pytest.mark.parametrize("make", [table_of, nested_table])
+@pytest.mark.parametrize("make", [table_of, struct_table, nested_table])
 @pytest.mark.parametrize("handling", [None, "blobs_descriptions", "all_descriptions"])
 def test_a_scan_describes_blobs_as_pylance_does(
     tmp_path: Path, writer: Any, version: str, make: Any, handling: str | None
 ) -> None:
+    skip_lists(make, version)
     writer(make(some_blobs(50)), str(tmp_path / "t"), data_storage_version=version)
     ours, theirs = (d.to_table(blob_handling=handling) for d in both(tmp_path / "t"))
     assert ours.schema == theirs.schema
@@ -103,6 +117,8 @@ def test_take_head_and_fragments_show_blobs_as_pylance_does(tmp_path: Path, vers
         ours.head(5, blob_handling="all_binary").to_pylist() == theirs.head(5, blob_handling="all_binary").to_pylist()
     )
     ours, theirs = (d.get_fragments()[0] for d in (ours, theirs))
+    if version == "2.2":
+        return  # pylance's fragments cannot take blobs there.
     assert ours.take([3, 7]).to_pylist() == theirs.take([3, 7]).to_pylist()
     assert ours.to_table().to_pylist() == theirs.to_table().to_pylist()
 
@@ -164,7 +180,7 @@ def test_take_blobs_counts_live_rows_and_refuses_deleted_ones(tmp_path: Path, ve
 
 def test_take_blobs_in_a_struct(tmp_path: Path, writer: Any, version: str) -> None:
     blobs = some_blobs(40)
-    writer(nested_table(blobs), str(tmp_path / "t"), data_storage_version=version)
+    writer(struct_table(blobs), str(tmp_path / "t"), data_storage_version=version)
     files = esker.dataset(tmp_path / "t").take_blobs("struct.inner", indices=range(40))
     assert [None if file is None else file.read() for file in files] == blobs
 
@@ -295,12 +311,14 @@ def test_appends_and_copies_bring_their_blobs(tmp_path: Path, version: str) -> N
     copy = esker.write_dataset(dataset, tmp_path / "b", data_storage_version=version)
     for found in (dataset, copy, lance.dataset(str(tmp_path / "b"))):
         assert found.to_table(blob_handling="all_binary")["blob"].to_pylist() == first + second
-    assert lance.dataset(str(tmp_path / "b")).schema.field("blob").metadata == {b"lance-encoding:blob": b"true"}
+    assert lance.dataset(str(tmp_path / "b")).schema == lance.dataset(str(tmp_path / "a")).schema
+    assert copy.to_table()["blob"].type == dataset.to_table()["blob"].type
 
 
 def test_a_column_without_a_file_has_null_blobs(tmp_path: Path, version: str) -> None:
     lance.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "t"), data_storage_version=version)
-    lance.dataset(str(tmp_path / "t")).add_columns(blob_field("more"))
+    field = esker.blob_field("more") if version == "2.2" else blob_field("more")
+    lance.dataset(str(tmp_path / "t")).add_columns(field)
     dataset = esker.dataset(tmp_path / "t")
     assert dataset.take_blobs("more", indices=[0, 1]) == [None, None]
     assert dataset.to_table(["more"])["more"].to_pylist() == [None, None]
@@ -318,11 +336,17 @@ def test_data_frames_hold_files_bytes_or_descriptions(tmp_path: Path, version: s
     assert list(dataset.to_pandas(blob_mode="descriptions")["blob"]) == dataset.to_table()["blob"].to_pylist()
     renamed = dataset.to_pandas(columns={"photo": "blob"}, filter="id = 3")
     assert [file.read() for file in renamed["photo"]] == [b"de"]
-    esker.write_dataset(nested_table(list(blobs)), tmp_path / "n", data_storage_version=version)
+    esker.write_dataset(struct_table(list(blobs)), tmp_path / "n", data_storage_version=version)
     inner = [row["inner"] for row in esker.dataset(tmp_path / "n").to_pandas(columns=["struct"])["struct"]]
     assert [None if file is None else file.read() for file in inner] == blobs
     with pytest.raises(ValueError, match="blob_mode must be one of"):
         dataset.to_pandas(blob_mode="files")
+
+
+def test_lists_of_blobs_are_refused_where_nobody_could_read_them(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="lists of blobs; versions 2.0 and 2.2 can") as raised:
+        esker.write_dataset(nested_table([b"x"]), tmp_path / "t", data_storage_version="2.1")
+    assert raised.value.column == "list.item"
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.utf8(), pa.int64()])

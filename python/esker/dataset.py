@@ -16,6 +16,7 @@ from . import blob as _blob  # noqa: F401  # Registers the Arrow type of blob co
 from ._native import table as native
 from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
+from .blob_storage import marked_blobs
 from .commit.lance import LanceLog
 from .commit.protocol import CommitLock
 from .commit.stores import absolute, resolve
@@ -298,9 +299,9 @@ class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset): 
         }
         return builder.apply_defaults(options).to_scanner()
 
-    def _scan_to_write(self) -> LanceScanner:
+    def _rows_to_write(self) -> pa.RecordBatchReader:
         """All rows with their blobs, to be written elsewhere."""
-        return self.scanner(blob_handling="all_binary")
+        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table_schema)
 
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
         """The rows as a table in memory. Arguments are those of `scanner`."""

@@ -19,6 +19,7 @@ from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MEMORY_LIMIT,
+    external_blobs,
     open_target,
     refuse_options,
     stage,
@@ -304,6 +305,8 @@ def write_fragments(
     storage_options: dict[str, str] | None = None,
     durable: bool = True,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
     **pylance_only: Any,
 ) -> list[FragmentMetadata] | Transaction:
     """Writes data files for a table without making them visible: a part of a write that many machines share.
@@ -323,6 +326,8 @@ def write_fragments(
         storage_options: Options of the store.
         durable: Whether the files are on stable storage on return.
         memory_limit: Bytes that may be buffered.
+        external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
+        allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
         **pylance_only: Refused unless None.
 
     Returns:
@@ -354,6 +359,7 @@ def write_fragments(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         memory_limit=memory_limit,
+        external_blobs=external_blobs(external_blob_mode, allow_external_blob_outside_bases),
         progress=progress,
     )
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]

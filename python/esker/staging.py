@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ._native import table as native
 from ._native.write import write_fragments as write_native
+from .blob_storage import with_blobs_v2
 from .commit.lance import LanceLog, NamingScheme
 from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
@@ -105,6 +106,7 @@ def stage(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     progress: Progress | None = None,
+    external_blobs: Literal["refuse", "reference", "ingest"] = "refuse",
 ) -> Staged:
     """Writes data files for a table and returns their fragments; nothing is visible yet.
 
@@ -118,6 +120,7 @@ def stage(
         max_bytes_per_file: Bytes after which a new file is started.
         memory_limit: Bytes that may be buffered.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
+        external_blobs: What becomes of blobs that are given by their URI.
 
     Raises:
         AlreadyExistsError: `mode` is "create" and there is a table.
@@ -145,6 +148,8 @@ def stage(
         fields = target.base.schema.select([name for name in table.names if name in source.schema.names])
         source = conform(source, table)
     else:
+        if version == "2.2":
+            source = with_blobs_v2(source)
         fields = native.Schema.from_arrow(source.schema)
     if callable(progress):
         source = _counted(source, progress)
@@ -162,6 +167,7 @@ def stage(
             max_rows_per_file=max_rows_per_file,
             max_bytes_per_file=max_bytes_per_file,
             memory_limit=memory_limit,
+            external_blobs=external_blobs,
         )
     except Exception:
         if source.failure is not None:
@@ -227,6 +233,23 @@ def _counted(source: BatchSource, progress: Callable[[int], object]) -> BatchSou
         return batch
 
     return source.map(source.schema, count)
+
+
+def external_blobs(mode: str, allow_outside: bool) -> Literal["refuse", "reference", "ingest"]:
+    """What pylance's options say of blobs that are given by their URI.
+
+    Raises:
+        InvalidArgumentError: An unknown mode, or one that the permission does not go with.
+    """
+    if mode not in ("reference", "ingest"):
+        raise InvalidArgumentError(f"expected external_blob_mode 'reference' or 'ingest', found {mode!r}")
+    if mode == "ingest":
+        if allow_outside:
+            raise InvalidArgumentError(
+                "allow_external_blob_outside_bases only applies when external_blob_mode='reference'"
+            )
+        return "ingest"
+    return "reference" if allow_outside else "refuse"
 
 
 def refuse_options(**options: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.dataset
 
+from . import blob_storage as blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -141,8 +142,8 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
         return BatchSource(data_obj.schema, [data_obj])
     if isinstance(data_obj, pyarrow.dataset.Dataset):
         # A table of ours brings its blobs along, where a scan would only tell where they lie.
-        scan = getattr(data_obj, "_scan_to_write", data_obj.scanner)
-        reader = scan().to_reader()
+        rows = getattr(data_obj, "_rows_to_write", None)
+        reader = data_obj.scanner().to_reader() if rows is None else rows()
         return BatchSource(reader.schema, reader)
     if isinstance(data_obj, pyarrow.dataset.Scanner):
         reader = data_obj.to_reader()
@@ -218,6 +219,10 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _cast_column(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type == field.type:
         return column
+    if blobs.holds_blobs(field.type):
+        column = blobs.to_blobs(column, field.type)
+        if column.type == field.type:
+            return column
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -262,6 +267,8 @@ def _require_same_columns(expected: list[pa.Field], found: list[pa.Field], paren
 
 
 def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -> None:
+    if blobs.takes_blobs_of(expected, found):
+        return
     expected, found = _storage(expected), _storage(found)
     if expected == found:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from .staging import (
     DEFAULT_MAX_ROWS_PER_FILE,
     DEFAULT_MEMORY_LIMIT,
     Staged,
+    external_blobs,
     open_target,
     refuse_options,
     stage,
@@ -53,6 +54,8 @@ def write_dataset(
     transaction_properties: dict[str, str] | None = None,
     durable: bool = True,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
     max_retries: int = 20,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
     session: Session | None = None,
@@ -80,6 +83,8 @@ def write_dataset(
         transaction_properties: Noted on the transaction.
         durable: Whether data and commit are on stable storage on return.
         memory_limit: Bytes that may be buffered.
+        external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
+        allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
         max_retries: Attempts of the commit after the first.
         commit_timeout: For all attempts together; None for no limit.
         session: Keeps one account of what several datasets cost.
@@ -115,6 +120,7 @@ def write_dataset(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         memory_limit=memory_limit,
+        external_blobs=external_blobs(external_blob_mode, allow_external_blob_outside_bases),
         progress=progress,
     )
     report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])

@@ -1,6 +1,6 @@
 """Writing data files."""
 
-from typing import Protocol, type_check_only
+from typing import Literal, Protocol, type_check_only
 
 from .store import Store
 from .table import Fragment, Schema
@@ -22,6 +22,7 @@ def write_fragments(
     max_rows_per_file: int,
     max_bytes_per_file: int,
     memory_limit: int,
+    external_blobs: Literal["refuse", "reference", "ingest"] = "refuse",
 ) -> list[Fragment]:
     """Writes a stream as data files and returns a fragment for each, with id 0.
 
@@ -36,6 +37,7 @@ def write_fragments(
         max_rows_per_file: Rows after which a new file is started.
         max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
         memory_limit: Bytes that may be buffered for all columns together.
+        external_blobs: What becomes of blobs that are given by their URI.
 
     Raises:
         SchemaMismatchError: The stream is not of `schema`, or a column that is not nullable holds a null.

@@ -34,7 +34,7 @@ pub use v0_1::column::Dictionaries;
 pub use v0_1::dictionary::values::read_dictionaries;
 pub use v0_1::statistics::bounds::ColumnBounds;
 pub use version::FileVersion;
-pub use writer::{FileSummary, FileWriter, WriteOptions};
+pub use writer::{ExternalBlobs, FileSummary, FileWriter, WriteOptions};
 
 #[cfg(test)]
 mod tests;

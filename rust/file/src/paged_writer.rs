@@ -5,7 +5,7 @@ use bytes::Bytes;
 use esker_store::store::StoreRef;
 use futures::stream::{self, StreamExt};
 
-use crate::blob::store_payloads;
+use crate::blob::BlobWriter;
 use crate::container::{ContainerWriter, WrittenPage};
 use crate::error::{FileError, Result};
 use crate::schema::{Field, Schema};
@@ -16,6 +16,7 @@ use crate::{v2_0, v2_1};
 /// A 2.x file that is being written.
 pub(crate) struct PagedWriter {
     out: ContainerWriter,
+    blobs: BlobWriter,
     schema: Schema,
     sinks: Vec<Sink>,
     /// Field ids and the column of each, -1 where a field has none of its own.
@@ -107,13 +108,15 @@ impl PagedWriter {
         let place = |id: i32| assigned.get(&id).and_then(|c| i32::try_from(*c).ok()).unwrap_or(-1);
         let columns = listed(schema).iter().map(|f| (f.id, place(f.id))).collect();
         let mut out = ContainerWriter::new(store.writer(path).await?, options.version, assigned.len());
-        for field in schema.flat_fields().into_iter().filter(|field| field.is_blob()) {
+        let in_columns = options.version == FileVersion::V2_0;
+        for field in schema.flat_fields().into_iter().filter(|f| in_columns && f.is_blob()) {
             if let Some(column) = assigned.get(&field.id) {
                 out.set_column_encoding(*column, &v2_0::blob::encode::column_encoding());
             }
         }
         Ok(PagedWriter {
             out,
+            blobs: BlobWriter::new(store, path, options.external_blobs),
             schema: schema.clone(),
             sinks,
             columns,
@@ -125,7 +128,7 @@ impl PagedWriter {
     pub(crate) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut full = Vec::new();
         for ((sink, field), column) in self.sinks.iter_mut().zip(&self.schema.fields).zip(batch.columns()) {
-            let column = store_payloads(&mut self.out, field, column).await?;
+            let column = self.blobs.store(&mut self.out, field, column).await?;
             sink.push(&column, self.num_rows, self.options.page_bytes, &mut full)?;
         }
         self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
@@ -176,16 +179,20 @@ impl PagedWriter {
         for page in headers {
             self.out.write_page(page).await?;
         }
-        let size = self.out.finish(&self.schema, self.num_rows).await?;
+        // A reader that finds the data file must find its blobs.
+        let sidecars = self.blobs.finish().await?;
+        let size = self.out.finish(&self.schema.described()?, self.num_rows).await?;
         Ok(FileSummary {
             num_rows: self.num_rows,
             size,
             columns: self.columns,
             version: self.options.version,
+            sidecars,
         })
     }
 
     pub(crate) async fn abort(self) -> Result<()> {
+        self.blobs.abort().await?;
         self.out.abort().await
     }
 
@@ -208,12 +215,12 @@ impl PagedWriter {
     }
 }
 
-/// The fields that a manifest lists for a file. What lies in a packed struct's column has none of its own, and readers take a listed
+/// The fields that a manifest lists for a file. What lies in the column of a packed struct or a blob has none of its own, and readers take a listed
 /// leaf without a column for damage.
 fn listed(schema: &Schema) -> Vec<&Field> {
     fn visit<'a>(field: &'a Field, out: &mut Vec<&'a Field>) {
         out.push(field);
-        if !field.is_packed_struct() {
+        if !field.is_packed_struct() && !field.is_blob() {
             field.children.iter().for_each(|child| visit(child, out));
         }
     }

@@ -22,6 +22,9 @@ use crate::v2_0::read::read_node;
 use crate::v2_1::read::{LeafColumns, LeafFile};
 use crate::version::FileVersion;
 
+/// What a blob outside the data file is taken to hold while nothing else is known.
+const GUESSED_BLOB_BYTES: u64 = 256 * 1024;
+
 /// An open data file.
 #[derive(Debug, Clone)]
 pub struct FileReader {
@@ -172,6 +175,7 @@ impl FileReader {
             OpenFile::V2_1(file) => {
                 let columns = file.project(fields, column_of)?;
                 let bytes = file.container().page_bytes(&columns.columns())?;
+                let bytes = bytes.saturating_add(payload_bytes(file.container(), fields)?);
                 (Columns::V2_1(columns), bytes)
             }
         };
@@ -265,16 +269,22 @@ impl FileReader {
 
 /// Bytes that the blobs of `fields` take beside the pages, more or less; 0 where only their descriptions are wanted.
 fn payload_bytes(file: &Container, fields: &[Field]) -> Result<u64> {
-    fn wants_bytes(field: &Field) -> bool {
-        match field.blob_view {
-            _ if !field.is_blob() => field.children.iter().any(wants_bytes),
-            None | Some(BlobView::Bytes) => true,
-            Some(_) => false,
+    fn wants(field: &Field, kind: BlobKind) -> bool {
+        match (field.blob_kind(), field.blob_view) {
+            (None, _) => field.children.iter().any(|child| wants(child, kind)),
+            (Some(BlobKind::V1), None) => kind == BlobKind::V1,
+            (Some(found), view) => found == kind && view == Some(BlobView::Bytes),
         }
     }
-    if !fields.iter().any(wants_bytes) {
-        return Ok(0);
+    let wanted = |kind| fields.iter().any(|field| wants(field, kind));
+    let mut bytes = 0_u64;
+    if wanted(BlobKind::V1) || wanted(BlobKind::V2) {
+        let columns: Vec<usize> = (0..file.num_columns()).collect();
+        bytes = file.size().saturating_sub(file.page_bytes(&columns)?);
     }
-    let columns: Vec<usize> = (0..file.num_columns()).collect();
-    Ok(file.size().saturating_sub(file.page_bytes(&columns)?))
+    if wanted(BlobKind::V2) {
+        // Those in files beside this one are of any size; what is small enough for the file is not there.
+        bytes = bytes.saturating_add(file.num_rows().saturating_mul(GUESSED_BLOB_BYTES));
+    }
+    Ok(bytes)
 }

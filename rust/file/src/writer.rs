@@ -10,7 +10,7 @@ use crate::paged_writer::PagedWriter;
 use crate::schema::Schema;
 use crate::v0_1::write::GroupWriter;
 use crate::version::FileVersion;
-use crate::{v0_1, v2_0, v2_1};
+use crate::{blob, v0_1, v2_0, v2_1};
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -23,6 +23,20 @@ pub struct WriteOptions {
     pub memory_limit: u64,
     /// Pages encoded at a time.
     pub threads: usize,
+    /// What becomes of blobs that are given by their URI.
+    pub external_blobs: ExternalBlobs,
+}
+
+/// What a write does with blobs that are given by their URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExternalBlobs {
+    /// It fails: what lies outside the table is not kept with it.
+    #[default]
+    Refuse,
+    /// It leaves them where they are.
+    Reference,
+    /// It reads them and writes them like any other.
+    Ingest,
 }
 
 impl Default for WriteOptions {
@@ -32,6 +46,7 @@ impl Default for WriteOptions {
             page_bytes: 8 * 1024 * 1024,
             memory_limit: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            external_blobs: ExternalBlobs::Refuse,
         }
     }
 }
@@ -47,6 +62,8 @@ pub struct FileSummary {
     pub columns: Vec<(i32, i32)>,
     /// The version of the file format.
     pub version: FileVersion,
+    /// The files beside it that hold some of its blobs.
+    pub sidecars: Vec<String>,
 }
 
 /// A data file that is being written.
@@ -62,6 +79,7 @@ enum Out {
 
 /// Refuses what the version cannot hold, before any byte is written.
 pub fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
+    blob::check::check_schema(schema, version)?;
     match version {
         FileVersion::V0_1 => v0_1::check::check_schema(schema),
         FileVersion::V2_0 => v2_0::check::check_schema(schema),

@@ -7,7 +7,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
-use esker_file::{FileSummary, FileVersion, FileWriter, WriteOptions};
+use esker_file::{ExternalBlobs, FileSummary, FileVersion, FileWriter, WriteOptions};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
@@ -27,6 +27,8 @@ pub struct WriteRequest {
     pub max_bytes_per_file: u64,
     /// Bytes of values that may wait to be written.
     pub memory_limit: u64,
+    /// What becomes of blobs that are given by their URI.
+    pub external_blobs: ExternalBlobs,
 }
 
 /// Writes a stream as data files and returns a fragment for each, with id 0. On an error no file stays behind.
@@ -60,7 +62,7 @@ pub async fn write_fragments(
     let result = output.run(receiver).await;
     let produced = producer.await.map_err(|e| TableError::task_failed("input stream", &e));
     match result.and(produced) {
-        Ok(()) => Ok(output.done.into_iter().map(|(_, fragment)| fragment).collect()),
+        Ok(()) => Ok(output.done.into_iter().map(|done| done.fragment).collect()),
         Err(error) => {
             output.clean_up().await;
             Err(error)
@@ -77,7 +79,15 @@ struct Output<'a> {
     store: &'a StoreRef,
     request: &'a WriteRequest,
     open: Option<OpenFile>,
-    done: Vec<(String, Fragment)>,
+    done: Vec<Done>,
+}
+
+/// A finished data file.
+struct Done {
+    name: String,
+    /// The files of blobs beside it.
+    sidecars: Vec<String>,
+    fragment: Fragment,
 }
 
 impl Output<'_> {
@@ -126,6 +136,7 @@ impl Output<'_> {
         let options = WriteOptions {
             version: self.request.version,
             memory_limit: self.request.memory_limit,
+            external_blobs: self.request.external_blobs,
             ..Default::default()
         };
         let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
@@ -136,7 +147,11 @@ impl Output<'_> {
         let Some(file) = self.open.take() else { return Ok(()) };
         let summary = file.writer.finish().await?;
         let fragment = fragment_of(&file.name, &summary);
-        self.done.push((file.name, fragment));
+        self.done.push(Done {
+            name: file.name,
+            sidecars: summary.sidecars,
+            fragment,
+        });
         Ok(())
     }
 
@@ -145,8 +160,11 @@ impl Output<'_> {
             // The first error is the one to report; what cannot be removed is left to clean-up.
             let _ = file.writer.abort().await;
         }
-        for (name, _) in &self.done {
-            let _ = self.store.delete(&format!("data/{name}")).await;
+        for done in &self.done {
+            let _ = self.store.delete(&format!("data/{}", done.name)).await;
+            for path in &done.sidecars {
+                let _ = self.store.delete(path).await;
+            }
         }
     }
 }

@@ -13,6 +13,9 @@ use futures::future::try_join_all;
 use super::location::{BlobLocation, BlobObject};
 use crate::error::{FileError, Result};
 
+/// So many bytes of one object are not asked for before its size is known.
+const MANY_BYTES: u64 = 16 * 1024 * 1024;
+
 /// The store and the path of what holds a blob. `home` is the store of the data files.
 pub(crate) fn place(home: &StoreRef, object: &BlobObject) -> Result<(StoreRef, String)> {
     match object {
@@ -39,6 +42,7 @@ pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)])
     }
     let reads = by_object.into_iter().map(|(object, indices)| async move {
         let (store, path) = place(home, object)?;
+        check_size(&store, &path, object, &indices, wanted).await?;
         let ranges: Vec<Range<u64>> = indices
             .iter()
             .filter_map(|index| wanted.get(*index))
@@ -56,6 +60,34 @@ pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)])
         }
     }
     Ok(out)
+}
+
+/// Refuses to make room for more bytes than an object has, where they are so many that it is worth a request.
+async fn check_size(
+    store: &StoreRef,
+    path: &str,
+    object: &BlobObject,
+    indices: &[usize],
+    wanted: &[(&BlobObject, Range<u64>)],
+) -> Result<()> {
+    let ranges = indices
+        .iter()
+        .filter_map(|index| wanted.get(*index))
+        .map(|(_, range)| range);
+    let bytes = ranges
+        .clone()
+        .fold(0, |sum: u64, r| sum.saturating_add(r.end.saturating_sub(r.start)));
+    if bytes <= MANY_BYTES {
+        return Ok(());
+    }
+    let (size, end) = (store.head(path).await?.size, ranges.map(|r| r.end).max().unwrap_or(0));
+    if end > size {
+        return Err(FileError::corrupt(
+            path,
+            format!("expected blobs up to byte {end} in {object:?}, found {size} bytes in it"),
+        ));
+    }
+    Ok(())
 }
 
 /// The bytes of each blob; none for a null.
@@ -124,6 +156,7 @@ async fn fetch_run(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Op
         return Ok(None);
     };
     let (store, path) = place(home, object)?;
+    check_size(&store, &path, object, &[0], &[(object, range.clone())]).await?;
     let bytes = store.get_ranges(&path, &[range]).await?.pop().unwrap_or_default();
     let nulls = NullBuffer::from_iter(blobs.iter().map(Option::is_some));
     array_of(&ends, Buffer::from(bytes), nulls).map(Some)

@@ -1,9 +1,10 @@
 //! From descriptions to the places where the bytes are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{UInt32Type, UInt64Type, UInt8Type};
 use arrow_array::{Array, ArrayRef};
 
 use crate::error::{FileError, Result};
@@ -48,10 +49,7 @@ impl Home<'_> {
 pub(crate) fn locate(home: Home<'_>, kind: BlobKind, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
     match kind {
         BlobKind::V1 => locate_v1(home, descriptions),
-        BlobKind::V2 => Err(FileError::unsupported(format!(
-            "file {}: blobs of kind lance.blob.v2 cannot be read yet; a newer esker may read them",
-            home.path
-        ))),
+        BlobKind::V2 => locate_v2(home, descriptions),
     }
 }
 
@@ -66,33 +64,123 @@ fn locate_v1(home: Home<'_>, descriptions: &ArrayRef) -> Result<Vec<Option<BlobL
     let (Some(positions), Some(sizes)) = (numbers(0), numbers(1)) else {
         return Err(home.corrupt("expected descriptions of a position and a size, found other values"));
     };
-    let object = BlobObject::Stored(Arc::from(home.path));
-    let mut total = 0_u64;
+    let mut own = OwnBlobs::new(home);
     let places = positions.values().iter().zip(sizes.values()).enumerate();
     let located = places.map(|(row, (&start, &size))| {
         if fields.is_null(row) {
             return Ok(None);
         }
-        if size > 0 && start.checked_add(size).is_none_or(|end| end > home.size) {
-            return Err(home.corrupt(format!(
-                "expected blobs within the file's {} bytes, found {size} bytes at {start}",
-                home.size
+        own.locate(start, size).map(Some)
+    });
+    located.collect()
+}
+
+/// The blobs within the data file.
+struct OwnBlobs<'a> {
+    home: Home<'a>,
+    object: BlobObject,
+    total: u64,
+}
+
+impl<'a> OwnBlobs<'a> {
+    fn new(home: Home<'a>) -> Self {
+        OwnBlobs {
+            home,
+            object: BlobObject::Stored(Arc::from(home.path)),
+            total: 0,
+        }
+    }
+
+    fn locate(&mut self, start: u64, size: u64) -> Result<BlobLocation> {
+        let whole = self.home.size;
+        if size > 0 && start.checked_add(size).is_none_or(|end| end > whole) {
+            return Err(self.home.corrupt(format!(
+                "expected blobs within the file's {whole} bytes, found {size} bytes at {start}"
             )));
         }
-        total = total.saturating_add(size);
-        Ok(Some(BlobLocation {
-            object: object.clone(),
+        self.total = self.total.saturating_add(size);
+        // Each blob has bytes of its own: more of them than the file has is a lie that would cost memory.
+        if self.total > whole {
+            return Err(self.home.corrupt(format!(
+                "expected blobs that lie apart in the file's {whole} bytes, found {} bytes of them",
+                self.total
+            )));
+        }
+        Ok(BlobLocation {
+            object: self.object.clone(),
             start,
             size: Some(size),
+        })
+    }
+}
+
+fn locate_v2(home: Home<'_>, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
+    let wrong =
+        || home.corrupt("expected descriptions of kind, position, size, blob_id and blob_uri, found other values");
+    let fields = descriptions.as_struct_opt().ok_or_else(wrong)?;
+    let [kinds, positions, sizes, ids, uris] = fields.columns() else {
+        return Err(wrong());
+    };
+    let (Some(kinds), Some(positions), Some(sizes), Some(ids), Some(uris)) = (
+        kinds.as_primitive_opt::<UInt8Type>(),
+        positions.as_primitive_opt::<UInt64Type>(),
+        sizes.as_primitive_opt::<UInt64Type>(),
+        ids.as_primitive_opt::<UInt32Type>(),
+        uris.as_string_opt::<i32>(),
+    ) else {
+        return Err(wrong());
+    };
+    let mut own = OwnBlobs::new(home);
+    let mut sidecars: BTreeMap<u32, BlobObject> = BTreeMap::new();
+    let numbers = kinds.values().iter().zip(positions.values()).zip(sizes.values());
+    let places = numbers.zip(ids.values()).zip(uris.iter()).enumerate();
+    let located = places.map(|(row, ((((&kind, &start), &size), &id), uri))| {
+        if fields.is_null(row) {
+            return Ok(None);
+        }
+        let uri = uri.unwrap_or_default();
+        let object = match kind {
+            INLINE => return own.locate(start, size).map(Some),
+            PACKED | DEDICATED => sidecars
+                .entry(id)
+                .or_insert_with(|| BlobObject::Stored(Arc::from(sidecar_path(home.path, id))))
+                .clone(),
+            EXTERNAL if id == 0 && !uri.is_empty() => BlobObject::External(Arc::from(uri)),
+            EXTERNAL => {
+                return Err(FileError::unsupported(format!(
+                    "file {}: a blob under base path {id} cannot be read yet; a newer esker may read it",
+                    home.path
+                )))
+            }
+            other => {
+                return Err(FileError::unsupported(format!(
+                    "file {}: expected blobs of kind 0 to 3, found {other}; a newer esker may read them",
+                    home.path
+                )))
+            }
+        };
+        let whole = kind == EXTERNAL && size == 0;
+        Ok(Some(BlobLocation {
+            object,
+            start,
+            size: (!whole).then_some(size),
         }))
     });
-    let located = located.collect::<Result<Vec<_>>>()?;
-    // Each blob has bytes of its own: more of them than the file has is a lie that would cost memory.
-    if total > home.size {
-        return Err(home.corrupt(format!(
-            "expected blobs that lie apart in the file's {} bytes, found {total} bytes of them",
-            home.size
-        )));
-    }
-    Ok(located)
+    located.collect()
+}
+
+/// The blob lies in the data file.
+pub(crate) const INLINE: u8 = 0;
+/// It lies in a file beside the data file, with others.
+pub(crate) const PACKED: u8 = 1;
+/// It has a file beside the data file.
+pub(crate) const DEDICATED: u8 = 2;
+/// It lies where its URI says.
+pub(crate) const EXTERNAL: u8 = 3;
+
+/// The path of the file of blobs number `id` beside a data file: a folder of the data file's name, and in it the number's bits, lowest
+/// first, so that names that follow one another begin differently.
+pub(crate) fn sidecar_path(data_file: &str, id: u32) -> String {
+    let stem = data_file.strip_suffix(".lance").unwrap_or(data_file);
+    format!("{stem}/{:032b}.blob", id.reverse_bits())
 }

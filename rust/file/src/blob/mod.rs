@@ -7,12 +7,15 @@
 //!
 //! A page of descriptions is encoded like any other. Reading a blob column gives the descriptions or, on request, the bytes.
 
+pub(crate) mod check;
+mod describe;
 mod fetch;
 mod location;
+mod sidecar;
 mod write;
 
 pub(crate) use fetch::fetch_array;
 pub use fetch::{fetch, fetch_ranges, size_of};
 pub(crate) use location::{locate, Home};
 pub use location::{BlobLocation, BlobObject};
-pub(crate) use write::store_payloads;
+pub(crate) use write::BlobWriter;

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field as ArrowField, Fields};
 
 use super::field::{Field, Schema};
+use crate::error::Result;
 
 /// Field metadata that marks a large_binary column as blobs; whatever its value, as in other readers.
 pub(super) const BLOB_KEY: &str = "lance-encoding:blob";
@@ -68,7 +69,9 @@ impl Field {
         if self.metadata_text(EXTENSION_NAME) == Some(BLOB_V2_EXTENSION) {
             return Some(BlobKind::V2);
         }
-        self.metadata.contains_key(BLOB_KEY).then_some(BlobKind::V1)
+        let is_marked = self.metadata.contains_key(BLOB_KEY);
+        // A file of version 2.2 marks the struct of descriptions itself.
+        is_marked.then_some(if self.is_struct() { BlobKind::V2 } else { BlobKind::V1 })
     }
 
     /// True for a column whose values are stored out of line.
@@ -108,10 +111,42 @@ impl Field {
         }
     }
 
+    /// The type of what a writer puts into pages: descriptions for blobs.
+    pub(crate) fn stored_type(&self) -> Result<DataType> {
+        match self.blob_kind() {
+            Some(kind) => Ok(description_type(kind)),
+            None => self.data_type(),
+        }
+    }
+
+    /// The field as a data file of version 2.2 describes itself: blobs of the second kind are packed structs of descriptions.
+    fn described(&self) -> Result<Field> {
+        if self.blob_kind() != Some(BlobKind::V2) {
+            let children = self.children.iter().map(Field::described).collect::<Result<_>>()?;
+            return Ok(Field {
+                children,
+                ..self.clone()
+            });
+        }
+        let children = BlobKind::V2.description().iter().map(|field| Field::from_arrow(field));
+        let marks = [BLOB_KEY, "lance-encoding:packed"].map(|key| (key.to_string(), b"true".to_vec()));
+        Ok(Field {
+            children: children.collect::<Result<_>>()?,
+            metadata: marks.into(),
+            ..self.clone()
+        })
+    }
+
+    /// The form that was asked for; descriptions where a file of version 2.2 itself knows no other.
+    fn view(&self) -> Option<BlobView> {
+        let bare = self.is_struct() && self.children.is_empty();
+        self.blob_view.or(bare.then_some(BlobView::Descriptions))
+    }
+
     /// The type that a read shows a blob column as; none for a column as it is stored.
     pub(super) fn viewed_type(&self) -> Option<DataType> {
         let kind = self.blob_kind()?;
-        Some(match self.blob_view? {
+        Some(match self.view()? {
             BlobView::Bytes => DataType::LargeBinary,
             BlobView::Descriptions | BlobView::Located => DataType::Struct(kind.description().clone()),
         })
@@ -121,7 +156,7 @@ impl Field {
     pub(super) fn viewed_field(&self) -> Option<ArrowField> {
         let field = ArrowField::new(&self.name, self.viewed_type()?, self.nullable);
         let text = |value: &str| value.to_string();
-        let metadata = match (self.blob_kind()?, self.blob_view?) {
+        let metadata = match (self.blob_kind()?, self.view()?) {
             (BlobKind::V1, _) => self
                 .metadata
                 .iter()
@@ -137,6 +172,14 @@ impl Field {
 }
 
 impl Schema {
+    /// The schema as a data file holds it.
+    pub(crate) fn described(&self) -> Result<Schema> {
+        Ok(Schema {
+            fields: self.fields.iter().map(Field::described).collect::<Result<_>>()?,
+            metadata: self.metadata.clone(),
+        })
+    }
+
     /// The same schema, with all blobs shown in a form.
     pub fn with_blob_view(&self, view: BlobView) -> Schema {
         Schema {

@@ -16,8 +16,10 @@ const MAX_DEPTH: usize = 100;
 impl Schema {
     /// A schema from the flattened list that files and manifests hold.
     pub fn from_protos(fields: &[pb::Field], metadata: &BTreeMap<String, Bytes>) -> Result<Schema> {
+        // Files hold the fields of blob descriptions as if they were columns, without ids. They go without saying.
+        let fields: Vec<&pb::Field> = fields.iter().filter(|field| field.id >= 0).collect();
         let mut children: BTreeMap<i32, Vec<&pb::Field>> = BTreeMap::new();
-        for field in fields {
+        for &field in &fields {
             children.entry(field.parent_id).or_default().push(field);
         }
         let roots = children.get(&-1).cloned().unwrap_or_default();

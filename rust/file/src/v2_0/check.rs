@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 
 use super::compression::Compression;
 use crate::error::{FileError, Result};
-use crate::schema::{BlobKind, Field, Schema};
+use crate::schema::{Field, Schema};
 use crate::version::FileVersion;
 
 /// Refuses what the version cannot hold, before any byte is written.
@@ -43,12 +43,8 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     if is_large && Compression::of(field, &data_type) == Some(Compression::Fsst) {
         return refuse("it in compression fsst; use string or binary, or zstd");
     }
-    match field.blob_kind() {
-        Some(BlobKind::V1) if data_type != DataType::LargeBinary => {
-            return refuse("it as a blob (lance-encoding:blob); use large_binary");
-        }
-        Some(BlobKind::V2) => return refuse("blobs of kind lance.blob.v2, version 2.2 can; use large_binary"),
-        _ => {}
+    if field.is_blob() {
+        return Ok(());
     }
     field
         .children

@@ -23,6 +23,7 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, Fields};
 use bytes::Bytes;
 
+use super::blob;
 use super::byte_stream_split::encode::SplitChunks;
 use super::constant::encode::{encode_all_null, encode_constant};
 use super::dictionary::encode::{self as dictionary, Distinct};
@@ -44,6 +45,7 @@ use super::values::{gather, FixedSizeLists, FixedWidth, LeafValues, VariableWidt
 use super::variable::encode::VariableChunks;
 use super::variable_packed_struct::encode as variable_packed_struct;
 use crate::error::{FileError, Result};
+use crate::schema::BlobKind;
 use crate::version::FileVersion;
 
 /// Values of so many bytes lie by themselves rather than in chunks.
@@ -151,6 +153,9 @@ impl Target<'_> {
 
 /// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
 pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
+    if leaf.field.blob_kind() == Some(BlobKind::V1) {
+        return blob::encode::encode(arrays, leaf, alone);
+    }
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
     let target = Target { leaf, version };
     if leaf.data_type == DataType::Struct(Fields::empty()) && levels.num_valid < levels.num_entries {

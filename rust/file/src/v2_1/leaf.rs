@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use bytes::Bytes;
 
+use super::blob;
 use super::builder::{ColumnName, LeafBuilder};
 use super::levels::decode::Levels;
 use super::levels::layers::Layers;
@@ -98,6 +99,14 @@ pub(crate) struct LeafColumn {
     layers: Vec<LayerBuilder>,
 }
 
+/// A leaf as an array, and the layers around it, innermost first.
+#[derive(Debug)]
+pub(crate) struct FinishedLeaf {
+    pub(crate) array: ArrayRef,
+    pub(crate) around: std::vec::IntoIter<FinishedLayer>,
+    pub(crate) name: ColumnName,
+}
+
 impl LeafColumn {
     pub(crate) fn new(leaf: &Arc<Leaf>, path: &Arc<str>) -> Result<LeafColumn> {
         Ok(LeafColumn {
@@ -127,7 +136,10 @@ impl LeafColumn {
     fn append(&mut self, page: &LoadedPage) -> Result<()> {
         let LoadedPage { at, rows, .. } = page;
         let layers = page.state.layers();
-        layers.check(at, &self.leaf.kinds)?;
+        if page.state.blobs.is_none() {
+            layers.check(at, &self.leaf.kinds)?;
+        }
+        let before = self.values.len();
         let mut levels = match &page.state.kind {
             PageKind::MiniBlock(state) => {
                 let mut levels = Levels::new(state.rep.is_some(), state.def.is_some());
@@ -154,6 +166,14 @@ impl LeafColumn {
                 levels
             }
         };
+        let Some(layers) = &page.state.blobs else {
+            return self.unravel(at, layers, &mut levels);
+        };
+        if self.leaf.blob.is_none() {
+            return Err(at.unsupported("a page of blobs in a column that is none; read it as a blob column"));
+        }
+        layers.check(at, &self.leaf.kinds)?;
+        let mut levels = blob::decode::levels(at, layers, &self.values, before)?;
         self.unravel(at, layers, &mut levels)
     }
 
@@ -169,12 +189,16 @@ impl LeafColumn {
     }
 
     /// The leaf as an array, and the layers around it, innermost first.
-    pub(crate) fn finish(self) -> Result<(ArrayRef, std::vec::IntoIter<FinishedLayer>)> {
+    pub(crate) fn finish(self) -> Result<FinishedLeaf> {
         let layers: Vec<FinishedLayer> = self.layers.into_iter().map(LayerBuilder::finish).collect();
         let mut layers = layers.into_iter();
         let nulls = layers.next().and_then(|layer| layer.nulls);
         let array = self.values.finish(&self.name, &self.leaf.data_type, nulls)?;
         debug_assert_eq!(array.data_type(), &self.leaf.data_type);
-        Ok((array, layers))
+        Ok(FinishedLeaf {
+            array,
+            around: layers,
+            name: self.name,
+        })
     }
 }

@@ -3,6 +3,7 @@
 //! A page has a layout, which says where values and levels lie, and its values a tree of compressions; each has a folder with a `decode`
 //! and an `encode`.
 
+pub(crate) mod blob;
 pub(crate) mod builder;
 pub(crate) mod byte_stream_split;
 pub(crate) mod cache;

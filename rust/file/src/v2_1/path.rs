@@ -49,7 +49,7 @@ pub(crate) fn leaves(field: &Field) -> Result<Vec<Leaf>> {
 }
 
 fn visit(field: &Field, name: String, path: Vec<Step>, around: &Hints, out: &mut Vec<Leaf>) -> Result<()> {
-    let data_type = field.data_type()?;
+    let data_type = field.stored_type()?;
     let hints = Hints::of(field, &name, around)?;
     if is_leaf(field) {
         out.push(Leaf {

@@ -78,7 +78,15 @@ impl LeafFile {
     /// Reads sorted, separate, non-empty `rows`: an array for each field of the projection.
     pub(crate) async fn read(&self, columns: &LeafColumns, rows: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
         let tree = &columns.0;
-        let leaves = self.read_leaves(&tree.leaves, rows).await?;
+        let columns = self.read_leaves(&tree.leaves, rows).await?;
+        let mut leaves = Vec::with_capacity(columns.len());
+        for (leaf, column) in tree.leaves.iter().zip(columns) {
+            let mut finished = column.finish()?;
+            if let Some(blob) = leaf.blob {
+                finished.array = blob.show(&self.container, finished.array).await?;
+            }
+            leaves.push(finished);
+        }
         tree.assemble(&self.path, leaves, count(rows))
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use esker_proto::lance::encodings21 as pb;
 use esker_proto::lance::encodings21::page_layout::Layout;
 
+use super::blob;
 use super::constant::page::ConstantPage;
 use super::full_zip::page::FullZipPage;
 use super::levels::layers::Layers;
@@ -19,6 +20,8 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) struct PageState {
     pub(crate) kind: PageKind,
+    /// What the levels within descriptions mean, in a page of blobs.
+    pub(crate) blobs: Option<Layers>,
     /// The type that it is read as.
     pub(crate) data_type: DataType,
     /// A small page's bytes, all of them, from where they start in the file.
@@ -56,7 +59,13 @@ impl PageState {
 
 /// The parts of a page that its state is made of.
 #[derive(Debug)]
-pub(crate) enum PageParts<'a> {
+pub(crate) struct PageParts<'a> {
+    layout: LayoutParts<'a>,
+    blobs: Option<Layers>,
+}
+
+#[derive(Debug)]
+enum LayoutParts<'a> {
     MiniBlock(&'a pb::MiniBlockLayout, MiniBlockParts),
     FullZip(&'a pb::FullZipLayout),
     Constant(&'a pb::ConstantLayout),
@@ -80,24 +89,24 @@ pub(crate) fn layout<'a>(at: &PageId, page: &'a PageMeta) -> Result<&'a Layout> 
 impl<'a> PageParts<'a> {
     /// Finds the parts of a page.
     pub(crate) fn new(at: &PageId, page: &'a PageMeta, layout: &'a Layout) -> Result<PageParts<'a>> {
-        Ok(match layout {
+        let (layout, blobs) = blob::decode::unwrap(at, layout)?;
+        let layout = match layout {
             Layout::MiniBlockLayout(layout) => {
-                PageParts::MiniBlock(layout, MiniBlockParts::new(at, layout, &page.buffers)?)
+                LayoutParts::MiniBlock(layout, MiniBlockParts::new(at, layout, &page.buffers)?)
             }
-            Layout::FullZipLayout(layout) => PageParts::FullZip(layout),
-            Layout::ConstantLayout(layout) => PageParts::Constant(layout),
-            Layout::BlobLayout(_) => {
-                return Err(at.unsupported("a page of blobs in a column that is none; read it as a blob column"))
-            }
-        })
+            Layout::FullZipLayout(layout) => LayoutParts::FullZip(layout),
+            Layout::ConstantLayout(layout) => LayoutParts::Constant(layout),
+            Layout::BlobLayout(_) => return Err(at.corrupt("expected a layout of values, found one of blobs")),
+        };
+        Ok(PageParts { layout, blobs })
     }
 
     /// What to read for the state. Nothing where it needs no bytes.
     pub(crate) fn ranges(&self, page: &PageMeta) -> Vec<Range<u64>> {
-        match self {
-            PageParts::MiniBlock(_, parts) => parts.ranges(),
-            PageParts::FullZip(_) => Vec::new(),
-            PageParts::Constant(_) => page.buffers.clone(),
+        match &self.layout {
+            LayoutParts::MiniBlock(_, parts) => parts.ranges(),
+            LayoutParts::FullZip(_) => Vec::new(),
+            LayoutParts::Constant(_) => page.buffers.clone(),
         }
     }
 
@@ -109,24 +118,25 @@ impl<'a> PageParts<'a> {
         data_type: &DataType,
         bytes: &[Bytes],
     ) -> Result<PageState> {
-        let kind = match self {
-            PageParts::MiniBlock(layout, parts) => {
+        let kind = match self.layout {
+            LayoutParts::MiniBlock(layout, parts) => {
                 let layers = Layers::new(at, &layout.layers)?;
                 let state = MiniBlockPage::new(at, layout, layers, page.num_values, parts, data_type, bytes)?;
                 PageKind::MiniBlock(Box::new(state))
             }
-            PageParts::FullZip(layout) => {
+            LayoutParts::FullZip(layout) => {
                 let layers = Layers::new(at, &layout.layers)?;
                 let state = FullZipPage::new(at, layout, layers, page.num_values, &page.buffers)?;
                 PageKind::FullZip(Box::new(state))
             }
-            PageParts::Constant(layout) => {
+            LayoutParts::Constant(layout) => {
                 let layers = Layers::new(at, &layout.layers)?;
                 PageKind::Constant(Box::new(ConstantPage::new(at, layout, layers, bytes)?))
             }
         };
         Ok(PageState {
             kind,
+            blobs: self.blobs,
             data_type: data_type.clone(),
             whole: None,
         })

@@ -7,19 +7,22 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, StructArray};
 use arrow_schema::{DataType, FieldRef, Fields};
 
+use super::blob::decode::BlobLeaf;
 use super::builder::ColumnName;
 use super::columns::is_leaf;
-use super::leaf::LeafColumn;
+use super::leaf::FinishedLeaf;
 use super::levels::layers::LayerKind;
 use super::levels::unravel::FinishedLayer;
 use crate::error::{FileError, Result};
-use crate::schema::Field;
+use crate::schema::{description_type, Field};
 
 /// One leaf of a read.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     pub(crate) column: usize,
     pub(crate) data_type: DataType,
+    /// Set where the values are descriptions of blobs.
+    pub(crate) blob: Option<BlobLeaf>,
     /// The layers of nesting, innermost first; the first is the leaf itself.
     pub(crate) kinds: Vec<LayerKind>,
     /// How many of the layers, from the innermost on, the read takes from this leaf.
@@ -136,11 +139,8 @@ impl ColumnTree {
                 field.id
             ))
         })?;
-        if field.is_blob() {
-            return Err(FileError::unsupported(format!(
-                "column '{name}': blob columns (lance-encoding:blob) cannot be read yet in file versions 2.1 and 2.2"
-            )));
-        }
+        let blob = BlobLeaf::of(field);
+        let data_type = blob.map_or(data_type, |blob| description_type(blob.kind));
         let mut stride = 1_u64;
         for kind in around {
             if let LayerKind::FixedList(size) = kind {
@@ -166,6 +166,7 @@ impl ColumnTree {
         self.leaves.push(Arc::new(Leaf {
             column,
             data_type,
+            blob,
             kinds,
             owned: owned + 1,
             stride,
@@ -174,7 +175,7 @@ impl ColumnTree {
     }
 
     /// The arrays of the fields, given those of their leaves, for `rows` rows.
-    pub(crate) fn assemble(&self, path: &Arc<str>, leaves: Vec<LeafColumn>, rows: u64) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn assemble(&self, path: &Arc<str>, leaves: Vec<FinishedLeaf>, rows: u64) -> Result<Vec<ArrayRef>> {
         let mut parts = Parts {
             path: path.clone(),
             rows,
@@ -188,7 +189,7 @@ impl ColumnTree {
 struct Parts {
     path: Arc<str>,
     rows: u64,
-    leaves: Vec<Option<LeafColumn>>,
+    leaves: Vec<Option<FinishedLeaf>>,
 }
 
 /// An array, and the layers around it.
@@ -215,8 +216,7 @@ impl Node {
             Node::Leaf(number) => {
                 let column = parts.leaves.get_mut(*number).and_then(Option::take);
                 let column = column.ok_or_else(|| FileError::invalid("expected each leaf to be read once"))?;
-                let name = column.name.clone();
-                let (array, around) = column.finish()?;
+                let FinishedLeaf { array, around, name } = column;
                 Ok(Assembled { array, around, name })
             }
             Node::Empty(stride) => {

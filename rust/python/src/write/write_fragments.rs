@@ -1,6 +1,6 @@
 //! `write_fragments`.
 
-use esker_file::FileVersion;
+use esker_file::{ExternalBlobs, FileVersion};
 use esker_store::block_on;
 use esker_table::write::{self, WriteRequest};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::table::{PyFragment, PySchema};
 /// Writes a stream as data files and returns a fragment for each.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit))]
+#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse"))]
 pub(crate) fn write_fragments(
     py: Python<'_>,
     store: &PyStore,
@@ -23,6 +23,7 @@ pub(crate) fn write_fragments(
     max_rows_per_file: u64,
     max_bytes_per_file: u64,
     memory_limit: u64,
+    external_blobs: &str,
 ) -> Result<Vec<PyFragment>> {
     let batches = stream.into_reader().map_err(python)?;
     let request = WriteRequest {
@@ -31,6 +32,11 @@ pub(crate) fn write_fragments(
         max_rows_per_file,
         max_bytes_per_file,
         memory_limit,
+        external_blobs: match external_blobs {
+            "reference" => ExternalBlobs::Reference,
+            "ingest" => ExternalBlobs::Ingest,
+            _ => ExternalBlobs::Refuse,
+        },
     };
     let fragments = py.detach(|| block_on(write::write_fragments(store.store(), batches, &request)))?;
     Ok(fragments.into_iter().map(PyFragment).collect())

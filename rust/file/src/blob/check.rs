@@ -1,0 +1,65 @@
+//! Which blob columns a file version can hold.
+
+use arrow_schema::DataType;
+
+use crate::error::{FileError, Result};
+use crate::schema::{BlobKind, Field, Schema};
+use crate::version::FileVersion;
+
+/// Refuses blob columns that the version cannot hold.
+pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> {
+    fn check(field: &Field, path: &str, version: FileVersion, in_list: bool) -> Result<()> {
+        if field.is_blob() {
+            let data_type = field.data_type()?;
+            return match refusal(field, &data_type, version, in_list) {
+                None => Ok(()),
+                Some(what) => Err(FileError::UnsupportedColumn {
+                    column: path.to_string(),
+                    data_type: data_type.to_string(),
+                    version,
+                    what: what.to_string(),
+                }),
+            };
+        }
+        let in_list = in_list || field.is_list();
+        let mut children = field.children.iter();
+        children.try_for_each(|child| check(child, &format!("{path}.{}", child.name), version, in_list))
+    }
+    let mut fields = schema.fields.iter();
+    fields.try_for_each(|field| check(field, &field.name, version, false))
+}
+
+/// Why a blob column cannot be written in a version; nothing if it can. `in_list`: a list lies around it.
+fn refusal(field: &Field, data_type: &DataType, version: FileVersion, in_list: bool) -> Option<&'static str> {
+    match (field.blob_kind()?, version) {
+        (BlobKind::V1, FileVersion::V0_1) => Some("blobs, later versions can; leave out lance-encoding:blob"),
+        (BlobKind::V1, FileVersion::V2_2) => Some("blobs of that kind; make it of type lance.blob.v2"),
+        (BlobKind::V1, _) if data_type != &DataType::LargeBinary => {
+            Some("it as a blob (lance-encoding:blob); use large_binary")
+        }
+        // Nobody could read it back: where the lists end would be lost.
+        (BlobKind::V1, FileVersion::V2_1) if in_list => Some("lists of blobs; versions 2.0 and 2.2 can"),
+        (BlobKind::V1, _) => None,
+        (BlobKind::V2, FileVersion::V2_2) if !is_logical(data_type) => {
+            Some("it as lance.blob.v2; use a struct of data (large_binary) and uri (string), and position and size (uint64) if wanted")
+        }
+        (BlobKind::V2, FileVersion::V2_2) => None,
+        (BlobKind::V2, _) => Some("blobs of kind lance.blob.v2, version 2.2 can; use large_binary"),
+    }
+}
+
+fn is_logical(data_type: &DataType) -> bool {
+    let DataType::Struct(fields) = data_type else {
+        return false;
+    };
+    let wanted = [
+        ("data", DataType::LargeBinary),
+        ("uri", DataType::Utf8),
+        ("position", DataType::UInt64),
+        ("size", DataType::UInt64),
+    ];
+    let same = |(field, (name, data_type)): (&arrow_schema::FieldRef, &(&str, DataType))| {
+        field.name() == name && field.data_type() == data_type
+    };
+    matches!(fields.len(), 2 | 4) && fields.iter().zip(&wanted).all(same)
+}

@@ -1,0 +1,170 @@
+"""Blobs of kind lance.blob.v2: in the data file, in files beside it, and wherever their URIs lead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.blob import Blob, blob_array, blob_field
+from esker.exceptions import EskerError, InvalidArgumentError, UnsupportedError
+
+SIZES = [3, 0, 65_536, 65_537, 100_000, 4_194_304, 4_194_305, 70_000]
+
+
+def payloads() -> list[bytes | None]:
+    return [None, *(bytes([i]) * size for i, size in enumerate(SIZES))]
+
+
+def table_of(blobs: list[Any], **thresholds: int) -> pa.Table:
+    return pa.table([blob_array(blobs)], schema=pa.schema([blob_field("b", **thresholds)]))
+
+
+def files_of(uri: Path) -> dict[str, int]:
+    """Names, relative to the folder of the data file, and sizes of the files of blobs."""
+    (data_file,) = (uri / "data").glob("*.lance")
+    return {file.name: file.stat().st_size for file in (uri / "data" / data_file.stem).glob("*")}
+
+
+WRITERS = {"esker": esker.write_dataset, "pylance": lance.write_dataset}
+
+
+@pytest.fixture(params=sorted(WRITERS))
+def writer(request: pytest.FixtureRequest) -> Any:
+    return WRITERS[request.param]
+
+
+def test_blobs_of_all_sizes_come_back_from_both_readers(tmp_path: Path, writer: Any) -> None:
+    writer(table_of(payloads()), str(tmp_path / "t"), data_storage_version="2.2")
+    for dataset in (esker.dataset(tmp_path / "t"), lance.dataset(str(tmp_path / "t"))):
+        assert dataset.to_table(blob_handling="all_binary")["b"].to_pylist() == payloads()
+        files = dataset.take_blobs("b", indices=range(len(payloads())))
+        assert [None if file is None else file.read() for file in files] == payloads()
+        assert dataset.read_blob_ranges("b", [(7, 4_194_300, 5), (5, 1, 2)], selector="indices") == [
+            (0, 7, bytes([6]) * 5),
+            (1, 5, bytes([4]) * 2),
+        ]
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        {},
+        {"inline_size_threshold": 0},
+        {"inline_size_threshold": 70_000, "dedicated_size_threshold": 90_000},
+        {"pack_file_size_threshold": 150_000},
+    ],
+    ids=str,
+)
+def test_blobs_go_where_pylance_puts_them(tmp_path: Path, thresholds: dict[str, int]) -> None:
+    described = {}
+    for name, write in WRITERS.items():
+        write(table_of(payloads(), **thresholds), str(tmp_path / name), data_storage_version="2.2")
+        rows = esker.dataset(tmp_path / name).to_table()["b"].to_pylist()
+        assert rows == lance.dataset(str(tmp_path / name)).to_table()["b"].to_pylist()
+        # Where an empty blob lies says nothing.
+        described[name] = [row and (row["kind"], row["size"], row["blob_id"]) for row in rows]
+    assert described["esker"] == described["pylance"]
+    assert files_of(tmp_path / "esker") == files_of(tmp_path / "pylance")
+
+
+def test_tables_of_either_writer_are_appended_to_by_the_other(tmp_path: Path) -> None:
+    for first, second in (("esker", "pylance"), ("pylance", "esker")):
+        uri = str(tmp_path / first)
+        WRITERS[first](table_of(payloads()), uri, data_storage_version="2.2")
+        WRITERS[second](table_of([b"more", None]), uri, mode="append")
+        for dataset in (esker.dataset(uri), lance.dataset(uri)):
+            found = dataset.to_table(blob_handling="all_binary")["b"].to_pylist()
+            assert found == [*payloads(), b"more", None]
+
+
+def test_binary_is_taken_for_a_blob_column(tmp_path: Path) -> None:
+    dataset = esker.write_dataset(table_of([b"a", None]), tmp_path / "t", data_storage_version="2.2")
+    for type_ in (pa.binary(), pa.large_binary()):
+        dataset.insert(pa.table({"b": pa.array([b"c", None], type_)}))
+    assert dataset.to_table(blob_handling="all_binary")["b"].to_pylist() == [b"a", None, b"c", None, b"c", None]
+    assert dataset.schema.field("b").type == lance.dataset(str(tmp_path / "t")).schema.field("b").type
+
+
+def test_blobs_below_structs_and_lists_keep_their_nulls(tmp_path: Path, writer: Any) -> None:
+    item = blob_field("item")
+    struct = pa.struct([blob_field("inner"), pa.field("n", pa.int32())])
+    blobs = blob_array([b"x", None, b"y" * 100_000, b"", b"z"])
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, None, 5], pa.int32()), blobs, type=pa.list_(item))
+    structs = pa.StructArray.from_arrays(
+        [blobs.slice(0, 4), pa.array([1, 2, 3, 4], pa.int32())],
+        fields=list(struct),
+        mask=pa.array([False, False, False, True]),
+    )
+    table = pa.table([lists, structs], schema=pa.schema([pa.field("l", lists.type), pa.field("s", struct)]))
+    writer(table, str(tmp_path / "t"), data_storage_version="2.2")
+    ours = esker.dataset(tmp_path / "t")
+    theirs = lance.dataset(str(tmp_path / "t"))
+    found = ours.to_table(blob_handling="all_binary")
+    assert found["l"].to_pylist() == [[b"x", None], [], [b"y" * 100_000, b"", b"z"], None]
+    assert found["s"].to_pylist()[3] is None
+    assert [row["inner"] for row in found["s"].to_pylist()[:3]] == [b"x", None, b"y" * 100_000]
+    assert found.to_pylist() == theirs.to_table(blob_handling="all_binary").to_pylist()
+    assert ours.to_table().to_pylist() == theirs.to_table().to_pylist()
+    files = ours.take_blobs("s.inner", indices=[2, 0, 1, 3])
+    assert [None if file is None else file.read() for file in files] == [b"y" * 100_000, b"x", None, None]
+
+
+def test_blobs_may_stay_where_their_uris_lead(tmp_path: Path, writer: Any) -> None:
+    (tmp_path / "photos.bin").write_bytes(bytes(range(200)))
+    uri = (tmp_path / "photos.bin").as_uri()
+    table = table_of([uri, Blob.from_uri(uri, 3, 4), b"own"])
+    writer(table, str(tmp_path / "t"), data_storage_version="2.2", allow_external_blob_outside_bases=True)
+    for dataset in (esker.dataset(tmp_path / "t"), lance.dataset(str(tmp_path / "t"))):
+        expected = [bytes(range(200)), bytes([3, 4, 5, 6]), b"own"]
+        assert [blob for _, blob in dataset.read_blobs("b", indices=[0, 1, 2])] == expected
+        assert [file.size() for file in dataset.take_blobs("b", indices=[0, 1, 2])] == [200, 4, 3]
+        assert [row["kind"] for row in dataset.to_table()["b"].to_pylist()] == [3, 3, 0]
+    assert esker.dataset(tmp_path / "t").to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+
+
+def test_blobs_outside_are_copied_or_refused_unless_allowed(tmp_path: Path) -> None:
+    (tmp_path / "photos.bin").write_bytes(bytes(range(200)))
+    table = table_of([Blob.from_uri((tmp_path / "photos.bin").as_uri(), 3, 4)])
+    for write in WRITERS.values():
+        with pytest.raises((EskerError, OSError), match="allow_external_blob_outside_bases"):
+            write(table, str(tmp_path / "refused"), data_storage_version="2.2")
+    assert not list((tmp_path / "refused").glob("data/**/*.lance"))
+    dataset = esker.write_dataset(table, tmp_path / "t", data_storage_version="2.2", external_blob_mode="ingest")
+    assert dataset.to_table()["b"].to_pylist()[0]["kind"] == 0
+    assert dataset.read_blobs("b", indices=[0]) == [(0, bytes([3, 4, 5, 6]))]
+    with pytest.raises(InvalidArgumentError, match="only applies when"):
+        esker.write_dataset(table, tmp_path / "n", external_blob_mode="ingest", allow_external_blob_outside_bases=True)
+
+
+def test_a_failed_write_leaves_no_file_of_blobs(tmp_path: Path) -> None:
+    blobs = [b"x" * 100_000, b"y" * 5_000_000, "file:///nowhere/at/all"]
+    with pytest.raises(InvalidArgumentError, match="outside the table"):
+        esker.write_dataset(table_of(blobs), tmp_path / "t", data_storage_version="2.2")
+    assert [file for file in (tmp_path / "t").rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_earlier_versions_refuse_blobs_of_this_kind(tmp_path: Path, version: str) -> None:
+    with pytest.raises(UnsupportedError, match="version 2.2 can"):
+        esker.write_dataset(table_of([b"x"]), tmp_path / "t", data_storage_version=version)
+
+
+def test_the_type_and_its_values_are_those_of_pylance() -> None:
+    ours, theirs = blob_array([b"x", None, "file:///y"]), lance.blob_array([b"x", None, "file:///y"])
+    assert ours.storage == theirs.storage
+    assert ours.type.storage_type == theirs.type.storage_type
+    assert blob_field("b", inline_size_threshold=7).metadata == lance.blob_field("b", inline_size_threshold=7).metadata
+    for wrong in ({"data": b"x", "uri": "y"}, {}, {"uri": ""}, {"uri": "y", "position": 1}, {"data": b"x", "size": 1}):
+        for make in (Blob, lance.Blob):
+            with pytest.raises(ValueError, match=r"[Bb]lob"):
+                make(**wrong)
+    with pytest.raises(TypeError, match="bytes-like"):
+        blob_array([1])
+    for bad, error in ((-1, ValueError), (True, TypeError), (2**64, OverflowError)):
+        with pytest.raises(error):
+            blob_field("b", inline_size_threshold=bad)
