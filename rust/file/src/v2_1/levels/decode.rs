@@ -27,6 +27,35 @@ pub(crate) fn iter(stored: &[u8]) -> impl Iterator<Item = u16> + '_ {
     stored.as_chunks::<2>().0.iter().map(level)
 }
 
+/// How many of some levels are as asked. Counted in blocks, so that many are compared at a time.
+pub(crate) fn count_of(stored: &[u8], is: impl Fn(u16) -> bool) -> usize {
+    let blocks = stored.as_chunks::<2>().0.chunks(1024);
+    let in_block = |block: &[[u8; 2]]| {
+        let count = block
+            .iter()
+            .fold(0_u16, |sum, stored| sum.wrapping_add(u16::from(is(level(stored)))));
+        usize::from(count)
+    };
+    blocks.map(in_block).sum()
+}
+
+/// The same of entries with both levels.
+pub(crate) fn count_of_both(rep: &[u8], def: &[u8], is: impl Fn(u16, u16) -> bool) -> usize {
+    let blocks = rep
+        .as_chunks::<2>()
+        .0
+        .chunks(1024)
+        .zip(def.as_chunks::<2>().0.chunks(1024));
+    let in_block = |(rep, def): (&[[u8; 2]], &[[u8; 2]])| {
+        let both = rep.iter().zip(def);
+        let count = both.fold(0_u16, |sum, (rep, def)| {
+            sum.wrapping_add(u16::from(is(level(rep), level(def))))
+        });
+        usize::from(count)
+    };
+    blocks.map(in_block).sum()
+}
+
 impl Levels {
     pub(crate) fn new(has_rep: bool, has_def: bool) -> Levels {
         Levels {
@@ -87,9 +116,7 @@ impl Levels {
         };
         let bytes = entries.start.saturating_mul(2)..entries.end.saturating_mul(2);
         let max = layers.max_visible();
-        iter(def.get(bytes).unwrap_or_default())
-            .filter(|level| *level <= max)
-            .count()
+        count_of(def.get(bytes).unwrap_or_default(), |level| level <= max)
     }
 }
 

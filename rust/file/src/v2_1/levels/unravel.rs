@@ -5,7 +5,7 @@
 
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 
-use super::decode::{iter, Levels};
+use super::decode::{count_of, count_of_both, iter, Levels};
 use super::layers::{Layer, LayerKind, Layers};
 use crate::error::{FileError, Result};
 use crate::v2_1::builder::ValidityBuilder;
@@ -99,12 +99,9 @@ fn starts(layer: &Layer, rep: u16, def: u16) -> bool {
 fn count_starts(layer: &Layer, levels: &Levels) -> usize {
     match (&levels.rep, &levels.def) {
         (_, None) if layer.starts == 0 => levels.len,
-        (_, Some(def)) if layer.starts == 0 => iter(def).filter(|def| *def <= layer.visible).count(),
-        (Some(rep), None) => iter(rep).filter(|rep| *rep >= layer.starts).count(),
-        (Some(rep), Some(def)) => {
-            let both = iter(rep).zip(iter(def));
-            both.filter(|(rep, def)| starts(layer, *rep, *def)).count()
-        }
+        (_, Some(def)) if layer.starts == 0 => count_of(def, |def| def <= layer.visible),
+        (Some(rep), None) => count_of(rep, |rep| rep >= layer.starts),
+        (Some(rep), Some(def)) => count_of_both(rep, def, |rep, def| starts(layer, rep, def)),
         (None, _) => 0,
     }
 }
@@ -117,14 +114,14 @@ fn place_starts(
     items_before: i64,
     places: &mut [i64],
 ) -> i64 {
-    let (mut items, mut next) = (items_before, 0);
+    let (mut items, mut next) = (items_before, 0_usize);
     for (rep, def) in entries {
         // Written until it is right: cheaper than a branch that no one can predict.
         if let Some(place) = places.get_mut(next) {
             *place = items;
         }
-        next += usize::from(starts(&layer, rep, def));
-        items += i64::from(starts(&below, rep, def));
+        next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
+        items = items.wrapping_add(i64::from(starts(&below, rep, def)));
     }
     items
 }
