@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
-__all__ = ["DataFile", "Field", "Fragment", "Manifest", "Schema", "Transaction", "manifest_name", "parse_manifest_name"]
+__all__ = [
+    "DataFile",
+    "Field",
+    "Fragment",
+    "Index",
+    "Manifest",
+    "Operation",
+    "Schema",
+    "Transaction",
+    "manifest_name",
+    "parse_manifest_name",
+]
 
 @type_check_only
 class ArrowSchemaExportable(Protocol):
@@ -208,6 +219,22 @@ class Manifest:
         """The table's configuration."""
 
     @property
+    def table_metadata(self) -> dict[str, str]:
+        """What the user wants to remember about the table."""
+
+    @property
+    def max_fragment_id(self) -> int | None:
+        """The highest fragment id given out so far, None if none was."""
+
+    @property
+    def branch(self) -> str | None:
+        """The branch, None for the main line."""
+
+    @property
+    def indices(self) -> list[Index]:
+        """The segments of all indices."""
+
+    @property
     def num_fragments(self) -> int:
         """How many fragments there are."""
 
@@ -234,9 +261,164 @@ class Manifest:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
+class Index:
+    """One segment of an index, kept as encoded bytes so that what this release does not know survives."""
+
+    def __new__(
+        cls,
+        uuid: str,
+        name: str,
+        fields: Sequence[int],
+        dataset_version: int,
+        fragment_ids: Sequence[int],
+        index_version: int,
+        *,
+        created_at_ms: int | None = None,
+        base_id: int | None = None,
+        details: tuple[str, bytes] | None = None,
+    ) -> Index: ...
+    @staticmethod
+    def decode(data: bytes) -> Index:
+        """The index that `encode` wrote."""
+
+    def encode(self) -> bytes:
+        """The index's protobuf message."""
+
+    @property
+    def uuid(self) -> str:
+        """Names its folder in `_indices/`."""
+
+    @property
+    def name(self) -> str:
+        """Segments of one index share it."""
+
+    @property
+    def fields(self) -> list[int]:
+        """The ids of the fields that it covers."""
+
+    @property
+    def dataset_version(self) -> int:
+        """The version whose rows it was built from."""
+
+    @property
+    def fragment_ids(self) -> list[int] | None:
+        """The fragments that it covers; None where its writer did not say."""
+
+    @property
+    def index_version(self) -> int:
+        """Readers older than this must not use it."""
+
+    @property
+    def created_at_ms(self) -> int | None:
+        """When it was made, in milliseconds since the Unix epoch."""
+
+    @property
+    def base_id(self) -> int | None:
+        """The base path that its folder lies under; None is the table's own root."""
+
+    @property
+    def details(self) -> tuple[str, bytes] | None:
+        """What it needs to open itself: type URL and encoded message."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Operation:
+    """What a transaction does. One maker for each operation of the format; compares by value."""
+
+    @staticmethod
+    def append(fragments: Sequence[Fragment]) -> Operation:
+        """New rows."""
+
+    @staticmethod
+    def delete(updated_fragments: Sequence[Fragment], deleted_fragment_ids: Sequence[int], predicate: str) -> Operation:
+        """Rows gone: fragments with new deletion files, and fragments that lost all rows."""
+
+    @staticmethod
+    def overwrite(fragments: Sequence[Fragment], schema: Schema, *, config: dict[str, str] | None = None) -> Operation:
+        """New rows and a new schema instead of all that is there; `config` entries are set."""
+
+    @staticmethod
+    def create_index(new_indices: Sequence[Index], removed_indices: Sequence[Index]) -> Operation:
+        """Indices in place of those of their names; removed ones go by their UUIDs."""
+
+    @staticmethod
+    def rewrite(
+        groups: Sequence[tuple[Sequence[Fragment], Sequence[Fragment]]],
+        rewritten_indices: Sequence[tuple[str, str, str, bytes, int]],
+    ) -> Operation:
+        """The same rows in other files: groups of (old, new) fragments; indices as (old UUID, new UUID, type URL of the
+        details, details, version). Raises `InvalidArgumentError` for what is no UUID."""
+
+    @staticmethod
+    def merge(fragments: Sequence[Fragment], schema: Schema, *, preserves_nullability: bool = False) -> Operation:
+        """New columns: all fragments of the table and all its columns."""
+
+    @staticmethod
+    def restore(version: int) -> Operation:
+        """The contents of an older version again."""
+
+    @staticmethod
+    def reserve_fragments(num_fragments: int) -> Operation:
+        """Fragment ids set aside for a later rewrite."""
+
+    @staticmethod
+    def update(
+        *,
+        removed_fragment_ids: Sequence[int] = ...,
+        updated_fragments: Sequence[Fragment] = ...,
+        new_fragments: Sequence[Fragment] = ...,
+        fields_modified: Sequence[int] = ...,
+        fields_for_preserving_frag_bitmap: Sequence[int] = ...,
+        update_mode: str = "rewrite_rows",
+        inserted_rows: bytes = ...,
+        updated_fragment_offsets: dict[int, bytes] = ...,
+    ) -> Operation:
+        """Rows changed, and perhaps added. `inserted_rows` is the encoded filter over the keys of new rows. Raises
+        `InvalidArgumentError` for an unknown `update_mode` (the other one is "rewrite_columns")."""
+
+    @staticmethod
+    def project(schema: Schema, *, preserves_nullability: bool = False) -> Operation:
+        """Columns dropped or renamed."""
+
+    @staticmethod
+    def update_config(
+        *,
+        config_updates: tuple[dict[str, str | None], bool] | None = None,
+        table_metadata_updates: tuple[dict[str, str | None], bool] | None = None,
+        schema_metadata_updates: tuple[dict[str, str | None], bool] | None = None,
+        field_metadata_updates: dict[int, tuple[dict[str, str | None], bool]] = ...,
+    ) -> Operation:
+        """Key-values: (entries, whether they replace all others); a value of None removes a key."""
+
+    @staticmethod
+    def data_replacement(replacements: Sequence[tuple[int, DataFile]]) -> Operation:
+        """Files of columns replaced: (fragment id, new file)."""
+
+    @property
+    def name(self) -> str:
+        """As pylance spells it: "Append", "Delete"...; "unknown operation" for one from a newer release."""
+
+    def fields(self) -> dict[str, Any]:
+        """The arguments that make it, by name; nothing for operations that cannot be made."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@final
 class Transaction:
     """A change to a table: what it read, what it does, and an id of its own."""
 
+    def __new__(
+        cls,
+        read_version: int,
+        operation: Operation,
+        *,
+        properties: dict[str, str] | None = None,
+        uuid: str | None = None,
+    ) -> Transaction: ...
     @staticmethod
     def append(
         read_version: int,
@@ -290,11 +472,23 @@ class Transaction:
     def schema(self) -> Schema | None:
         """The schema that it brings (of an overwrite)."""
 
+    def decoded(self) -> Operation:
+        """What it does. Raises `CorruptFileError` if its operation is damaged."""
+
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
         """What `other`, committed since our read version, means for us."""
 
-    def apply(self, base: Manifest | None, *, version: int, data_storage_version: str, timestamp_ns: int) -> Manifest:
-        """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet).
+    def apply(
+        self,
+        base: Manifest | None,
+        *,
+        version: int,
+        data_storage_version: str,
+        timestamp_ns: int,
+        restored: Manifest | None = None,
+    ) -> Manifest:
+        """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet). A Restore
+        needs the manifest of the version that it restores.
 
         Its `transaction_file` is `{read_version}-{uuid}.txn`.
         """

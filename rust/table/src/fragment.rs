@@ -53,7 +53,7 @@ impl DataFile {
         )?)
     }
 
-    fn from_proto(proto: pb::DataFile) -> Self {
+    pub(crate) fn from_proto(proto: pb::DataFile) -> Self {
         Self {
             path: proto.path,
             fields: proto.fields,
@@ -65,7 +65,7 @@ impl DataFile {
         }
     }
 
-    fn to_proto(&self) -> pb::DataFile {
+    pub(crate) fn to_proto(&self) -> pb::DataFile {
         pb::DataFile {
             path: self.path.clone(),
             fields: self.fields.clone(),
@@ -249,6 +249,42 @@ impl Fragment {
     #[must_use]
     pub(crate) fn without_row_count(mut self) -> Self {
         self.raw.remove(PHYSICAL_ROWS);
+        self
+    }
+
+    /// The same fragment without the files that `keep` refuses. Those that stay keep what newer writers noted in them.
+    #[must_use]
+    pub fn with_files_kept(mut self, keep: impl Fn(&DataFile) -> bool) -> Self {
+        let verdicts: Vec<bool> = self.files.iter().map(keep).collect();
+        let kept = self.raw.all(FILES).zip(&verdicts).filter(|(_, keep)| **keep);
+        let kept: Vec<Bytes> = kept.map(|(field, _)| field.payload().clone()).collect();
+        self.raw.set_all_bytes(FILES, kept.iter().map(AsRef::as_ref));
+        let mut verdicts = verdicts.into_iter();
+        self.files.retain(|_| verdicts.next().unwrap_or(true));
+        self
+    }
+
+    /// The same fragment with one more file.
+    #[must_use]
+    pub fn with_file(mut self, file: DataFile) -> Self {
+        self.raw.append_bytes(FILES, &file.to_proto().encode_to_vec());
+        self.files.push(file);
+        self
+    }
+
+    /// The same fragment with `file` in place of the file at `position`.
+    #[must_use]
+    pub fn with_file_at(mut self, position: usize, file: DataFile) -> Self {
+        let encoded = Bytes::from(file.to_proto().encode_to_vec());
+        let files = self.raw.all(FILES).map(|field| field.payload().clone());
+        let files: Vec<Bytes> = files
+            .enumerate()
+            .map(|(index, old)| if index == position { encoded.clone() } else { old })
+            .collect();
+        self.raw.set_all_bytes(FILES, files.iter().map(AsRef::as_ref));
+        if let Some(old) = self.files.get_mut(position) {
+            *old = file;
+        }
         self
     }
 

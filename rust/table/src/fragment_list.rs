@@ -16,6 +16,17 @@ pub(crate) struct FragmentList {
     spans: Vec<(u32, u32)>,
 }
 
+/// What becomes of one fragment.
+#[derive(Debug, Clone)]
+pub(crate) enum Edit {
+    /// It stays as it is.
+    Keep,
+    /// It leaves the table.
+    Remove,
+    /// Another one of its id takes its place.
+    Replace(Fragment),
+}
+
 impl FragmentList {
     /// The fragments of an encoded manifest. They share its bytes if they lie together, as all writers have it.
     pub fn from_manifest(message: &Bytes) -> Result<Self, Malformed> {
@@ -65,6 +76,42 @@ impl FragmentList {
         Ok(())
     }
 
+    /// The fragments that `edit` leaves, in the order of their ids. It is asked with each id and message.
+    pub fn edited(&self, mut edit: impl FnMut(u64, &Bytes) -> Result<Edit>) -> Result<Self> {
+        let mut kept = Vec::with_capacity(self.spans.len());
+        for message in self.messages() {
+            let id = summarize(&message)?.id;
+            match edit(id, &message)? {
+                Edit::Keep => kept.push((id, message)),
+                Edit::Remove => {}
+                Edit::Replace(fragment) => kept.push((id, Bytes::from(fragment.encode()))),
+            }
+        }
+        Self::sorted(kept)
+    }
+
+    /// These fragments and `new`, in the order of their ids.
+    pub fn with_sorted(&self, new: &[Fragment]) -> Result<Self> {
+        let mut all = Vec::with_capacity(self.len().saturating_add(new.len()));
+        for message in self.messages() {
+            all.push((summarize(&message)?.id, message));
+        }
+        all.extend(
+            new.iter()
+                .map(|fragment| (fragment.id(), Bytes::from(fragment.encode()))),
+        );
+        Self::sorted(all)
+    }
+
+    /// The same fragments in the order of their ids: readers may search by it.
+    fn sorted(mut fragments: Vec<(u64, Bytes)>) -> Result<Self> {
+        fragments.sort_by_key(|(id, _)| *id);
+        let mut list = Self::default();
+        let messages = fragments.iter().map(|(_, message)| message.as_ref());
+        list.push_all(messages).map_err(|error| error.of("manifest"))?;
+        Ok(list)
+    }
+
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -103,6 +150,16 @@ impl FragmentList {
             }
         }
         Ok(None)
+    }
+
+    /// Whether rows of any of them are deleted.
+    pub fn has_deletions(&self) -> Result<bool> {
+        for summary in self.summaries() {
+            if summary?.has_deletions {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The highest id, as far as it fits a row address.

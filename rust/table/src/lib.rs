@@ -18,6 +18,7 @@ pub mod error;
 pub mod flags;
 pub mod fragment;
 mod fragment_list;
+pub mod index;
 mod layout;
 pub mod manifest;
 pub mod naming;

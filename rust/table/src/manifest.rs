@@ -17,6 +17,7 @@ use crate::error::{Result, TableError};
 use crate::flags;
 use crate::fragment::Fragment;
 use crate::fragment_list::{FragmentList, FRAGMENTS};
+use crate::index::{decode_section, Index};
 use crate::layout::{push_footer, push_section, section, split_manifest};
 use crate::raw::RawMessage;
 use crate::transaction::Transaction;
@@ -35,8 +36,11 @@ pub(crate) mod field {
     pub const MAX_FRAGMENT_ID: u32 = 11;
     pub const TRANSACTION_FILE: u32 = 12;
     pub const WRITER_VERSION: u32 = 13;
+    pub const NEXT_ROW_ID: u32 = 14;
     pub const DATA_FORMAT: u32 = 15;
     pub const CONFIG: u32 = 16;
+    pub const BASE_PATHS: u32 = 18;
+    pub const TABLE_METADATA: u32 = 19;
     pub const TRANSACTION_SECTION_OLD: u32 = 21;
     /// A tree of fragments in other objects: newer than what esker reads.
     pub const FRAGMENT_TREE: u32 = 22;
@@ -274,6 +278,24 @@ impl Manifest {
         &self.head.table_metadata
     }
 
+    /// The Arrow schema's own key-values.
+    pub(crate) fn schema_metadata(&self) -> &BTreeMap<String, Bytes> {
+        &self.head.schema_metadata
+    }
+
+    /// Roots of files other than the table's own.
+    pub(crate) fn base_paths(&self) -> &[pb::BasePath] {
+        &self.head.base_paths
+    }
+
+    /// The indices, one by one.
+    pub fn indices(&self) -> Result<Vec<Index>> {
+        let section = self.index_section.as_ref().map(decode_section).transpose();
+        section
+            .map(Option::unwrap_or_default)
+            .map_err(|error| error.in_file(&self.path))
+    }
+
     /// The name in `_transactions/` of the transaction that made this version.
     pub fn transaction_file(&self) -> Option<&str> {
         Some(self.head.transaction_file.as_str()).filter(|name| !name.is_empty())
@@ -362,15 +384,6 @@ impl Manifest {
             total = total.zip(rows).and_then(|(total, rows)| total.checked_add(rows));
         }
         Ok(total)
-    }
-
-    pub(crate) fn has_deletions(&self) -> Result<bool> {
-        for summary in self.fragments.summaries() {
-            if summary?.has_deletions {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
-use crate::operation::{encode_overwrite, Operation, OperationKind, NEW_FRAGMENTS};
+use crate::operation::{NewSchema, Operation, OperationKind};
 use crate::raw::{walk, RawMessage};
 
 /// The folder of transactions, relative to the table's root.
@@ -21,6 +21,20 @@ const WHAT: &str = "transaction";
 
 /// The field that holds the transaction's own id.
 const UUID: u32 = 2;
+
+/// The transaction property that says which application commits: with it and the next one a commit happens once.
+pub const APPLICATION_ID: &str = "esker.application.id";
+
+/// The transaction property that numbers the application's commits.
+pub const APPLICATION_VERSION: &str = "esker.application.version";
+
+/// What the keys of the config start with under which the last number of each application stands.
+pub const APPLICATION_PREFIX: &str = "esker.application.";
+
+/// Whether a key of the config holds the last number of an application.
+pub fn is_application_key(key: &str) -> bool {
+    key.starts_with(APPLICATION_PREFIX)
+}
 
 /// One staged or committed change. Immutable, and kept as its encoded bytes, unknown fields included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +49,23 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// New rows. `read_version` is the version that the writer had read.
+    /// A change to version `read_version`, which the writer had read; 0 for a table that does not exist yet.
+    pub fn new(read_version: u64, operation: &Operation, properties: BTreeMap<String, String>) -> Result<Self> {
+        let head = pb::Transaction {
+            read_version,
+            uuid: Uuid::new_v4().hyphenated().to_string(),
+            transaction_properties: properties,
+            ..Default::default()
+        };
+        let mut encoded = head.encode_to_vec();
+        crate::raw::push_length_delimited(&mut encoded, operation.kind().field(), &operation.encode()?);
+        Self::decode(&Bytes::from(encoded))
+    }
+
+    /// New rows.
     pub fn append(read_version: u64, fragments: &[Fragment], properties: BTreeMap<String, String>) -> Result<Self> {
-        let fragments: Vec<Vec<u8>> = fragments.iter().map(Fragment::encode).collect();
-        let mut message = RawMessage::default();
-        message.set_all_bytes(NEW_FRAGMENTS, fragments.iter().map(Vec::as_slice));
-        Self::stage(read_version, properties, 100, &message.encode())
+        let fragments = fragments.to_vec();
+        Self::new(read_version, &Operation::Append { fragments }, properties)
     }
 
     /// A new table (`read_version` 0), or new contents in place of all old ones. `config` is merged into the table's.
@@ -51,20 +76,13 @@ impl Transaction {
         config: BTreeMap<String, String>,
         properties: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let message = encode_overwrite(fragments, schema.to_protos(), schema.proto_metadata(), config)?;
-        Self::stage(read_version, properties, 102, &message)
-    }
-
-    fn stage(read_version: u64, properties: BTreeMap<String, String>, field: u32, message: &[u8]) -> Result<Self> {
-        let head = pb::Transaction {
-            read_version,
-            uuid: Uuid::new_v4().hyphenated().to_string(),
-            transaction_properties: properties,
-            ..Default::default()
+        let operation = Operation::Overwrite {
+            fragments: fragments.to_vec(),
+            schema: NewSchema::from(schema),
+            config,
+            initial_bases: vec![],
         };
-        let mut encoded = head.encode_to_vec();
-        crate::raw::push_length_delimited(&mut encoded, field, message);
-        Self::decode(&Bytes::from(encoded))
+        Self::new(read_version, &operation, properties)
     }
 
     /// The same change under an id that the caller has drawn.
@@ -72,22 +90,6 @@ impl Transaction {
         let mut raw = RawMessage::decode(&self.encoded).map_err(|error| error.of(WHAT))?;
         raw.set_bytes(UUID, uuid.as_bytes());
         Self::decode(&Bytes::from(raw.encode()))
-    }
-
-    /// The schema that it brings, if it is an overwrite.
-    pub fn schema(&self) -> Result<Option<Schema>> {
-        let Operation::Overwrite {
-            schema,
-            schema_metadata,
-            ..
-        } = self.operation()?
-        else {
-            return Ok(None);
-        };
-        let fields = schema.into_iter().map(esker_proto::lance::file::Field::decode);
-        let fields = fields.collect::<std::result::Result<Vec<_>, _>>();
-        let fields = fields.map_err(|error| TableError::corrupt(WHAT, error.to_string()))?;
-        Ok(Some(Schema::from_protos(&fields, &schema_metadata)?))
     }
 
     /// Decodes a transaction file, or the transaction inside a manifest file.
@@ -154,6 +156,23 @@ impl Transaction {
         &self.message
     }
 
+    /// What the version that it makes notes in the config: the application's own number of this change, if it gave one.
+    pub fn application_record(&self) -> Result<Option<(String, String)>> {
+        let found = (
+            self.properties.get(APPLICATION_ID),
+            self.properties.get(APPLICATION_VERSION),
+        );
+        match found {
+            (None, None) => Ok(None),
+            (Some(id), Some(version)) if !id.is_empty() && version.parse::<u64>().is_ok() => {
+                Ok(Some((format!("{APPLICATION_PREFIX}{id}"), version.clone())))
+            }
+            _ => Err(TableError::invalid(format!(
+                "expected the transaction properties {APPLICATION_ID} (not empty) and {APPLICATION_VERSION} (a number) together, found {found:?}"
+            ))),
+        }
+    }
+
     /// The name of its file in `_transactions/`.
     pub fn file_name(&self) -> String {
         format!("{}-{}.txn", self.read_version, self.uuid)
@@ -187,32 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn test_an_overwrite_comes_back() {
-        let schema = Schema {
-            fields: vec![],
-            metadata: [("k".to_string(), b"v".to_vec())].into(),
-        };
-        let config: BTreeMap<_, _> = [("a".to_string(), "1".to_string())].into();
-        let fragments = [Fragment::new(vec![], 3)];
-        let transaction = Transaction::overwrite(0, &fragments, &schema, config.clone(), BTreeMap::new()).unwrap();
-        let Operation::Overwrite {
-            fragments: found,
-            schema_metadata,
-            config: found_config,
-            initial_bases,
-            ..
-        } = transaction.operation().unwrap()
-        else {
-            panic!("not an overwrite")
-        };
-        assert_eq!(
-            (found.as_slice(), found_config, initial_bases),
-            (fragments.as_slice(), config, 0)
-        );
-        assert_eq!(schema_metadata["k"].as_ref(), b"v");
-    }
-
-    #[test]
     fn test_two_transactions_never_share_a_uuid() {
         let stage = || Transaction::append(1, &[], BTreeMap::new()).unwrap();
         assert_ne!(stage().uuid(), stage().uuid());
@@ -229,20 +222,5 @@ mod tests {
         assert_eq!(transaction.encode(), encoded);
         let none = Transaction::decode(&Bytes::new()).unwrap();
         assert_eq!(none.kind(), OperationKind::Unknown(0));
-    }
-
-    #[test]
-    fn test_damaged_transactions_never_panic() {
-        let encoded = Transaction::append(7, &[Fragment::new(vec![], 3)], properties())
-            .unwrap()
-            .encode();
-        for position in 0..encoded.len() {
-            let _ = Transaction::decode(&encoded.slice(..position)).map(|t| t.operation());
-            for bit in 0..8 {
-                let mut damaged = encoded.to_vec();
-                damaged[position] ^= 1 << bit;
-                let _ = Transaction::decode(&Bytes::from(damaged)).map(|t| t.operation());
-            }
-        }
     }
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::fragment::PyFragment;
+use super::index::PyIndex;
 use super::schema::PySchema;
 use super::transaction::PyTransaction;
 use crate::error::Result;
@@ -76,6 +77,26 @@ impl PyManifest {
     #[getter]
     fn config(&self) -> BTreeMap<String, String> {
         self.0.config().clone()
+    }
+
+    #[getter]
+    fn table_metadata(&self) -> BTreeMap<String, String> {
+        self.0.table_metadata().clone()
+    }
+
+    #[getter]
+    fn max_fragment_id(&self) -> Result<Option<u32>> {
+        Ok(self.0.max_fragment_id()?)
+    }
+
+    #[getter]
+    fn branch(&self) -> Option<&str> {
+        self.0.branch()
+    }
+
+    #[getter]
+    fn indices(&self) -> Result<Vec<PyIndex>> {
+        Ok(self.0.indices()?.into_iter().map(PyIndex).collect())
     }
 
     #[getter]

@@ -3,8 +3,10 @@
 mod data_file;
 mod field;
 mod fragment;
+mod index;
 mod manifest;
 mod naming;
+mod operation;
 mod schema;
 mod transaction;
 
@@ -20,6 +22,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<data_file::PyDataFile>()?;
     module.add_class::<PyFragment>()?;
     module.add_class::<PyManifest>()?;
+    module.add_class::<index::PyIndex>()?;
+    module.add_class::<operation::PyOperation>()?;
     module.add_class::<transaction::PyTransaction>()?;
     module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
     module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)

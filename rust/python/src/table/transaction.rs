@@ -14,6 +14,7 @@ use pyo3::types::PyBytes;
 
 use super::fragment::PyFragment;
 use super::manifest::PyManifest;
+use super::operation::PyOperation;
 use super::schema::PySchema;
 use crate::error::Result;
 
@@ -30,6 +31,18 @@ fn with_uuid(transaction: Transaction, uuid: Option<String>) -> Result<PyTransac
 
 #[pymethods]
 impl PyTransaction {
+    #[new]
+    #[pyo3(signature = (read_version, operation, *, properties = None, uuid = None))]
+    fn new(
+        read_version: u64,
+        operation: &PyOperation,
+        properties: Option<BTreeMap<String, String>>,
+        uuid: Option<String>,
+    ) -> Result<Self> {
+        let transaction = Transaction::new(read_version, &operation.0, properties.unwrap_or_default())?;
+        with_uuid(transaction, uuid)
+    }
+
     #[staticmethod]
     #[pyo3(signature = (read_version, fragments, *, properties = None, uuid = None))]
     fn append(
@@ -100,14 +113,21 @@ impl PyTransaction {
     fn fragments(&self) -> Result<Vec<PyFragment>> {
         let fragments = match self.0.operation()? {
             Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
-            Operation::Other { .. } => Vec::new(),
+            _ => Vec::new(),
         };
         Ok(fragments.into_iter().map(PyFragment).collect())
     }
 
     #[getter]
     fn schema(&self) -> Result<Option<PySchema>> {
-        Ok(self.0.schema()?.map(PySchema))
+        Ok(match self.0.operation()? {
+            Operation::Overwrite { schema, .. } => Some(PySchema(schema.schema()?)),
+            _ => None,
+        })
+    }
+
+    fn decoded(&self) -> Result<PyOperation> {
+        Ok(PyOperation(self.0.operation()?))
     }
 
     fn conflict_with(&self, other: &PyTransaction) -> &'static str {
@@ -118,7 +138,7 @@ impl PyTransaction {
         }
     }
 
-    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns))]
+    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None))]
     fn apply(
         &self,
         py: Python<'_>,
@@ -126,6 +146,7 @@ impl PyTransaction {
         version: u64,
         data_storage_version: &str,
         timestamp_ns: i64,
+        restored: Option<&PyManifest>,
     ) -> Result<PyManifest> {
         let params = CommitParams {
             version,
@@ -133,7 +154,11 @@ impl PyTransaction {
             data_storage_version: Some(FileVersion::parse(data_storage_version)?),
         };
         let base = base.map(|manifest| manifest.0.clone());
-        let next = py.detach(|| self.0.apply(base.as_deref(), &params))?;
+        let restored = restored.map(|manifest| manifest.0.clone());
+        let next = py.detach(|| match (base.as_deref(), restored.as_deref()) {
+            (Some(base), Some(restored)) => self.0.apply_restore(base, restored, &params),
+            (base, _) => self.0.apply(base, &params),
+        })?;
         Ok(PyManifest(Arc::new(next)))
     }
 

@@ -105,7 +105,7 @@ fn test_old_releases_are_read_as_they_meant_it() {
         (no_counts.num_rows().unwrap(), no_counts.writer_version()),
         (None, None)
     );
-    assert!(no_counts.has_deletions().unwrap());
+    assert!(no_counts.fragments.has_deletions().unwrap());
     assert_eq!(no_counts.data_storage_version().unwrap(), FileVersion::V0_1);
     for (table, expected) in [
         ("v0.15.0/v1_with_files.lance", FileVersion::V0_1),
@@ -279,7 +279,7 @@ fn ask(manifest: &Manifest) {
     );
     let _ = (
         manifest.num_rows(),
-        manifest.has_deletions(),
+        manifest.fragments.has_deletions(),
         manifest.build(),
         manifest.timestamp_ns(),
     );

@@ -1,0 +1,111 @@
+//! Merge, Project, DataReplacement: columns come, go and get other files.
+
+use std::collections::HashSet;
+
+use esker_proto::lance::table as pb;
+
+use super::draft::{set_map, Draft};
+use super::fragments::{by_id, check_files, check_present};
+use super::indices;
+use super::rows::holds_columns;
+use crate::error::{Result, TableError};
+use crate::fragment::{DataFile, Fragment};
+use crate::fragment_list::Edit;
+use crate::manifest::{field, Manifest};
+use crate::operation::NewSchema;
+
+pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema) -> Result<Draft> {
+    let version = base.data_storage_version()?;
+    let mut draft = Draft::of(base)?;
+    for fragment in fragments {
+        draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
+    }
+    let mut merged = by_id(fragments.to_vec(), base)?;
+    draft.fragments = base.fragments.edited(|id, before| {
+        let Some(fragment) = merged.remove(&id) else {
+            return Err(TableError::invalid(format!(
+                "expected all fragments of the table in a Merge, found none of id {id}"
+            )));
+        };
+        let before = Fragment::decode(before)?.physical_rows();
+        if before.is_some() && before != fragment.physical_rows() {
+            return Err(TableError::invalid(format!(
+                "expected fragment {id} with {} rows as before, found {}; a Merge changes columns only",
+                before.unwrap_or_default(),
+                fragment.physical_rows().unwrap_or_default()
+            )));
+        }
+        Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
+    })?;
+    set_schema(&mut draft, schema);
+    let message = pb::Manifest {
+        schema_metadata: schema.metadata().clone(),
+        ..Default::default()
+    };
+    set_map(&mut draft.raw, field::SCHEMA_METADATA, &message)?;
+    draft.index_section = indices::keep_columns(base.index_section.as_ref(), &schema.field_ids()?)?;
+    Ok(draft)
+}
+
+fn set_schema(draft: &mut Draft, schema: &NewSchema) {
+    draft
+        .raw
+        .set_all_bytes(field::SCHEMA, schema.fields().iter().map(AsRef::as_ref));
+}
+
+pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
+    let ids = schema.field_ids()?;
+    let mut draft = Draft::of(base)?;
+    draft.fragments = base.fragments.edited(|_, before| {
+        let before = Fragment::decode(before)?;
+        let wanted = |file: &DataFile| file.fields.iter().any(|id| ids.contains(id));
+        if before.files().iter().all(wanted) {
+            return Ok(Edit::Keep);
+        }
+        Ok(Edit::Replace(before.with_files_kept(wanted)))
+    })?;
+    set_schema(&mut draft, schema);
+    draft.index_section = indices::keep_columns(base.index_section.as_ref(), &ids)?;
+    Ok(draft)
+}
+
+pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) -> Result<Draft> {
+    let changed: HashSet<u64> = replacements.iter().map(|(id, _)| *id).collect();
+    check_present(changed.iter().copied(), base)?;
+    let mut fields = HashSet::new();
+    let mut mixed = false;
+    let mut draft = Draft::of(base)?;
+    draft.fragments = base.fragments.edited(|id, before| {
+        if !changed.contains(&id) {
+            return Ok(Edit::Keep);
+        }
+        let mut fragment = Fragment::decode(before)?;
+        for (_, file) in replacements.iter().filter(|(of, _)| *of == id) {
+            fragment = replace_file(fragment, file)?;
+            fields.extend(file.fields.iter().copied());
+        }
+        mixed |= check_files(&fragment, &format!("fragment {id}"), base.data_storage_version()?)?;
+        Ok(Edit::Replace(fragment))
+    })?;
+    draft.mixed_files |= mixed;
+    draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
+    Ok(draft)
+}
+
+/// The file takes the place of the one with the same columns; of none if all its columns were null so far.
+fn replace_file(fragment: Fragment, file: &DataFile) -> Result<Fragment> {
+    let same = fragment.files().iter().position(|old| old.fields == file.fields);
+    if let Some(position) = same {
+        return Ok(fragment.with_file_at(position, file.clone()));
+    }
+    let held: HashSet<i32> = fragment.files().iter().flat_map(|old| old.fields.clone()).collect();
+    if file.fields.iter().any(|id| held.contains(id)) {
+        return Err(TableError::invalid(format!(
+            "expected a file with all columns of the one that it replaces in fragment {}, found {:?} in {}",
+            fragment.id(),
+            file.fields,
+            file.path
+        )));
+    }
+    Ok(fragment.with_file(file.clone()))
+}

@@ -1,0 +1,79 @@
+//! Overwrite and Restore: other contents in place of all old ones.
+
+use esker_file::version::FileVersion;
+use esker_proto::lance::table as pb;
+
+use super::draft::{config_of, set_config, set_data_format, set_map, Draft};
+use super::fragments::{check_new_fragments, push_fragments};
+use super::CommitParams;
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::fragment_list::FragmentList;
+use crate::manifest::{field, Manifest};
+use crate::operation::Operation;
+use crate::transaction::is_application_key;
+
+pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &CommitParams) -> Result<Draft> {
+    let Operation::Overwrite {
+        fragments: new,
+        schema,
+        config: set,
+        initial_bases,
+    } = operation
+    else {
+        return Err(TableError::invalid("expected an Overwrite"));
+    };
+    if !initial_bases.is_empty() {
+        return Err(TableError::unsupported(
+            "base paths are not supported yet: create the table under one root",
+        ));
+    }
+    let version = match (params.data_storage_version, base) {
+        (Some(asked), _) => asked,
+        (None, Some(base)) => base.data_storage_version()?,
+        (None, None) => match new.iter().flat_map(Fragment::files).next() {
+            Some(file) => file.version()?,
+            None => FileVersion::V2_0,
+        },
+    };
+    let mixed_files = check_new_fragments(&new, version, &schema.field_ids()?)?;
+    let mut fragments = FragmentList::default();
+    let highest = base.map(Manifest::max_fragment_id).transpose()?.flatten();
+    let max_fragment_id = push_fragments(&mut fragments, &new, highest)?;
+    let mut raw = base.map(|base| base.raw.clone()).unwrap_or_default();
+    raw.set_all_bytes(field::SCHEMA, schema.fields().iter().map(AsRef::as_ref));
+    let message = pb::Manifest {
+        schema_metadata: schema.metadata().clone(),
+        ..Default::default()
+    };
+    set_map(&mut raw, field::SCHEMA_METADATA, &message)?;
+    if !set.is_empty() {
+        let mut config = config_of(&raw)?;
+        config.extend(set);
+        set_config(&mut raw, config)?;
+    }
+    set_data_format(&mut raw, version);
+    Ok(Draft {
+        raw,
+        fragments,
+        index_section: None,
+        max_fragment_id,
+        mixed_files,
+    })
+}
+
+/// Ids given out since then are not given out again, and what applications committed since then is not forgotten.
+pub(super) fn restore(base: &Manifest, restored: &Manifest) -> Result<Draft> {
+    let mut draft = Draft::of(restored)?;
+    draft.max_fragment_id = draft.max_fragment_id.max(base.max_fragment_id()?);
+    draft
+        .raw
+        .set_varint(field::NEXT_ROW_ID, restored.next_row_id().max(base.next_row_id()));
+    let mut config = restored.config().clone();
+    let records = base.config().iter().filter(|(key, _)| is_application_key(key));
+    config.extend(records.map(|(key, value)| (key.clone(), value.clone())));
+    if &config != restored.config() {
+        set_config(&mut draft.raw, config)?;
+    }
+    Ok(draft)
+}

@@ -1,0 +1,121 @@
+//! Fragments on their way into a version: checked, and given their ids.
+
+use std::collections::{HashMap, HashSet};
+
+use esker_file::version::FileVersion;
+
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::fragment_list::FragmentList;
+use crate::manifest::Manifest;
+
+/// Gives the new fragments their ids and returns the highest id given out so far.
+pub(super) fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest: Option<u32>) -> Result<Option<u32>> {
+    let mut highest = highest;
+    let mut encoded = Vec::with_capacity(new.len());
+    for fragment in new {
+        let id = next_id(highest)?;
+        encoded.push(fragment.clone().with_id(u64::from(id)).encode());
+        highest = Some(id);
+    }
+    list.push_all(encoded.iter().map(Vec::as_slice))
+        .map_err(|error| error.of("manifest"))?;
+    Ok(highest)
+}
+
+/// The id after the highest one given out so far.
+pub(super) fn next_id(highest: Option<u32>) -> Result<u32> {
+    let id = highest.map_or(Some(0), |highest| highest.checked_add(1));
+    id.ok_or_else(|| TableError::unsupported("the table has used up all 2^32 fragment ids"))
+}
+
+/// What readers rely on, and whether a file is of another version than the table's.
+pub(super) fn check_new_fragments(
+    fragments: &[Fragment],
+    version: FileVersion,
+    field_ids: &HashSet<i32>,
+) -> Result<bool> {
+    let mut mixed = false;
+    for (index, fragment) in fragments.iter().enumerate() {
+        let name = format!("new fragment {index}");
+        mixed |= check_files(fragment, &name, version)?;
+        if fragment.has_row_ids() {
+            return Err(TableError::unsupported(format!(
+                "{name}: stable row ids cannot be written yet"
+            )));
+        }
+        for file in fragment.files() {
+            if let Some(id) = file.fields.iter().find(|id| !field_ids.contains(id)) {
+                return Err(TableError::invalid(format!(
+                    "{name}: expected fields of the table's schema, found field {id} in {}",
+                    file.path
+                )));
+            }
+        }
+    }
+    Ok(mixed)
+}
+
+/// The same of a fragment that is there already, whose files may hold columns that are gone. Files of 0.1 and later ones do not mix: a
+/// reader chooses between two ways of reading by the table's version alone.
+pub(super) fn check_files(fragment: &Fragment, name: &str, version: FileVersion) -> Result<bool> {
+    let mut mixed = false;
+    let wrong = |message: String| Err(TableError::invalid(format!("{name}: {message}")));
+    if fragment.physical_rows().is_none() {
+        return wrong("expected its number of rows, found none; leave an empty fragment out".into());
+    }
+    for file in fragment.files() {
+        let found = file.version()?;
+        if (found == FileVersion::V0_1) != (version == FileVersion::V0_1) {
+            return wrong(format!(
+                "expected files that can stand beside those of version {version}, found {found} in {}; overwrite the table",
+                file.path
+            ));
+        }
+        mixed |= found != version;
+        if file.base_id.is_some() {
+            return Err(TableError::unsupported(format!(
+                "{}: base paths are not supported yet",
+                file.path
+            )));
+        }
+        if version != FileVersion::V0_1 && file.column_indices.len() != file.fields.len() {
+            let (columns, fields) = (file.column_indices.len(), file.fields.len());
+            return wrong(format!(
+                "expected a column for each of {fields} fields, found {columns} in {}",
+                file.path
+            ));
+        }
+    }
+    Ok(mixed)
+}
+
+/// Fragments by id. Each must be there once, and be one of `base`.
+pub(super) fn by_id(fragments: Vec<Fragment>, base: &Manifest) -> Result<HashMap<u64, Fragment>> {
+    let mut found = HashMap::with_capacity(fragments.len());
+    for fragment in fragments {
+        let id = fragment.id();
+        if found.insert(id, fragment).is_some() {
+            return Err(TableError::invalid(format!(
+                "expected each fragment once, found fragment {id} twice"
+            )));
+        }
+    }
+    check_present(found.keys().copied(), base)?;
+    Ok(found)
+}
+
+/// Refuses ids of fragments that `base` does not have.
+pub(super) fn check_present(ids: impl IntoIterator<Item = u64>, base: &Manifest) -> Result<()> {
+    let mut missing: HashSet<u64> = ids.into_iter().collect();
+    for summary in base.fragments.summaries() {
+        missing.remove(&summary?.id);
+    }
+    match missing.iter().min() {
+        None => Ok(()),
+        Some(id) => Err(TableError::invalid(format!(
+            "expected fragments of version {}, found fragment {id}, which it does not have; read the table again",
+            base.version()
+        ))),
+    }
+}

@@ -1,0 +1,83 @@
+//! Append, Delete, Update: rows come, go and change.
+
+use std::collections::HashSet;
+
+use super::draft::Draft;
+use super::fragments::{by_id, check_files, check_new_fragments, check_present, push_fragments};
+use super::indices;
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::fragment_list::Edit;
+use crate::manifest::Manifest;
+use crate::operation::Update;
+
+fn field_ids(base: &Manifest) -> HashSet<i32> {
+    base.schema_fields().iter().map(|field| field.id).collect()
+}
+
+pub(super) fn append(base: &Manifest, new: &[Fragment]) -> Result<Draft> {
+    let mut draft = Draft::of(base)?;
+    draft.mixed_files |= check_new_fragments(new, base.data_storage_version()?, &field_ids(base))?;
+    draft.max_fragment_id = push_fragments(&mut draft.fragments, new, draft.max_fragment_id)?;
+    Ok(draft)
+}
+
+/// Only deletion files are taken from the transaction: what else a fragment says may have changed since it was read.
+pub(super) fn delete(base: &Manifest, updated: Vec<Fragment>, deleted: &[u64]) -> Result<Draft> {
+    let deleted: HashSet<u64> = deleted.iter().copied().collect();
+    check_present(deleted.iter().copied(), base)?;
+    let mut updated = by_id(updated, base)?;
+    let mut draft = Draft::of(base)?;
+    draft.fragments = base.fragments.edited(|id, before| {
+        if deleted.contains(&id) {
+            return Ok(Edit::Remove);
+        }
+        let Some(updated) = updated.remove(&id) else {
+            return Ok(Edit::Keep);
+        };
+        let file = updated.deletion_file().cloned();
+        Ok(Edit::Replace(Fragment::decode(before)?.with_deletion_file(file)))
+    })?;
+    Ok(draft)
+}
+
+pub(super) fn update(base: &Manifest, update: Update) -> Result<Draft> {
+    if !update.mem_wal_to_merge.is_empty() {
+        return Err(TableError::unsupported(
+            "an Update that absorbs a write-ahead log is not supported",
+        ));
+    }
+    let version = base.data_storage_version()?;
+    let mut draft = Draft::of(base)?;
+    draft.mixed_files |= check_new_fragments(&update.new_fragments, version, &field_ids(base))?;
+    for fragment in &update.updated_fragments {
+        draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
+    }
+    let removed: HashSet<u64> = update.removed_fragment_ids.iter().copied().collect();
+    check_present(removed.iter().copied(), base)?;
+    let mut updated = by_id(update.updated_fragments, base)?;
+    let changed: HashSet<u64> = updated.keys().copied().collect();
+    let fields: HashSet<i32> = update
+        .fields_modified
+        .iter()
+        .filter_map(|id| i32::try_from(*id).ok())
+        .collect();
+    draft.fragments = base.fragments.edited(|id, _| {
+        if removed.contains(&id) {
+            return Ok(Edit::Remove);
+        }
+        Ok(updated.remove(&id).map_or(Edit::Keep, |fragment| {
+            Edit::Replace(fragment.with_files_kept(holds_columns))
+        }))
+    })?;
+    draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
+    draft.max_fragment_id = push_fragments(&mut draft.fragments, &update.new_fragments, draft.max_fragment_id)?;
+    Ok(draft)
+}
+
+/// Whether others have not taken over all columns of the file.
+pub(super) fn holds_columns(file: &crate::fragment::DataFile) -> bool {
+    /// Stands for a column that another file has taken over.
+    const TAKEN_OVER: i32 = -2;
+    file.fields.is_empty() || file.fields.iter().any(|id| *id != TAKEN_OVER)
+}

@@ -1,0 +1,130 @@
+//! CreateIndex, UpdateConfig, ReserveFragments, UpdateBases: rows stay as they are.
+
+use bytes::Bytes;
+use esker_proto::lance::table as pb;
+use prost::Message;
+
+use super::draft::{config_of, set_config, set_map, Draft};
+use crate::error::{Result, TableError};
+use crate::flags;
+use crate::index::{decode_section, replace_section, Index};
+use crate::manifest::{field, Manifest};
+use crate::operation::{MapUpdate, UpdateConfig};
+use crate::raw::RawMessage;
+
+/// The field of a schema field that holds its own key-values.
+const FIELD_METADATA: u32 = 10;
+
+pub(super) fn create_index(base: &Manifest, new: Vec<Index>, removed: &[Index]) -> Result<Draft> {
+    let mut draft = Draft::of(base)?;
+    let section = base.index_section.as_ref();
+    let mut indices = section.map(decode_section).transpose()?.unwrap_or_default();
+    indices.retain(|index| {
+        let is_removed = removed
+            .iter()
+            .any(|gone| gone.uuid().is_some() && gone.uuid() == index.uuid());
+        !is_removed && !new.iter().any(|new| new.name() == index.name())
+    });
+    indices.extend(new);
+    draft.index_section = replace_section(section, &indices)?;
+    Ok(draft)
+}
+
+pub(super) fn reserve_fragments(base: &Manifest, count: u32) -> Result<Draft> {
+    let mut draft = Draft::of(base)?;
+    // Ids start at 0: of none given out, the first `count` are 0 to `count - 1`. Lance sets one aside more then, and so do we.
+    let highest = draft.max_fragment_id.unwrap_or(0).checked_add(count);
+    let full = || TableError::unsupported("the table has used up all 2^32 fragment ids");
+    draft.max_fragment_id = Some(highest.ok_or_else(full)?);
+    Ok(draft)
+}
+
+pub(super) fn update_config(base: &Manifest, update: &UpdateConfig) -> Result<Draft> {
+    let mut draft = Draft::of(base)?;
+    if let Some(change) = &update.config {
+        let mut config = config_of(&draft.raw)?;
+        change.apply(&mut config);
+        set_config(&mut draft.raw, config)?;
+    }
+    if let Some(change) = &update.table_metadata {
+        let mut table_metadata = base.table_metadata().clone();
+        change.apply(&mut table_metadata);
+        let message = pb::Manifest {
+            table_metadata,
+            ..Default::default()
+        };
+        set_map(&mut draft.raw, field::TABLE_METADATA, &message)?;
+    }
+    if let Some(change) = &update.schema_metadata {
+        let mut schema_metadata = base.schema_metadata().clone();
+        change.apply(&mut schema_metadata);
+        let message = pb::Manifest {
+            schema_metadata,
+            ..Default::default()
+        };
+        set_map(&mut draft.raw, field::SCHEMA_METADATA, &message)?;
+    }
+    for (id, change) in &update.field_metadata {
+        update_field(&mut draft.raw, *id, change)?;
+    }
+    Ok(draft)
+}
+
+/// Changes the key-values of one field of the schema and leaves what else it says as it is.
+fn update_field(raw: &mut RawMessage, id: i32, change: &MapUpdate) -> Result<()> {
+    let corrupt = |error: prost::DecodeError| TableError::corrupt("schema", error.to_string());
+    let mut fields: Vec<Bytes> = raw.all(field::SCHEMA).map(|field| field.payload().clone()).collect();
+    for encoded in &mut fields {
+        let mut decoded = esker_proto::lance::file::Field::decode(encoded.clone()).map_err(corrupt)?;
+        if decoded.id != id {
+            continue;
+        }
+        change.apply(&mut decoded.metadata);
+        let message = esker_proto::lance::file::Field {
+            metadata: decoded.metadata,
+            ..Default::default()
+        };
+        let mut changed = RawMessage::decode(encoded).map_err(|error| error.of("schema"))?;
+        set_map(&mut changed, FIELD_METADATA, &message)?;
+        *encoded = Bytes::from(changed.encode());
+        raw.set_all_bytes(field::SCHEMA, fields.iter().map(AsRef::as_ref));
+        return Ok(());
+    }
+    Err(TableError::invalid(format!(
+        "expected the id of a field of the table, found {id}, which it does not have"
+    )))
+}
+
+/// New roots get ids from 1 on; 0 in the transaction says that none was chosen yet.
+pub(super) fn update_bases(base: &Manifest, new: Vec<pb::BasePath>) -> Result<Draft> {
+    let mut draft = Draft::of(base)?;
+    let mut bases = base.base_paths().to_vec();
+    for mut added in new {
+        let same = bases.iter().find(|old| {
+            old.path == added.path
+                || (old.name.is_some() && old.name == added.name)
+                || (added.id != 0 && old.id == added.id)
+        });
+        if let Some(same) = same {
+            return Err(TableError::invalid(format!(
+                "expected new base paths, found '{}', whose id, name or path '{}' has already",
+                added.path, same.path
+            )));
+        }
+        if added.id == 0 {
+            let highest = bases.iter().map(|old| old.id).max().unwrap_or(0);
+            let full = || TableError::unsupported("the table has used up all ids of base paths");
+            added.id = highest.checked_add(1).ok_or_else(full)?;
+        }
+        bases.push(added);
+    }
+    let encoded: Vec<Vec<u8>> = bases.iter().map(Message::encode_to_vec).collect();
+    draft
+        .raw
+        .set_all_bytes(field::BASE_PATHS, encoded.iter().map(Vec::as_slice));
+    for number in [field::READER_FLAGS, field::WRITER_FLAGS] {
+        let carried = draft.raw.get(number).map_or(0, |flags| flags.varint());
+        draft.raw.set_varint(number, carried | flags::BASE_PATHS);
+    }
+    Ok(draft)
+}
