@@ -18,6 +18,7 @@ class Entry:
     version: int
     write_id: str | None
     kind: str = "append"
+    number: int | None = None
 
 
 @dataclass
@@ -75,6 +76,9 @@ class Append:
     read_version: int = 0
     verdicts: dict[str, Verdict] = field(default_factory=lambda: {"append": Verdict.KEEP})
     rebased: list[int] = field(default_factory=list)
+    number: int | None = None
+    after: list[int] = field(default_factory=list)
+    fails_afterwards: bool = False
 
     def latest(self) -> int:
         return len(self.log.entries)
@@ -86,6 +90,14 @@ class Append:
         assert isinstance(change, Entry)
         return self.verdicts[change.kind]
 
+    def applied(self, latest: int) -> bool:
+        return self.number is not None and any(entry.number == self.number for entry in self.log.entries[:latest])
+
+    def landed(self, version: int) -> None:
+        self.after.append(version)
+        if self.fails_afterwards:
+            raise IOFailedError("disk full")
+
     def rebase(self, change: Change) -> None:
         self.rebased.append(change.version)
 
@@ -94,7 +106,7 @@ class Append:
 
     def put(self, version: int, data: bytes) -> bool:
         assert data == self.next_bytes(version)
-        return self.log.put(Entry(version, self.write_id))
+        return self.log.put(Entry(version, self.write_id, number=self.number))
 
     def write_id_at(self, version: int) -> str | None:
         return self.log.entries[version - 1].write_id if version <= len(self.log.entries) else None
@@ -184,3 +196,29 @@ def test_pauses_grow_and_differ_between_writers() -> None:
     rng = random.Random(1)
     jittered = Backoff(draw=rng.random)
     assert len({jittered.pause(5) for _ in range(20)}) == 20
+
+
+def test_a_change_that_an_earlier_run_made_is_not_made_again() -> None:
+    log = Log([Entry(1, "a"), Entry(2, "earlier run", number=7), Entry(3, "b", "overwrite")])
+    change = Append(log, read_version=1, verdicts={}, number=7)
+    assert commit(change, limits=limits()) == 3
+    assert (len(log.entries), change.after) == (3, [])
+
+
+def test_a_twin_that_was_faster_is_noticed_after_the_lost_race() -> None:
+    def twin_first(log: Log, entry: Entry) -> bool:
+        store(log, Entry(entry.version, "twin", "overwrite", number=7))
+        return store(log, entry)
+
+    log = Log(puts=[twin_first])
+    assert commit(Append(log, number=7), limits=limits()) == 1
+    assert [entry.write_id for entry in log.entries] == ["twin"]
+
+
+def test_what_follows_a_commit_happens_once_and_cannot_undo_it() -> None:
+    change = Append(Log(puts=[someone_first()]))
+    assert commit(change, limits=limits()) == 2
+    assert change.after == [2]
+    failing = Append(Log(), fails_afterwards=True)
+    with pytest.warns(UserWarning, match="disk full"):
+        assert commit(failing, limits=limits()) == 1

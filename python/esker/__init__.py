@@ -13,8 +13,10 @@ from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, da
 from .fragment import FragmentMetadata, LanceFragment
 from .io_stats import IOStats, Session
 from .schema import json_to_schema, schema_to_json
+from .udf import BatchUDF, batch_udf
 
 __all__ = [
+    "BatchUDF",
     "Blob",
     "BlobArray",
     "BlobColumn",
@@ -29,6 +31,7 @@ __all__ = [
     "Session",
     "Transaction",
     "__version__",
+    "batch_udf",
     "blob_array",
     "blob_field",
     "dataset",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -17,9 +17,11 @@ from ._native import table as native
 from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
 from .blob_storage import marked_blobs
-from .commit.lance import LanceLog
+from .columns import ColumnsApi
+from .commit.log import LanceLog
 from .commit.protocol import CommitLock
 from .commit.stores import absolute, resolve
+from .commits import CommitsApi
 from .exceptions import InvalidArgumentError
 from .fragment import LanceFragment, write_fragments
 from .io_stats import IOMeter, IOStats, Session
@@ -29,11 +31,12 @@ from .predicate import Filter
 from .scan_options import ColumnOrdering, Columns, ScanStatistics
 from .scanner import LanceScanner, ScannerBuilder
 from .schema import LanceSchema
+from .settings import SettingsApi
 from .staging import refuse_options
 from .take import take_rows
 from .types import ReaderLike
 from .versions import Version, VersionsApi, check_version, version_asof
-from .write import commit_operation, write_dataset
+from .write import write_dataset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +57,7 @@ __all__ = [
 ]
 
 
-class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
+class LanceDataset(VersionsApi, CommitsApi, SettingsApi, ColumnsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
 
     Args:
@@ -206,15 +209,6 @@ class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset): 
     def version(self) -> int:
         """The version that this dataset shows."""
         return self._manifest.version
-
-    @property
-    def schema_metadata(self) -> dict[str, str]:
-        """The metadata of the schema."""
-        return {key.decode(): value.decode() for key, value in (self._table_schema.metadata or {}).items()}
-
-    def config(self) -> dict[str, str]:
-        """The table's configuration."""
-        return self._manifest.config
 
     def scanner(
         self,
@@ -413,65 +407,6 @@ class LanceDataset(VersionsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset): 
         """Writes rows and moves this dataset to the version that they made. See `write_dataset`."""
         written = write_dataset(data, self, mode=mode, **options)
         self._move_to(written._manifest)
-
-    @staticmethod
-    def commit(
-        base_uri: str | os.PathLike[str] | LanceDataset,
-        operation: LanceOperation.BaseOperation | Transaction,
-        read_version: int | None = None,
-        commit_lock: CommitLock | None = None,
-        storage_options: dict[str, str] | None = None,
-        enable_v2_manifest_paths: bool | None = None,
-        detached: bool | None = False,
-        max_retries: int = 20,
-        *,
-        commit_message: str | None = None,
-        transaction_properties: dict[str, str] | None = None,
-        commit_timeout: timedelta | None = timedelta(minutes=30),
-        durable: bool = True,
-        **pylance_only: Any,
-    ) -> LanceDataset:
-        """Makes a change visible that was prepared elsewhere, as a new version.
-
-        Args:
-            base_uri: The table.
-            operation: What changes, or a whole transaction.
-            read_version: The version that it was made from; not needed for an overwrite.
-            commit_lock: Held around the put, for stores without put-if-absent.
-            storage_options: Options of the store.
-            enable_v2_manifest_paths: False gives a new table V1 manifest names.
-            detached: Not supported yet.
-            max_retries: Attempts after the first.
-            commit_message: Noted on the transaction.
-            transaction_properties: Noted on the transaction.
-            commit_timeout: For all attempts together; None for no limit.
-            durable: Whether the commit is on stable storage on return.
-            **pylance_only: Refused unless None.
-
-        Returns:
-            The table at the new version.
-
-        Raises:
-            CommitConflictError: Another writer's change leaves no room for this one.
-            InvalidArgumentError: `read_version` is missing.
-
-        Example:
-            `LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=3)`
-        """
-        refuse_options(detached=detached, **pylance_only)
-        return commit_operation(
-            base_uri,
-            operation,
-            read_version=read_version,
-            commit_lock=commit_lock,
-            storage_options=storage_options,
-            v2_names=enable_v2_manifest_paths is not False,
-            max_retries=max_retries,
-            message=commit_message,
-            properties=transaction_properties,
-            timeout=commit_timeout,
-            durable=durable,
-        )
 
     def _fragments(self) -> list[native.Fragment]:
         return self._manifest.fragments()

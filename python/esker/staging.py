@@ -12,7 +12,7 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.write import write_fragments as write_native
 from .blob_storage import with_blobs_v2
-from .commit.lance import LanceLog, NamingScheme
+from .commit.log import LanceLog, NamingScheme
 from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress

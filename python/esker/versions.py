@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ._native.table import Manifest
-from .commit.lance import LanceLog
+from .change import commit_change
+from .commit.log import LanceLog
 from .exceptions import InvalidArgumentError, NotFoundError
-from .operation import Transaction
+from .operation import LanceOperation, Transaction
 from .staging import refuse_options
 
 if TYPE_CHECKING:
@@ -70,6 +71,24 @@ class VersionsApi:
     def checkout_latest(self) -> None:
         """Moves this dataset to the newest version."""
         self._move_to(self._log.open()[0])
+
+    def restore(self) -> None:
+        """Makes the contents of the version that this dataset shows the newest version, and moves to it.
+
+        Settings come back with the contents. The numbers of applications' commits do not: what was committed once stays
+        so (see `application` of `LanceDataset.commit`). A restore by pylance forgets them.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> _ = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-restore")
+            >>> dataset = esker.write_dataset(pa.table({"id": [2]}), "memory://doc-restore", mode="append")
+            >>> old = dataset.checkout_version(1)
+            >>> old.restore()
+            >>> old.version, old.to_table()["id"].to_pylist()
+            (3, [1])
+        """
+        operation = LanceOperation.Restore(self.version)
+        commit_change(cast("LanceDataset", self), lambda _: operation, base=self._log.open()[0])
 
     def read_transaction(self, version: int) -> Transaction | None:
         """The transaction that made a version, None if its writer left none.

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ._native import table as native
-from .commit.lance import LanceCommit, NamingScheme
-from .commit.loop import CommitLimits, commit
+from .change import DEFAULT_COMMIT_TIMEOUT, commit_limits
+from .commit.lance import LanceCommit, is_applied
+from .commit.log import LanceLog, NamingScheme
+from .commit.loop import Backoff, commit
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError
 from .fragment import FragmentMetadata
 from .io_stats import Session
-from .operation import LanceOperation, Transaction, merge_message
+from .operation import LanceOperation, Transaction, application_properties, merge_message
 from .progress import Progress, report
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -32,8 +34,6 @@ from .types import ReaderLike
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
-
-DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
 
 
 def write_dataset(
@@ -52,12 +52,14 @@ def write_dataset(
     enable_v2_manifest_paths: bool = True,
     commit_message: str | None = None,
     transaction_properties: dict[str, str] | None = None,
+    application: tuple[str, int] | None = None,
     durable: bool = True,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
     max_retries: int = 20,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+    backoff: Backoff | None = None,
     session: Session | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
@@ -81,12 +83,15 @@ def write_dataset(
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
         commit_message: Noted on the transaction.
         transaction_properties: Noted on the transaction.
+        application: An application's id and the number of this write among its own: what an earlier run wrote under
+            that number, or a higher one, is not written again.
         durable: Whether data and commit are on stable storage on return.
         memory_limit: Bytes that may be buffered.
         external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
         allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
         max_retries: Attempts of the commit after the first.
         commit_timeout: For all attempts together; None for no limit.
+        backoff: The pauses between attempts.
         session: Keeps one account of what several datasets cost.
         **pylance_only: Other options of pylance: refused unless None or False.
 
@@ -111,6 +116,11 @@ def write_dataset(
     target = open_target(uri, storage_options=storage_options, durable=durable)
     if session is not None:
         session._watch(target.log.store)
+    properties = application_properties(application, merge_message(commit_message, transaction_properties))
+    if application is not None and target.base is not None:
+        latest = target.log.open()[0]
+        if is_applied(latest, *application):
+            return _at(uri, target.log, latest, storage_options)
     staged = stage(
         target,
         data_obj,
@@ -124,8 +134,7 @@ def write_dataset(
         progress=progress,
     )
     report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
-    properties = merge_message(commit_message, transaction_properties)
-    limits = _limits(max_retries, commit_timeout)
+    limits = commit_limits(max_retries, commit_timeout, backoff)
     scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
     first = LanceCommit(
         target.log,
@@ -153,10 +162,13 @@ def commit_operation(
     commit_lock: CommitLock | None,
     storage_options: dict[str, str] | None,
     v2_names: bool,
+    detached: bool,
     max_retries: int,
     message: str | None,
     properties: dict[str, str] | None,
+    application: tuple[str, int] | None,
     timeout: timedelta | None,
+    backoff: Backoff | None,
     durable: bool,
 ) -> LanceDataset:
     """Commits a change that was prepared elsewhere. See `LanceDataset.commit`."""
@@ -172,10 +184,11 @@ def commit_operation(
         raise TypeError(f"expected a LanceOperation or a Transaction, found {type(operation).__name__}")
     target = open_target(base_uri, storage_options=storage_options, durable=durable)
     if read_version is None:
-        if not isinstance(operation, LanceOperation.Overwrite):
+        if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
         read_version = target.read_version
-    transaction = operation.to_native(read_version, merge_message(message, properties), uuid=uuid)
+    properties = application_properties(application, merge_message(message, properties))
+    transaction = operation.to_native(read_version, properties, uuid=uuid)
     version = _files_version(transaction, target.base)
     change = LanceCommit(
         target.log,
@@ -184,7 +197,9 @@ def commit_operation(
         scheme="V2" if v2_names else "V1",
         lock=commit_lock,
     )
-    committed = commit(change, limits=_limits(max_retries, timeout))
+    if detached:
+        return _at(base_uri, change.log, change.detached(), storage_options)
+    committed = commit(change, limits=commit_limits(max_retries, timeout, backoff))
     return _opened(base_uri, change, committed, storage_options)
 
 
@@ -214,6 +229,15 @@ def _opened(
     version: int,
     storage_options: dict[str, str] | None,
 ) -> LanceDataset:
+    return _at(uri, change.log, change.committed(version), storage_options)
+
+
+def _at(
+    uri: str | os.PathLike[str] | LanceDataset,
+    log: LanceLog,
+    manifest: native.Manifest,
+    storage_options: dict[str, str] | None,
+) -> LanceDataset:
     from .dataset import LanceDataset
 
     if isinstance(uri, LanceDataset):
@@ -221,7 +245,7 @@ def _opened(
         name = uri.uri
     else:
         name = os.fspath(uri)
-    return LanceDataset._at(name, change.log, change.committed(version), storage_options)
+    return LanceDataset._at(name, log, manifest, storage_options)
 
 
 def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:
@@ -241,14 +265,6 @@ def _files_version(transaction: native.Transaction, base: native.Manifest | None
     if len(found) == 1:
         return found.pop()
     return None if base is not None else DEFAULT_STORAGE_VERSION
-
-
-def _limits(max_retries: int, timeout: timedelta | None) -> CommitLimits:
-    if max_retries < 0:
-        raise InvalidArgumentError(f"expected max_retries >= 0, found {max_retries}")
-    if timeout is not None and timeout <= timedelta(0):
-        raise InvalidArgumentError(f"expected a positive commit_timeout, found {timeout}")
-    return CommitLimits(max_retries=max_retries, timeout_s=None if timeout is None else timeout.total_seconds())
 
 
 def _check_lock(commit_lock: CommitLock | None) -> None:

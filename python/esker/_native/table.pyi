@@ -55,11 +55,26 @@ class Schema:
     """A table's columns with their field ids. `pyarrow.schema(it)` is its Arrow schema. Pickles; compares by value."""
 
     @staticmethod
-    def from_arrow(schema: ArrowSchemaExportable) -> Schema:
-        """The columns of an Arrow schema with fresh ids: 0, 1, ... depth first.
+    def from_arrow(schema: ArrowSchemaExportable, *, first_id: int = 0) -> Schema:
+        """The columns of an Arrow schema with fresh ids: `first_id`, and so on, depth first.
 
         Raises `UnsupportedError` (with `column` and `type`) for a type that no file version can hold.
         """
+
+    def extended(self, other: Schema) -> Schema:
+        """The columns of `other` behind these, structs merged. Raises `InvalidArgumentError` for one that is there."""
+
+    def without(self, paths: Sequence[str]) -> Schema:
+        """The schema without the fields at dotted paths. Raises `InvalidArgumentError` for one that is not there."""
+
+    def altered(self, path: str, *, name: str | None = None, nullable: bool | None = None) -> Schema:
+        """The schema with a field under another name, nullable or not. Raises `InvalidArgumentError`."""
+
+    def replaced(self, path: str, field: Field) -> Schema:
+        """The schema with `field` in place of the one at a path. Raises `InvalidArgumentError`."""
+
+    def find(self, path: str) -> Field | None:
+        """The field at a dotted path, None if there is none."""
 
     def select(self, columns: Sequence[str]) -> Schema:
         """Only these columns, with their ids, in this schema's order. Raises `InvalidArgumentError`."""
@@ -144,6 +159,9 @@ class Fragment:
     def with_id(self, id: int) -> Fragment:
         """The same fragment with another id."""
 
+    def with_file(self, file: DataFile) -> Fragment:
+        """The same fragment with one more file."""
+
     @property
     def id(self) -> int:
         """Unique within the table; 0 until a transaction assigns it."""
@@ -225,6 +243,10 @@ class Manifest:
     @property
     def max_fragment_id(self) -> int | None:
         """The highest fragment id given out so far, None if none was."""
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id that the schema or a data file uses."""
 
     @property
     def branch(self) -> str | None:

@@ -1,7 +1,8 @@
 """Commits: the one loop, what a kind of table tells it, and the stores that URIs mean."""
 
 from ..exceptions import CommitConflictError
-from .lance import LanceCommit, LanceLog
+from .lance import LanceCommit
+from .log import LanceLog
 from .loop import Backoff, CommitLimits, commit
 from .protocol import CommitLock, CommitProtocol, Verdict
 from .stores import register, resolve

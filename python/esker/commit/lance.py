@@ -1,136 +1,31 @@
-"""Lance's side of the commit loop: versions, manifests and transactions in a store.
-
-```
-_versions/{u64 max - version:020}.manifest   V2 names; {version}.manifest in V1 tables, which stay V1
-_transactions/{read version}-{uuid}.txn      what a version changed; named by its manifest
-data/*.lance                                 staged before, seen only through a manifest
-```
-"""
+"""Lance's side of the commit loop: one transaction on its way into one table."""
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from .._native.store import Store
-from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
-from ..exceptions import (
-    AlreadyExistsError,
-    CommitConflictError,
-    CorruptFileError,
-    NotFoundError,
-)
+from .._native.table import Manifest, Transaction, manifest_name
+from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
+from .log import TRANSACTIONS, VERSIONS, LanceLog, NamingScheme
 from .protocol import Change, CommitLock, Verdict
 
-NamingScheme: TypeAlias = Literal["V1", "V2"]
+APPLICATION_ID = "esker.application.id"
+APPLICATION_VERSION = "esker.application.version"
+"""The transaction properties that number an application's commits: each number is committed once."""
+APPLICATION_PREFIX = "esker.application."
+"""The last number of an application stands in the table's config under this and the application's id."""
 
-VERSIONS = "_versions/"
-TRANSACTIONS = "_transactions/"
+Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
+"""Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
+that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
 
 _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible": Verdict.REFUSE}
-
-
-@dataclass(frozen=True)
-class VersionListing:
-    """What `_versions/` holds: the versions in rising order, and how their files are named."""
-
-    versions: tuple[int, ...]
-    scheme: NamingScheme
-
-    @property
-    def latest(self) -> int:
-        """The newest version, 0 if there is none."""
-        return self.versions[-1] if self.versions else 0
-
-
-class LanceLog:
-    """The versions of one table, as its store holds them.
-
-    Args:
-        store: The store whose root is the table's.
-        uri: The table, for error messages.
-
-    Example:
-        `LanceLog(store, uri).listing().latest`
-    """
-
-    def __init__(self, store: Store, uri: str) -> None:
-        self.store = store
-        self.uri = uri
-
-    def listing(self) -> VersionListing:
-        """Lists the versions.
-
-        Raises:
-            CorruptFileError: V1 and V2 names are mixed: neither order of names would tell the latest version.
-        """
-        versions: list[int] = []
-        schemes: dict[NamingScheme, str] = {}
-        for meta in self.store.list(VERSIONS):
-            parsed = parse_manifest_name(meta.path.removeprefix(VERSIONS))
-            if parsed is not None:
-                versions.append(parsed[0])
-                schemes.setdefault(parsed[1], meta.path)
-        if len(schemes) > 1:
-            raise CorruptFileError(
-                f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "
-                "expected one scheme; rename the files of one of them",
-                uri=self.uri,
-                path=schemes["V1"],
-            )
-        return VersionListing(tuple(sorted(versions)), next(iter(schemes), "V2"))
-
-    def open(self, version: int | None = None) -> tuple[Manifest, VersionListing]:
-        """The manifest of a version, the latest by default.
-
-        Raises:
-            NotFoundError: There is no table here, or no such version.
-            CorruptFileError: Its manifest is damaged.
-            UnsupportedError: It needs a newer reader.
-        """
-        listing = self.listing()
-        if not listing.versions:
-            raise NotFoundError(
-                f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
-                uri=self.uri,
-            )
-        chosen = listing.latest if version is None else version
-        if chosen not in listing.versions:
-            raise NotFoundError(
-                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(listing.versions)}",
-                uri=self.uri,
-                version=chosen,
-            )
-        manifest = self.manifest(chosen, listing.scheme)
-        manifest.check_readable()
-        return manifest, listing
-
-    def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
-        """Reads one manifest, without a look at its feature flags."""
-        path = VERSIONS + manifest_name(version, scheme)
-        manifest = Manifest.decode(self.store.get(path), path)
-        if manifest.version != version:
-            raise CorruptFileError(
-                f"{path} of {self.uri} holds version {manifest.version}, expected {version}",
-                uri=self.uri,
-                path=path,
-                version=version,
-            )
-        return manifest
-
-    def transaction(self, manifest: Manifest) -> Transaction | None:
-        """The transaction that made a version: its file, else the one within the manifest, else None."""
-        name = manifest.transaction_file
-        if name:
-            try:
-                return Transaction.decode(self.store.get(TRANSACTIONS + name))
-            except NotFoundError:
-                pass
-        return manifest.inline_transaction()
 
 
 @dataclass(frozen=True)
@@ -139,6 +34,7 @@ class LanceChange:
 
     version: int
     transaction: Transaction | None
+    manifest: Manifest | None = None
 
     @property
     def write_id(self) -> str | None:
@@ -162,6 +58,7 @@ class LanceCommit:
         create: Whether it is an error that the table exists.
         scheme: How a new table names its manifests.
         lock: Held around the put, for stores without put-if-absent.
+        reconcile: Adapts the transaction to one that touched the same fragments, where that is possible.
     """
 
     def __init__(
@@ -173,6 +70,7 @@ class LanceCommit:
         create: bool = False,
         scheme: NamingScheme = "V2",
         lock: CommitLock | None = None,
+        reconcile: Reconcile | None = None,
     ) -> None:
         self.log = log
         self.transaction = transaction
@@ -182,6 +80,8 @@ class LanceCommit:
         self._create = create
         self._scheme = scheme
         self._lock = lock
+        self._reconcile = reconcile
+        self._restored: Manifest | None = None
         self._base: Manifest | None = None
         self._made: Manifest | None = None
         self._known = 0
@@ -206,17 +106,35 @@ class LanceCommit:
                 continue
             if number == latest:
                 self._base = manifest
-            yield LanceChange(number, self.log.transaction(manifest))
+            yield LanceChange(number, self.log.transaction(manifest), manifest)
 
     def judge(self, change: Change) -> Verdict:
         """The format's rule for our operation after theirs; a change that nobody can name is a conflict."""
-        theirs = change.transaction if isinstance(change, LanceChange) else None
-        if self._create or theirs is None:
+        if not isinstance(change, LanceChange) or change.transaction is None or self._create:
             return Verdict.REFUSE
-        return _VERDICTS[self.transaction.conflict_with(theirs)]
+        verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
+        if verdict is Verdict.RERUN and self._reconcile is not None and change.manifest is not None:
+            adapted = self._reconcile(self.transaction, change.manifest, change.transaction)
+            if adapted is not None:
+                self.transaction, self._staged = adapted, False
+                return Verdict.KEEP
+        return verdict
 
     def rebase(self, change: Change) -> None:
         """Nothing to adapt: `Transaction.apply` works on any compatible base."""
+
+    def applied(self, latest: int) -> bool:
+        """Whether the application that commits has committed this number, or a later one, by version `latest`."""
+        properties = self.transaction.properties
+        name, number = properties.get(APPLICATION_ID), properties.get(APPLICATION_VERSION)
+        if name is None or number is None or latest == 0:
+            return False
+        base = self._base_of(latest + 1)
+        return base is not None and is_applied(base, name, int(number))
+
+    def landed(self, version: int) -> None:
+        """Brings `_latest.manifest` up to date, where the table has one."""
+        self.log.refresh_latest_copy()
 
     def next_bytes(self, version: int) -> bytes:
         """The manifest file of `version`."""
@@ -234,7 +152,11 @@ class LanceCommit:
         replaces = base is None or self.transaction.operation != "Append"
         storage = self._data_storage_version if replaces and self._data_storage_version else kept
         self._made = self.transaction.apply(
-            base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
+            base,
+            version=version,
+            data_storage_version=storage,
+            timestamp_ns=time.time_ns(),
+            restored=self._version_to_restore(),
         )
         self._stage()
         return self._made.encode()
@@ -300,6 +222,27 @@ class LanceCommit:
             retryable=True,
         )
 
+    def detached(self) -> Manifest:
+        """Commits beside the history: a version that only its number leads to. Nothing can be in its way."""
+        base = self.log.manifest(self.read_version, self.log.listing().scheme)
+        base.check_writable()
+        storage = base.data_storage_version
+        while True:
+            version = secrets.randbits(63) | 1 << 63
+            made = self.transaction.apply(
+                base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
+            )
+            self._stage()
+            if self.log.store.put_if_absent(VERSIONS + manifest_name(version, self._scheme), made.encode()):
+                return made
+
+    def _version_to_restore(self) -> Manifest | None:
+        """The manifest that a Restore brings back; None for all other operations."""
+        if self.transaction.operation == "Restore" and self._restored is None:
+            version = self.transaction.decoded().fields()["version"]
+            self._restored = self.log.open(version)[0]
+        return self._restored
+
     def _base_of(self, version: int) -> Manifest | None:
         if version == 1:
             return None
@@ -314,20 +257,16 @@ class LanceCommit:
             self._staged = True
 
 
+def is_applied(manifest: Manifest, application: str, number: int) -> bool:
+    """Whether an application has committed this number, or a later one, by the version that `manifest` is.
+
+    Example:
+        `is_applied(dataset._manifest, "nightly", 12)`
+    """
+    last = manifest.config.get(APPLICATION_PREFIX + application)
+    return last is not None and last.isascii() and last.isdigit() and int(last) >= number
+
+
 def transaction_file_name(transaction: Transaction) -> str:
     """The name of a transaction's file within `_transactions/`."""
     return f"{transaction.read_version}-{transaction.uuid}.txn"
-
-
-def _ranges(versions: tuple[int, ...]) -> str:
-    """Versions as a short text: "1-12", "1, 3-7"."""
-    parts: list[str] = []
-    start = previous = versions[0]
-    for version in (*versions[1:], None):
-        if version is not None and version == previous + 1:
-            previous = version
-            continue
-        parts.append(str(start) if start == previous else f"{start}-{previous}")
-        if version is not None:
-            start = previous = version
-    return ", ".join(parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]])

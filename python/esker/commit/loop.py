@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -66,7 +67,7 @@ def commit(
     limits: CommitLimits | None = None,
     rerun: Callable[[int], CommitProtocol] | None = None,
 ) -> int:
-    """Commits a change and returns the version that it became.
+    """Commits a change and returns the version that it became; the newest version if it was applied already.
 
     Args:
         change: The change, with its table's rules.
@@ -88,6 +89,8 @@ def commit(
     seen = change.read_version
     while True:
         latest = change.latest()
+        if change.applied(latest):
+            return latest
         found, replacement = _reconcile(change, seen, latest, rerun)
         if found is not None:
             return found
@@ -96,6 +99,7 @@ def commit(
         version = latest + 1
         landed, failure = _put(change, version, change.next_bytes(version))
         if landed:
+            _finish(change, version)
             return version
         attempt += 1
         failures += failure is not None
@@ -105,6 +109,14 @@ def commit(
         if attempt > limits.max_retries or (limits.timeout_s is not None and elapsed > limits.timeout_s):
             raise failure or change.exhausted(attempt, elapsed)
         limits.backoff.sleep(limits.backoff.pause(attempt))
+
+
+def _finish(change: CommitProtocol, version: int) -> None:
+    try:
+        change.landed(version)
+    except OSError as error:
+        # The commit is there, and must not be reported as failed; the next one does it again.
+        warnings.warn(f"version {version} is committed, but what follows a commit failed: {error}", stacklevel=3)
 
 
 def _put(change: CommitProtocol, version: int, data: bytes) -> tuple[bool, OSError | None]:

@@ -3,6 +3,15 @@
 One primitive commits everything: put-if-absent of one object that must not exist yet. A Lance manifest is such an
 object, so are an entry of a Delta log and the ref of a branch. `loop.commit` is written once; each kind of table brings
 one implementation of `CommitProtocol` that says what to write and what the changes of others mean for ours.
+
+A change that others were faster with has three ways on:
+
+- It goes on top as it is, or adapted (`Verdict.KEEP`, `Verdict.REBASE`): an append behind other appends.
+- It is computed again (`Verdict.RERUN`): whoever commits hands `loop.commit` a callable that, given the newest version,
+  reads what it needs there and returns the change made from it. `update` and `merge_insert` do so; what they read only
+  once they spool. Without the callable the verdict ends in a conflict that says it can be tried again.
+- It is adapted where both touched a fragment, without being computed again: `LanceCommit(reconcile=...)`, which gets
+  both transactions. `delete` merges deletion vectors so.
 """
 
 from __future__ import annotations
@@ -58,6 +67,10 @@ class CommitProtocol(Protocol):
     def changes_since(self, version: int, latest: int) -> Iterable[Change]:
         """The changes that made the versions after `version` up to `latest`, oldest first."""
 
+    def applied(self, latest: int) -> bool:
+        """Whether the same change has landed by version `latest` under another write id: an earlier run of a job that
+        numbers its commits. Judged by what the newest version says: the change may be older than all that is kept."""
+
     def judge(self, change: Change) -> Verdict:
         """What `change` means for ours."""
 
@@ -72,6 +85,9 @@ class CommitProtocol(Protocol):
 
     def write_id_at(self, version: int) -> str | None:
         """The write id in the object of `version`, None if there is no object or no id in it."""
+
+    def landed(self, version: int) -> None:
+        """Called once the object of `version` is there and ours. What fails here does not undo the commit."""
 
     def conflict(self, change: Change, *, retryable: bool) -> Exception:
         """The error that says that `change` leaves no room for ours."""

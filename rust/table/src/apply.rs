@@ -30,13 +30,14 @@ use esker_file::version::FileVersion;
 
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
+use crate::naming::is_detached_version;
 use crate::operation::Operation;
 use crate::transaction::Transaction;
 
 /// What a commit decides that the transaction does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitParams {
-    /// The number of the new version.
+    /// The number of the new version: the one after the latest, or any detached one.
     pub version: u64,
     /// The time of the commit, in nanoseconds since 1970 (UTC).
     pub timestamp_ns: i64,
@@ -128,6 +129,9 @@ impl Transaction {
 }
 
 fn check_version(base: Option<&Manifest>, params: &CommitParams) -> Result<()> {
+    if is_detached_version(params.version) && base.is_some() {
+        return base.map_or(Ok(()), Manifest::check_writable);
+    }
     let expected = base.map_or(1, |base| base.version().saturating_add(1));
     if params.version != expected {
         return Err(TableError::invalid(format!(

@@ -48,13 +48,15 @@ enum Cell {
     Indices,
     /// Computed again if the index covers a column that the other replaces.
     IndexedColumns,
+    /// Computed again unless the one that changes the schema says that no column became required.
+    Required,
     /// Refused if both change a key.
     Config,
     /// Refused if both add a base path of one id, name or path.
     Bases,
 }
 
-use Cell::{Bases, Config, Fragments, FragmentsOrKeys, IndexedColumns, Indices, Never, Ok, Retry};
+use Cell::{Bases, Config, Fragments, FragmentsOrKeys, IndexedColumns, Indices, Never, Ok, Required, Retry};
 
 /// The columns of the matrix.
 const COLUMNS: [Kind; 11] = [
@@ -74,18 +76,18 @@ const COLUMNS: [Kind; 11] = [
 /// The matrix of the operations that change contents.
 #[rustfmt::skip]
 const MATRIX: [(Kind, [Cell; 11]); 11] = [
-    // committing \ done      Append Delete     Overwrite CreateIndex     Rewrite    Merge  Restore Update           Project UpdateConfig DataReplacement
-    (Kind::Append,          [ Ok,    Ok,        Never,    Ok,             Ok,        Retry, Never,  Ok,              Retry,  Ok,          Ok             ]),
-    (Kind::Delete,          [ Ok,    Fragments, Never,    Ok,             Fragments, Retry, Never,  Fragments,       Ok,     Ok,          Fragments      ]),
-    (Kind::Overwrite,       [ Ok,    Ok,        Retry,    Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Ok,          Ok             ]),
-    (Kind::CreateIndex,     [ Ok,    Ok,        Never,    Indices,        Retry,     Ok,    Never,  Ok,              Ok,     Ok,          IndexedColumns ]),
-    (Kind::Rewrite,         [ Ok,    Fragments, Never,    Retry,          Fragments, Retry, Never,  Fragments,       Ok,     Ok,          Fragments      ]),
-    (Kind::Merge,           [ Retry, Retry,     Never,    Ok,             Retry,     Retry, Never,  Retry,           Never,  Ok,          Retry          ]),
-    (Kind::Restore,         [ Ok,    Ok,        Ok,       Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Ok,          Ok             ]),
-    (Kind::Update,          [ Ok,    Fragments, Never,    Ok,             Fragments, Retry, Never,  FragmentsOrKeys, Retry,  Ok,          Fragments      ]),
-    (Kind::Project,         [ Retry, Ok,        Never,    Ok,             Ok,        Retry, Never,  Retry,           Retry,  Ok,          Retry          ]),
-    (Kind::UpdateConfig,    [ Ok,    Ok,        Ok,       Ok,             Ok,        Ok,    Ok,     Ok,              Ok,     Config,      Ok             ]),
-    (Kind::DataReplacement, [ Ok,    Fragments, Never,    IndexedColumns, Fragments, Retry, Never,  Fragments,       Retry,  Ok,          Fragments      ]),
+    // committing \ done      Append    Delete     Overwrite CreateIndex     Rewrite    Merge     Restore Update           Project   UpdateConfig DataReplacement
+    (Kind::Append,          [ Ok,       Ok,        Never,    Ok,             Ok,        Required, Never,  Ok,              Required, Ok,          Ok             ]),
+    (Kind::Delete,          [ Ok,       Fragments, Never,    Ok,             Fragments, Retry,    Never,  Fragments,       Ok,       Ok,          Fragments      ]),
+    (Kind::Overwrite,       [ Ok,       Ok,        Retry,    Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Ok,          Ok             ]),
+    (Kind::CreateIndex,     [ Ok,       Ok,        Never,    Indices,        Retry,     Ok,       Never,  Ok,              Ok,       Ok,          IndexedColumns ]),
+    (Kind::Rewrite,         [ Ok,       Fragments, Never,    Retry,          Fragments, Retry,    Never,  Fragments,       Ok,       Ok,          Fragments      ]),
+    (Kind::Merge,           [ Retry,    Retry,     Never,    Ok,             Retry,     Retry,    Never,  Retry,           Never,    Ok,          Retry          ]),
+    (Kind::Restore,         [ Ok,       Ok,        Ok,       Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Ok,          Ok             ]),
+    (Kind::Update,          [ Ok,       Fragments, Never,    Ok,             Fragments, Retry,    Never,  FragmentsOrKeys, Required, Ok,          Fragments      ]),
+    (Kind::Project,         [ Required, Ok,        Never,    Ok,             Ok,        Retry,    Never,  Required,        Retry,    Ok,          Required       ]),
+    (Kind::UpdateConfig,    [ Ok,       Ok,        Ok,       Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Config,      Ok             ]),
+    (Kind::DataReplacement, [ Ok,       Fragments, Never,    IndexedColumns, Fragments, Retry,    Never,  Fragments,       Required, Ok,          Fragments      ]),
 ];
 
 /// The cell of two kinds, those outside the matrix included.
@@ -132,6 +134,7 @@ pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
         FragmentsOrKeys => retry_if(overlap::fragments(ours, theirs) || overlap::inserted_keys(ours, theirs)),
         Indices => retry_if(overlap::indices(ours, theirs)),
         IndexedColumns => retry_if(overlap::indexed_columns(ours, theirs)),
+        Required => retry_if(overlap::may_require_columns(ours) || overlap::may_require_columns(theirs)),
         Config => never_if(overlap::config_keys(ours, theirs)),
         Bases => never_if(overlap::bases(ours, theirs)),
     }

@@ -321,6 +321,20 @@ impl Manifest {
         Ok(present.max(self.head.max_fragment_id))
     }
 
+    /// The highest field id that the schema or any data file uses: a new column must not take the id of one that was dropped.
+    pub fn max_field_id(&self) -> Result<i32> {
+        let mut highest = self.schema_fields().iter().map(|field| field.id).max().unwrap_or(-1);
+        for fragment in self.fragments() {
+            let in_files = fragment?
+                .files()
+                .iter()
+                .filter_map(|file| file.fields.iter().max().copied())
+                .max();
+            highest = highest.max(in_files.unwrap_or(-1));
+        }
+        Ok(highest)
+    }
+
     /// The next stable row id to give out; 0 in a table without them.
     pub fn next_row_id(&self) -> u64 {
         self.head.next_row_id

@@ -330,6 +330,16 @@ impl RawMessage {
         self.fields.insert(position, RawField::from_bytes(number, value));
     }
 
+    /// Takes over the fields of `other` that `wanted` names and this message does not have.
+    pub fn adopt(&mut self, other: &RawMessage, wanted: impl Fn(u32) -> bool) {
+        let had: Vec<u32> = self.fields.iter().map(|field| field.number).collect();
+        let adopted = other
+            .fields
+            .iter()
+            .filter(|field| wanted(field.number) && !had.contains(&field.number));
+        self.fields.extend(adopted.cloned());
+    }
+
     /// Where a new field belongs: writers sort by number, and readers of their output may compare bytes.
     fn sorted_position(&self, number: u32) -> usize {
         self.fields

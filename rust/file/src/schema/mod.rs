@@ -2,6 +2,7 @@
 
 mod arrow;
 mod blob;
+mod edit;
 mod field;
 mod logical_type;
 mod proto;

@@ -41,6 +41,10 @@ impl PyFragment {
         PyFragment(self.0.clone().with_id(id))
     }
 
+    fn with_file(&self, file: PyDataFile) -> Self {
+        PyFragment(self.0.clone().with_file(file.0))
+    }
+
     #[getter]
     fn id(&self) -> u64 {
         self.0.id()

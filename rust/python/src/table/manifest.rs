@@ -90,6 +90,11 @@ impl PyManifest {
     }
 
     #[getter]
+    fn max_field_id(&self) -> Result<i32> {
+        Ok(self.0.max_field_id()?)
+    }
+
+    #[getter]
     fn branch(&self) -> Option<&str> {
         self.0.branch()
     }

@@ -32,8 +32,32 @@ impl PySchema {
 #[pymethods]
 impl PySchema {
     #[staticmethod]
-    fn from_arrow(schema: pyo3_arrow::PySchema) -> Result<Self> {
-        Ok(PySchema(Schema::from_arrow(&schema.into_inner())?))
+    #[pyo3(signature = (schema, *, first_id = 0))]
+    fn from_arrow(schema: pyo3_arrow::PySchema, first_id: i32) -> Result<Self> {
+        let mut schema = Schema::from_arrow(&schema.into_inner())?;
+        schema.assign_ids(first_id);
+        Ok(PySchema(schema))
+    }
+
+    fn extended(&self, other: &PySchema) -> Result<Self> {
+        Ok(PySchema(self.0.extended(&other.0)?))
+    }
+
+    fn without(&self, paths: Vec<String>) -> Result<Self> {
+        Ok(PySchema(self.0.without(&paths)?))
+    }
+
+    #[pyo3(signature = (path, *, name = None, nullable = None))]
+    fn altered(&self, path: &str, name: Option<&str>, nullable: Option<bool>) -> Result<Self> {
+        Ok(PySchema(self.0.altered(path, name, nullable)?))
+    }
+
+    fn replaced(&self, path: &str, field: &PyField) -> Result<Self> {
+        Ok(PySchema(self.0.replaced(path, &field.0)?))
+    }
+
+    fn find(&self, path: &str) -> Option<PyField> {
+        self.0.field_by_path(path).cloned().map(PyField)
     }
 
     #[staticmethod]

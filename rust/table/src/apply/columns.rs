@@ -1,8 +1,11 @@
 //! Merge, Project, DataReplacement: columns come, go and get other files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use bytes::Bytes;
 use esker_proto::lance::table as pb;
+
+use prost::Message;
 
 use super::draft::{set_map, Draft};
 use super::fragments::{by_id, check_files, check_present};
@@ -13,6 +16,7 @@ use crate::fragment::{DataFile, Fragment};
 use crate::fragment_list::Edit;
 use crate::manifest::{field, Manifest};
 use crate::operation::NewSchema;
+use crate::raw::RawMessage;
 
 pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema) -> Result<Draft> {
     let version = base.data_storage_version()?;
@@ -37,7 +41,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         }
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
-    set_schema(&mut draft, schema);
+    set_schema(&mut draft, schema)?;
     let message = pb::Manifest {
         schema_metadata: schema.metadata().clone(),
         ..Default::default()
@@ -47,10 +51,35 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     Ok(draft)
 }
 
-fn set_schema(draft: &mut Draft, schema: &NewSchema) {
-    draft
-        .raw
-        .set_all_bytes(field::SCHEMA, schema.fields().iter().map(AsRef::as_ref));
+/// Replaces the columns. What a newer writer noted on a column that stays, and the transaction does not say, stays with it.
+fn set_schema(draft: &mut Draft, schema: &NewSchema) -> Result<()> {
+    let mut before = HashMap::new();
+    for old in draft.raw.all(field::SCHEMA) {
+        before.insert(field_id(old.payload())?, old.payload().clone());
+    }
+    let mut fields = Vec::with_capacity(schema.fields().len());
+    for new in schema.fields() {
+        let mut raw = RawMessage::decode(new).map_err(|error| error.of("schema"))?;
+        if let Some(old) = before.get(&field_id(new)?) {
+            let old = RawMessage::decode(old).map_err(|error| error.of("schema"))?;
+            raw.adopt(&old, |number| number > LAST_KNOWN || number == RESERVED);
+        }
+        fields.push(raw.encode());
+    }
+    draft.raw.set_all_bytes(field::SCHEMA, fields.iter().map(Vec::as_slice));
+    Ok(())
+}
+
+/// The highest number of a field that esker writes itself.
+const LAST_KNOWN: u32 = 12;
+/// The one below it that it does not.
+const RESERVED: u32 = 11;
+
+fn field_id(field: &Bytes) -> Result<i32> {
+    let decoded = esker_proto::lance::file::Field::decode(field.clone());
+    Ok(decoded
+        .map_err(|error| TableError::corrupt("schema", error.to_string()))?
+        .id)
 }
 
 pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
@@ -64,7 +93,7 @@ pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
         }
         Ok(Edit::Replace(before.with_files_kept(wanted)))
     })?;
-    set_schema(&mut draft, schema);
+    set_schema(&mut draft, schema)?;
     draft.index_section = indices::keep_columns(base.index_section.as_ref(), &ids)?;
     Ok(draft)
 }

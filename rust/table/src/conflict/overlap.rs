@@ -112,6 +112,15 @@ fn columns(transaction: &Transaction) -> Names<i32> {
     }
 }
 
+/// Whether it changes the schema without saying that rows which others write meanwhile still fit.
+pub(super) fn may_require_columns(transaction: &Transaction) -> bool {
+    match transaction.kind() {
+        Kind::Merge => decode(transaction).is_none_or(|merge: op::Merge| !merge.preserves_nullability),
+        Kind::Project => decode(transaction).is_none_or(|project: op::Project| !project.preserves_nullability),
+        _ => false,
+    }
+}
+
 /// A key of the table's config, its metadata, its schema's or a field's.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConfigKey {

@@ -286,6 +286,64 @@ fn test_a_merge_brings_columns() {
 }
 
 #[test]
+fn test_what_a_newer_writer_noted_on_columns_survives() {
+    let mut base = table();
+    let noted: Vec<Vec<u8>> = base
+        .raw
+        .all(field::SCHEMA)
+        .map(|field| {
+            let mut encoded = field.payload().to_vec();
+            push_length_delimited(&mut encoded, 13, b"key");
+            encoded
+        })
+        .collect();
+    base.raw.set_all_bytes(field::SCHEMA, noted.iter().map(Vec::as_slice));
+    let mut renamed = schema();
+    renamed.fields[1].name = "renamed".into();
+    renamed.fields[0].id = 5;
+    renamed.metadata.clear();
+    let project = Operation::Project {
+        schema: NewSchema::from(&renamed),
+        preserves_nullability: true,
+    };
+    let next = commit(&base, project).unwrap();
+    let kept: Vec<bool> = next
+        .raw
+        .all(field::SCHEMA)
+        .map(|field| field.payload().ends_with(b"key"))
+        .collect();
+    assert_eq!(kept, [false, true], "a new column inherits nothing");
+    assert_eq!(next.schema().unwrap().fields, renamed.fields);
+}
+
+#[test]
+fn test_a_detached_version_stands_beside_the_history() {
+    let base = table();
+    let transaction = Transaction::append(base.version(), &[fragment(3)], BTreeMap::new()).unwrap();
+    let version = (1 << 63) | 77;
+    let detached = written(&transaction.apply(Some(&base), &params(version)).unwrap());
+    assert_eq!((detached.version(), detached.num_rows().unwrap()), (version, Some(43)));
+    transaction
+        .apply(Some(&base), &params(version & !(1 << 63)))
+        .unwrap_err();
+}
+
+#[test]
+fn test_new_columns_do_not_take_the_ids_of_files_columns() {
+    let base = table();
+    assert_eq!(base.max_field_id().unwrap(), 1);
+    let update = Update {
+        updated_fragments: vec![at(&base, 1).with_file(data_file(&[41]))],
+        ..Default::default()
+    };
+    let next = commit(&base, Operation::Update(update)).unwrap();
+    assert_eq!(
+        (next.max_field_id().unwrap(), next.schema().unwrap().max_field_id()),
+        (41, 1)
+    );
+}
+
+#[test]
 fn test_a_projection_drops_columns_and_their_files() {
     let base = table();
     let mut narrow = schema();

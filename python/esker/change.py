@@ -1,0 +1,88 @@
+"""Changes that a dataset makes to its own table: computed from what it shows, and again where others came first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from ._native import table as native
+from .commit.lance import LanceCommit
+from .commit.loop import Backoff, CommitLimits, commit
+from .exceptions import InvalidArgumentError
+from .operation import LanceOperation, merge_message
+from .staging import open_target
+
+if TYPE_CHECKING:
+    from .dataset import LanceDataset
+
+DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
+
+
+def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff | None = None) -> CommitLimits:
+    """When a commit gives up.
+
+    Args:
+        max_retries: Attempts after the first.
+        timeout: For all attempts together; None for no limit.
+        backoff: The pauses between them.
+
+    Raises:
+        InvalidArgumentError: A negative number, or no time at all.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from esker.change import commit_limits
+        >>> commit_limits(3, timedelta(seconds=5)).timeout_s
+        5.0
+    """
+    if max_retries < 0:
+        raise InvalidArgumentError(f"expected max_retries >= 0, found {max_retries}")
+    if timeout is not None and timeout <= timedelta(0):
+        raise InvalidArgumentError(f"expected a positive commit_timeout, found {timeout}")
+    seconds = None if timeout is None else timeout.total_seconds()
+    return CommitLimits(max_retries=max_retries, timeout_s=seconds, backoff=backoff or Backoff())
+
+
+def commit_change(
+    dataset: LanceDataset,
+    make: Callable[[native.Manifest], LanceOperation.BaseOperation],
+    *,
+    base: native.Manifest | None = None,
+    again: bool = True,
+    message: str | None = None,
+    limits: CommitLimits | None = None,
+) -> None:
+    """Commits what `make` says and moves the dataset to the version that this makes.
+
+    Args:
+        dataset: The table, at the version that the change is computed from.
+        make: Given a version's manifest, the operation that makes the change to that version.
+        base: The version that the change is computed from, if it is another one than `dataset` shows.
+        again: Whether `make` may be asked again for a later version, if what others committed meanwhile asks for it.
+        message: Noted on the transaction.
+        limits: When to give up.
+
+    Raises:
+        CommitConflictError: Others' changes leave no room for this one.
+        UnsupportedError: The table needs a newer writer.
+
+    Example:
+        `commit_change(dataset, lambda manifest: LanceOperation.Restore(2))`
+    """
+    target = open_target(dataset, storage_options=None, durable=True)
+    properties = merge_message(message, None)
+
+    def change(manifest: native.Manifest) -> LanceCommit:
+        transaction = make(manifest).to_native(manifest.version, properties)
+        return LanceCommit(target.log, transaction, lock=dataset._commit_lock)
+
+    current = change(base or dataset._manifest)
+
+    def rerun(latest: int) -> LanceCommit:
+        nonlocal current
+        current = change(target.log.open(latest)[0])
+        return current
+
+    version = commit(current, limits=limits, rerun=rerun if again else None)
+    dataset._move_to(current.committed(version))

@@ -1,0 +1,171 @@
+"""The versions of a Lance table: manifests and transactions in a store.
+
+```
+_versions/{u64 max - version:020}.manifest   V2 names; {version}.manifest in V1 tables, which stay V1
+_versions/d{version}.manifest                a detached version (bit 63 is set): no part of the history
+_transactions/{read version}-{uuid}.txn      what a version changed; named by its manifest
+_latest.manifest                             a copy of the newest manifest, in tables of the earliest writers
+data/*.lance                                 staged before, seen only through a manifest
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .._native.store import Store
+from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
+from ..exceptions import CorruptFileError, NotFoundError
+
+NamingScheme: TypeAlias = Literal["V1", "V2"]
+
+VERSIONS = "_versions/"
+TRANSACTIONS = "_transactions/"
+LATEST_COPY = "_latest.manifest"
+
+_DETACHED = 1 << 63
+
+
+def is_detached(version: int) -> bool:
+    """Whether a version is no part of the history.
+
+    Example:
+        >>> from esker.commit.log import is_detached
+        >>> is_detached(3), is_detached(3 | 1 << 63)
+        (False, True)
+    """
+    return bool(version & _DETACHED)
+
+
+@dataclass(frozen=True)
+class VersionListing:
+    """What `_versions/` holds: the versions in rising order, and how their files are named."""
+
+    versions: tuple[int, ...]
+    scheme: NamingScheme
+
+    @property
+    def latest(self) -> int:
+        """The newest version, 0 if there is none."""
+        return self.versions[-1] if self.versions else 0
+
+
+class LanceLog:
+    """The versions of one table, as its store holds them.
+
+    Args:
+        store: The store whose root is the table's.
+        uri: The table, for error messages.
+
+    Example:
+        `LanceLog(store, uri).listing().latest`
+    """
+
+    def __init__(self, store: Store, uri: str) -> None:
+        self.store = store
+        self.uri = uri
+
+    def listing(self) -> VersionListing:
+        """Lists the versions.
+
+        Raises:
+            CorruptFileError: V1 and V2 names are mixed: neither order of names would tell the latest version.
+        """
+        versions: list[int] = []
+        schemes: dict[NamingScheme, str] = {}
+        for meta in self.store.list(VERSIONS):
+            parsed = parse_manifest_name(meta.path.removeprefix(VERSIONS))
+            if parsed is not None:
+                versions.append(parsed[0])
+                schemes.setdefault(parsed[1], meta.path)
+        if len(schemes) > 1:
+            raise CorruptFileError(
+                f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "
+                "expected one scheme; rename the files of one of them",
+                uri=self.uri,
+                path=schemes["V1"],
+            )
+        return VersionListing(tuple(sorted(versions)), next(iter(schemes), "V2"))
+
+    def open(self, version: int | None = None) -> tuple[Manifest, VersionListing]:
+        """The manifest of a version, the latest by default.
+
+        Raises:
+            NotFoundError: There is no table here, or no such version.
+            CorruptFileError: Its manifest is damaged.
+            UnsupportedError: It needs a newer reader.
+        """
+        listing = self.listing()
+        if version is not None and is_detached(version):
+            detached = self.manifest(version, listing.scheme)
+            detached.check_readable()
+            return detached, listing
+        if not listing.versions:
+            raise NotFoundError(
+                f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
+                uri=self.uri,
+            )
+        chosen = listing.latest if version is None else version
+        if chosen not in listing.versions:
+            raise NotFoundError(
+                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(listing.versions)}",
+                uri=self.uri,
+                version=chosen,
+            )
+        manifest = self.manifest(chosen, listing.scheme)
+        manifest.check_readable()
+        return manifest, listing
+
+    def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
+        """Reads one manifest, without a look at its feature flags."""
+        path = VERSIONS + manifest_name(version, scheme)
+        manifest = Manifest.decode(self.store.get(path), path)
+        if manifest.version != version:
+            raise CorruptFileError(
+                f"{path} of {self.uri} holds version {manifest.version}, expected {version}",
+                uri=self.uri,
+                path=path,
+                version=version,
+            )
+        return manifest
+
+    def refresh_latest_copy(self) -> None:
+        """Brings the copy of the newest manifest up to date, where the table has one.
+
+        Releases of Lance from before 2024 find the newest version by it. Writers may finish in another order than they
+        committed in, so the copy is compared with the listing until both agree.
+        """
+        try:
+            self.store.head(LATEST_COPY)
+        except NotFoundError:
+            return
+        copied = 0
+        while (listing := self.listing()).latest > copied:
+            path = VERSIONS + manifest_name(listing.latest, listing.scheme)
+            self.store.put(LATEST_COPY, self.store.get(path))
+            copied = listing.latest
+
+    def transaction(self, manifest: Manifest) -> Transaction | None:
+        """The transaction that made a version: its file, else the one within the manifest, else None."""
+        name = manifest.transaction_file
+        if name:
+            try:
+                return Transaction.decode(self.store.get(TRANSACTIONS + name))
+            except NotFoundError:
+                pass
+        return manifest.inline_transaction()
+
+
+def _ranges(versions: tuple[int, ...]) -> str:
+    """Versions as a short text: "1-12", "1, 3-7"."""
+    parts: list[str] = []
+    start = previous = versions[0]
+    for version in (*versions[1:], None):
+        if version is not None and version == previous + 1:
+            previous = version
+            continue
+        parts.append(str(start) if start == previous else f"{start}-{previous}")
+        if version is not None:
+            start = previous = version
+    return ", ".join(parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]])

@@ -1,0 +1,307 @@
+"""Values of new columns, and the files that they go to: one file for each fragment, with a row for each physical row.
+
+Values are computed for the rows that count. Deleted rows get a null, or another row's value where nulls are forbidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ._native import table as native
+from ._native.store import Store
+from ._native.write import write_fragments as write_native
+from .exceptions import InvalidArgumentError, NotFoundError
+from .fragment import LanceFragment
+from .rebase import rebased
+from .staging import DEFAULT_MEMORY_LIMIT
+from .types import BatchSource
+from .udf import BatchUDF
+
+if TYPE_CHECKING:
+    from .dataset import LanceDataset
+
+ROW_ADDRESS = "_rowaddr"
+_OFFSET = (1 << 32) - 1
+_NO_LIMIT = 2**62
+
+Values = Callable[["LanceDataset", LanceFragment], Iterator[pa.RecordBatch]]
+"""The values of one fragment's rows, in batches that also hold the rows' addresses."""
+
+
+class ColumnSource(Protocol):
+    """Where the values of new columns come from."""
+
+    again: bool
+    """Whether they can be computed a second time."""
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The new columns."""
+
+    def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows, with the rows' addresses. Fragments are asked for in order."""
+
+    def finish(self) -> None:
+        """Called when all fragments have their values."""
+
+
+class ColumnWriter:
+    """Writes files of new columns, each once however often its commit starts anew, and removes them if it fails.
+
+    Args:
+        store: The table's.
+
+    Example:
+        `with ColumnWriter(store) as writer: schema, fragments = writer.add(dataset, source)`
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._written: dict[tuple[Any, ...], native.DataFile] = {}
+
+    def __enter__(self) -> ColumnWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            return
+        for file in self._written.values():
+            # What cannot be removed is left for a cleanup: what went wrong before matters more.
+            with suppress(OSError):
+                self._store.delete(f"data/{file.path}")
+
+    def add(self, dataset: LanceDataset, source: ColumnSource) -> tuple[native.Schema, list[native.Fragment]]:
+        """The table's schema with the new columns, and its fragments with their files.
+
+        Raises:
+            InvalidArgumentError: A column that is there already.
+        """
+        new = source.schema(dataset)
+        schema = dataset._manifest.schema
+        fields = native.Schema.from_arrow(new, first_id=dataset._manifest.max_field_id + 1)
+        extended = schema.extended(fields)
+        fragments = self.write(dataset, fields, source.values)
+        source.finish()
+        return extended, fragments
+
+    def write(self, dataset: LanceDataset, fields: native.Schema, values: Values) -> list[native.Fragment]:
+        """All fragments of the table, each with a file of the new columns."""
+        result = []
+        for fragment in dataset.get_fragments():
+            found = fragment.metadata.to_native()
+            # Field ids are in the key: a table that changed meanwhile may give other ones.
+            key = (found.id, tuple(file.path for file in found.files), fields)
+            if key not in self._written:
+                self._written[key] = self._write(dataset, fragment, fields, values)
+            result.append(found.with_file(self._written[key]))
+        return result
+
+    def _write(
+        self, dataset: LanceDataset, fragment: LanceFragment, fields: native.Schema, values: Values
+    ) -> native.DataFile:
+        schema = pa.schema(fields)
+        batches = spread(values(dataset, fragment), schema, fragment.physical_rows)
+        source = BatchSource(schema, batches)
+        try:
+            written = write_native(
+                self._store,
+                rebased(source.reader()),
+                schema=fields,
+                data_storage_version=dataset.data_storage_version,
+                max_rows_per_file=_NO_LIMIT,
+                max_bytes_per_file=_NO_LIMIT,
+                memory_limit=DEFAULT_MEMORY_LIMIT,
+            )
+        except Exception:
+            if source.failure is not None:
+                raise source.failure from None
+            raise
+        return written[0].files[0]
+
+
+def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:
+    """Values of the rows that count, at the places of these rows among all physical ones.
+
+    Args:
+        batches: The values, with the rows' addresses in rising order.
+        schema: The columns to take.
+        physical_rows: All rows of the fragment.
+    """
+    done = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        offsets = pc.bit_wise_and(batch[ROW_ADDRESS], pa.scalar(_OFFSET, pa.uint64())).cast(pa.int64())
+        end = offsets[-1].as_py() + 1
+        columns = batch.select(schema.names)
+        if end - done == batch.num_rows:
+            yield pa.RecordBatch.from_arrays(columns.columns, schema=schema)
+        else:
+            numbers = pa.array(range(done, end), pa.int64())
+            yield _placed(columns, pc.index_in(numbers, value_set=offsets), schema)
+        done = end
+        last = columns.slice(batch.num_rows - 1, 1)
+    if done < physical_rows:
+        filling = pa.nulls(physical_rows - done, pa.int32())
+        yield _placed(last if done else _empty(schema), filling, schema)
+
+
+def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        # A column without nulls keeps none, not even where nobody looks.
+        where = positions if field.nullable or not columns.num_rows else positions.fill_null(0)
+        arrays.append(columns[field.name].take(where))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+class ExpressionValues:
+    """SQL expressions by the names of the new columns."""
+
+    again = True
+
+    def __init__(self, expressions: dict[str, str], batch_size: int | None) -> None:
+        self._expressions = expressions
+        self._batch_size = batch_size
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The new columns."""
+        return dataset.scanner(columns=self._expressions).projected_schema
+
+    def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        return fragment.to_batches(columns=self._expressions, with_row_address=True, batch_size=self._batch_size)
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""
+
+
+class FunctionValues:
+    """A function of batches of the table."""
+
+    again = True
+
+    def __init__(self, function: BatchUDF, read_columns: list[str] | None, batch_size: int | None) -> None:
+        self._function = function
+        self._read_columns = read_columns
+        self._batch_size = batch_size
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The new columns: as declared, or as the function returns them for the first rows."""
+        if self._function.output_schema is None:
+            first = next(iter(self._batches(dataset, None)), None)
+            if first is None:
+                raise InvalidArgumentError("expected output_schema of a function for a table without rows, found none")
+            self._function.output_schema = self._function(self._input(first)).schema
+        return self._function.output_schema
+
+    def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        for batch in self._batches(dataset, fragment):
+            result = self._function(self._input(batch))
+            yield result.append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""
+
+    def _batches(self, dataset: LanceDataset, fragment: LanceFragment | None) -> Iterator[pa.RecordBatch]:
+        source = fragment or dataset
+        return source.to_batches(columns=self._read_columns, with_row_address=True, batch_size=self._batch_size)
+
+    @staticmethod
+    def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.drop_columns([ROW_ADDRESS])
+
+
+class StreamValues:
+    """Values that come from elsewhere, one for each row of the table in its order."""
+
+    again = False
+
+    def __init__(self, source: BatchSource) -> None:
+        self._schema = source.schema
+        self._batches: Iterator[pa.RecordBatch] = iter(source.reader())
+        self._rest: pa.RecordBatch | None = None
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The new columns."""
+        return self._schema
+
+    def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
+        """The next values, with the addresses of one fragment's rows."""
+        for addresses in fragment.to_batches(columns=[], with_row_address=True):
+            start = 0
+            while start < addresses.num_rows:
+                batch = self._next()
+                if batch is None:
+                    raise InvalidArgumentError("expected a value for each row of the table, found fewer in the stream")
+                size = min(batch.num_rows, addresses.num_rows - start)
+                self._rest = batch.slice(size)
+                part = addresses[ROW_ADDRESS].slice(start, size)
+                yield batch.slice(0, size).append_column(ROW_ADDRESS, part)
+                start += size
+
+    def finish(self) -> None:
+        """Refuses values that are left over.
+
+        Raises:
+            InvalidArgumentError: There are some.
+        """
+        if self._next() is not None:
+            raise InvalidArgumentError("expected a value for each row of the table, found more in the stream")
+
+    def _next(self) -> pa.RecordBatch | None:
+        while self._rest is None or self._rest.num_rows == 0:
+            self._rest = next(self._batches, None)
+            if self._rest is None:
+                return None
+        return self._rest
+
+
+class JoinedValues:
+    """The columns of another table, by key."""
+
+    again = True
+
+    def __init__(self, other: pa.Table, left_on: str, right_on: str) -> None:
+        if right_on not in other.column_names:
+            raise InvalidArgumentError(
+                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
+                column=right_on,
+            )
+        numbered = pa.table({"key": other[right_on], "row": pa.array(range(other.num_rows), pa.int64())})
+        # Of several rows under one key the last one counts.
+        last = numbered.group_by("key").aggregate([("row", "max")])
+        self._keys = last["key"].combine_chunks()
+        self._columns = other.drop_columns([right_on]).take(last["row_max"]).combine_chunks()
+        self._left_on = left_on
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The new columns."""
+        names = dataset.schema.names
+        if self._left_on not in names:
+            raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
+        # A key that is not there makes a null.
+        return pa.schema([field.with_nullable(True) for field in self._columns.schema])
+
+    def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        for batch in fragment.to_batches(columns=[self._left_on], with_row_address=True):
+            keys = batch[self._left_on].cast(self._keys.type)
+            rows = self._columns.take(pc.index_in(keys, value_set=self._keys, skip_nulls=True))
+            columns = [rows[name].combine_chunks() for name in rows.column_names]
+            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""

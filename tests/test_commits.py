@@ -1,0 +1,239 @@
+"""Commits of prepared changes: every operation, batches, detached versions, numbered commits, transactions read back."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker import LanceDataset, LanceOperation
+from esker.commit.log import LATEST_COPY
+from esker.exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
+from esker.fragment import write_fragments
+from tests.samples import people, same
+
+
+def _ids(start: int, count: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(start, start + count), pa.int64())})
+
+
+def _values(uri: str) -> list[int]:
+    ours = esker.dataset(uri).to_table()["id"].to_pylist()
+    assert ours == lance.dataset(uri).to_table()["id"].to_pylist()
+    return ours
+
+
+def test_a_batch_of_appends_is_one_version(uri: str) -> None:
+    esker.write_dataset(_ids(0, 2), uri)
+    parts = [write_fragments(_ids(n * 10, 2), uri, return_transaction=True) for n in (1, 2)]
+    parts[0].transaction_properties = {"a": "1"}
+    result = LanceDataset.commit_batch(uri, [pickle.loads(pickle.dumps(part)) for part in parts])
+    assert result["dataset"].version == 2
+    assert isinstance(result["merged"].operation, LanceOperation.Append)
+    assert _values(uri) == [0, 1, 10, 11, 20, 21]
+    read = esker.dataset(uri).read_transaction(2)
+    assert read is not None
+    assert (read.uuid, read.transaction_properties) == (result["merged"].uuid, {"a": "1"})
+    with pytest.raises(InvalidArgumentError, match="found none"):
+        LanceDataset.commit_batch(uri, [])
+    with pytest.raises(UnsupportedError, match="found Restore"):
+        LanceDataset.commit_batch(uri, [esker.Transaction(1, LanceOperation.Restore(1))])
+
+
+def test_fragments_written_elsewhere_are_committed_here(uri: str, tmp_path: Path) -> None:
+    esker.write_dataset(_ids(0, 2), uri)
+    elsewhere = str(tmp_path / "elsewhere")
+    fragments = write_fragments(_ids(5, 2), elsewhere, mode="create")
+    for file in Path(elsewhere, "data").iterdir():
+        shutil.move(str(file), Path(uri, "data"))
+    LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=1)
+    assert _values(uri) == [0, 1, 5, 6]
+
+
+def test_a_detached_version_is_no_part_of_the_history(uri: str) -> None:
+    esker.write_dataset(_ids(0, 2), uri)
+    fragments = write_fragments(_ids(5, 2), uri)
+    detached = LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=1, detached=True)
+    assert detached.version >> 63 == 1
+    assert detached.to_table()["id"].to_pylist() == [0, 1, 5, 6]
+    assert esker.dataset(uri).version == 1
+    assert _values(uri) == [0, 1]
+    again = esker.dataset(uri, version=detached.version)
+    assert again.to_table().equals(detached.to_table())
+    assert lance.dataset(uri, version=detached.version).to_table().equals(detached.to_table())
+    assert esker.write_dataset(_ids(9, 1), uri, mode="append").version == 2
+
+
+def test_a_detached_version_of_the_peer_is_read(uri: str) -> None:
+    lance.write_dataset(_ids(0, 2), uri, data_storage_version="2.0")
+    fragments = lance.fragment.write_fragments(_ids(5, 2), uri, data_storage_version="2.0")
+    made = lance.LanceDataset.commit(uri, lance.LanceOperation.Append(fragments), read_version=1, detached=True)
+    assert esker.dataset(uri, version=made.version).to_table().equals(made.to_table())
+    assert esker.dataset(uri).version == 1
+
+
+def test_transactions_carry_a_message_and_properties(uri: str) -> None:
+    esker.write_dataset(_ids(0, 1), uri, commit_message="first")
+    fragments = write_fragments(_ids(1, 1), uri)
+    operation = LanceOperation.Append(fragments)
+    LanceDataset.commit(uri, operation, read_version=1, commit_message="why", transaction_properties={"k": "v"})
+    for dataset in (esker.dataset(uri), lance.dataset(uri)):
+        found = dataset.read_transaction(2).transaction_properties
+        assert found == {esker.dataset.__module__ and "__lance_commit_message": "why", "k": "v"}
+        assert [it.operation.__class__.__name__ for it in dataset.get_transactions()] == ["Append", "Overwrite"]
+
+
+def test_a_numbered_commit_happens_once(uri: str) -> None:
+    esker.write_dataset(_ids(0, 1), uri, application=("job", 0))
+    for _ in range(2):
+        written = esker.write_dataset(_ids(1, 1), uri, mode="append", application=("job", 7))
+        assert written.version == 2
+    assert esker.write_dataset(_ids(2, 1), uri, mode="append", application=("job", 6)).version == 2
+    assert esker.write_dataset(_ids(2, 1), uri, mode="append", application=("other", 6)).version == 3
+    assert esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 8)).version == 4
+    assert _values(uri) == [0, 1, 2, 3]
+    fragments = write_fragments(_ids(9, 1), uri)
+    operation = LanceOperation.Append(fragments)
+    assert LanceDataset.commit(uri, operation, read_version=4, application=("job", 8)).version == 4
+    assert LanceDataset.commit(uri, operation, read_version=1, application=("job", 9)).version == 5
+    assert esker.dataset(uri).config() == {"esker.application.job": "9", "esker.application.other": "6"}
+
+
+def test_a_create_that_an_earlier_run_made_is_no_error(uri: str) -> None:
+    esker.write_dataset(_ids(0, 1), uri, application=("job", 1))
+    assert esker.write_dataset(_ids(0, 1), uri, application=("job", 1)).version == 1
+    with pytest.raises(esker.exceptions.AlreadyExistsError):
+        esker.write_dataset(_ids(0, 1), uri, application=("job", 2))
+
+
+def test_numbers_outlive_every_writer_but_a_restore_by_the_peer(uri: str) -> None:
+    esker.write_dataset(_ids(0, 3), uri, data_storage_version="2.0")
+    esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 1))
+    peer = lance.dataset(uri)
+    peer.delete("id = 0")
+    peer.update_config({"x": "1"})
+    lance.write_dataset(_ids(4, 1), uri, mode="append")
+    lance.dataset(uri).optimize.compact_files()
+    lance.write_dataset(_ids(5, 1), uri, mode="overwrite")
+    assert esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 1)).version == lance.dataset(uri).version
+    esker.dataset(uri, version=1).restore()
+    assert esker.dataset(uri).config() == {"esker.application.job": "1"}
+    before = esker.dataset(uri).version
+    assert esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 1)).version == before
+    lance.dataset(uri, version=1).restore()
+    assert esker.dataset(uri).config() == {}
+
+
+@pytest.mark.parametrize("application", [("", 1), ("job", -1)])
+def test_an_application_has_a_name_and_a_number(application: tuple[str, int], uri: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="expected application"):
+        esker.write_dataset(_ids(0, 1), uri, application=application)
+
+
+def test_the_copy_of_the_latest_manifest_follows(uri: str) -> None:
+    esker.write_dataset(_ids(0, 1), uri, enable_v2_manifest_paths=False)
+    copy = Path(uri, LATEST_COPY)
+    assert not copy.exists()
+    shutil.copy(Path(uri, "_versions", "1.manifest"), copy)
+    esker.write_dataset(_ids(1, 1), uri, mode="append")
+    assert copy.read_bytes() == Path(uri, "_versions", "2.manifest").read_bytes()
+    esker.dataset(uri).update_config({"a": "1"})
+    assert copy.read_bytes() == Path(uri, "_versions", "3.manifest").read_bytes()
+
+
+def test_a_transaction_that_is_gone_is_a_conflict(uri: str) -> None:
+    esker.write_dataset(_ids(0, 1), uri)
+    stale = esker.dataset(uri)
+    esker.write_dataset(_ids(1, 1), uri, mode="append")
+    for file in Path(uri, "_transactions").iterdir():
+        file.unlink()
+    fragments = write_fragments(_ids(2, 1), stale)
+    with pytest.raises(CommitConflictError, match="unknown") as caught:
+        LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=1)
+    assert (caught.value.other_version, caught.value.retryable) == (2, False)
+    LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=2)
+
+
+def test_a_transaction_within_the_manifest_is_enough(uri: str) -> None:
+    lance.write_dataset(_ids(0, 1), uri, data_storage_version="2.0")
+    lance.write_dataset(_ids(1, 1), uri, mode="append")
+    for file in Path(uri, "_transactions").iterdir():
+        file.unlink()
+    fragments = write_fragments(_ids(2, 1), uri, data_storage_version="2.0")
+    LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=1)
+    assert _values(uri) == [0, 1, 2]
+
+
+def test_a_rewrite_takes_reserved_ids(uri: str) -> None:
+    esker.write_dataset(_ids(0, 30), uri, max_rows_per_file=10)
+    LanceDataset.commit(uri, LanceOperation.ReserveFragments(1), read_version=1)
+    old = [fragment.metadata for fragment in esker.dataset(uri).get_fragments()[:2]]
+    new = write_fragments(_ids(0, 20), uri)
+    native = [esker.FragmentMetadata.from_native(fragment.to_native().with_id(3)) for fragment in new]
+    operation = LanceOperation.Rewrite([LanceOperation.RewriteGroup(old, native)], [])
+    made = LanceDataset.commit(uri, operation, read_version=2)
+    assert made.fragment_ids() == [2, 3]
+    assert sorted(_values(uri)) == list(range(30))
+    assert lance.dataset(uri).count_rows() == 30
+
+
+def test_every_operation_of_the_peer_is_read_back(uri: str) -> None:
+    peer = lance.write_dataset(people(30), uri, data_storage_version="2.0", max_rows_per_file=10)
+    peer.delete("id = 1")
+    peer.update({"id": "100"}, where="id = 2")
+    peer.alter_columns({"path": "id", "name": "key"})
+    peer.add_columns({"twice": "key * 2"})
+    peer.drop_columns(["twice"])
+    peer.create_scalar_index("key", "BTREE")
+    peer.update_config({"a": "1"})
+    peer.update_field_metadata({"key": {"b": "2"}})
+    peer.optimize.compact_files()
+    peer.checkout_version(2).restore()
+    dataset = esker.dataset(uri)
+    names = [it.operation.name for it in dataset.get_transactions(100) if it is not None]
+    assert names == [
+        "Restore",
+        "Rewrite",
+        "ReserveFragments",
+        "UpdateConfig",
+        "UpdateConfig",
+        "CreateIndex",
+        "Project",
+        "Merge",
+        "Project",
+        "Update",
+        "Delete",
+        "Overwrite",
+    ]
+    for found in dataset.get_transactions(100):
+        assert found is not None
+        # What was read can be committed again: the bytes say the same.
+        native = found.operation.to_native(found.read_version, found.transaction_properties, uuid=found.uuid)
+        assert esker.Transaction.from_native(native) == found
+    same(dataset.to_table(), lance.dataset(uri).to_table())
+
+
+def test_operations_are_checked_before_they_are_committed(uri: str) -> None:
+    dataset = esker.write_dataset(_ids(0, 3), uri)
+    fragment = dataset.get_fragments()[0].metadata
+    elsewhere = esker.FragmentMetadata.from_native(fragment.to_native().with_id(9))
+    for operation, match in [
+        (LanceOperation.Delete([elsewhere], [], ""), "found fragment 9"),
+        (LanceOperation.Update(removed_fragment_ids=[9]), "found fragment 9"),
+        (LanceOperation.Merge([], dataset.lance_schema), "found none of id 0"),
+        (LanceOperation.Restore(7), "no version 7"),
+        (LanceOperation.Update(update_mode="nonsense"), "nonsense"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            LanceDataset.commit(uri, operation, read_version=1)
+    for unsupported in (LanceOperation.Other("DataOverlay"), LanceOperation.Clone(True, None, 1, "x", None)):
+        with pytest.raises(UnsupportedError, match="can only be read back"):
+            LanceDataset.commit(uri, unsupported, read_version=1)
+    with pytest.raises(InvalidArgumentError, match="read_version is required"):
+        LanceDataset.commit(uri, LanceOperation.ReserveFragments(1))
+    assert esker.dataset(uri).version == 1
