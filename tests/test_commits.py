@@ -1,4 +1,4 @@
-"""Commits of prepared changes: every operation, batches, detached versions, numbered commits, transactions read back."""
+"""Commits of prepared changes: each operation, batches, detached versions, numbered commits, transactions read back."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def test_numbers_outlive_every_writer_but_a_restore_by_the_peer(uri: str) -> Non
     lance.write_dataset(_ids(4, 1), uri, mode="append")
     lance.dataset(uri).optimize.compact_files()
     lance.write_dataset(_ids(5, 1), uri, mode="overwrite")
-    assert esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 1)).version == lance.dataset(uri).version
+    assert (
+        esker.write_dataset(_ids(3, 1), uri, mode="append", application=("job", 1)).version
+        == lance.dataset(uri).version
+    )
     esker.dataset(uri, version=1).restore()
     assert esker.dataset(uri).config() == {"esker.application.job": "1"}
     before = esker.dataset(uri).version

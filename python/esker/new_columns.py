@@ -1,6 +1,6 @@
 """Values of new columns, and the files that they go to: one file for each fragment, with a row for each physical row.
 
-Values are computed for the rows that count. Deleted rows get a null, or another row's value where nulls are forbidden.
+Values are computed for the rows that count. Deleted rows repeat the value of another one.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
         physical_rows: All rows of the fragment.
     """
     done = 0
+    last: pa.RecordBatch | None = None
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -148,22 +149,16 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
             yield _placed(columns, pc.index_in(numbers, value_set=offsets), schema)
         done = end
         last = columns.slice(batch.num_rows - 1, 1)
-    if done < physical_rows:
-        filling = pa.nulls(physical_rows - done, pa.int32())
-        yield _placed(last if done else _empty(schema), filling, schema)
+    if last is None:
+        yield pa.RecordBatch.from_arrays([pa.nulls(physical_rows, field.type) for field in schema], schema=schema)
+    elif done < physical_rows:
+        yield _placed(last, pa.nulls(physical_rows - done, pa.int32()), schema)
 
 
 def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = []
-    for field in schema:
-        # A column without nulls keeps none, not even where nobody looks.
-        where = positions if field.nullable or not columns.num_rows else positions.fill_null(0)
-        arrays.append(columns[field.name].take(where))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    # Deleted rows repeat a value: a null may be more than the column or the file's version allows.
+    where = positions.fill_null(0)
+    return pa.RecordBatch.from_arrays([columns[field.name].take(where) for field in schema], schema=schema)
 
 
 class ExpressionValues:

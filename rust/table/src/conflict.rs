@@ -87,7 +87,7 @@ const MATRIX: [(Kind, [Cell; 11]); 11] = [
     (Kind::Update,          [ Ok,       Fragments, Never,    Ok,             Fragments, Retry,    Never,  FragmentsOrKeys, Required, Ok,          Fragments      ]),
     (Kind::Project,         [ Required, Ok,        Never,    Ok,             Ok,        Retry,    Never,  Required,        Retry,    Ok,          Required       ]),
     (Kind::UpdateConfig,    [ Ok,       Ok,        Ok,       Ok,             Ok,        Ok,       Ok,     Ok,              Ok,       Config,      Ok             ]),
-    (Kind::DataReplacement, [ Ok,       Fragments, Never,    IndexedColumns, Fragments, Retry,    Never,  Fragments,       Required, Ok,          Fragments      ]),
+    (Kind::DataReplacement, [ Ok,       Ok,        Never,    IndexedColumns, Fragments, Retry,    Never,  Fragments,       Required, Ok,          Fragments      ]),
 ];
 
 /// The cell of two kinds, those outside the matrix included.

@@ -133,7 +133,7 @@ const MEASURED: &str = "
     Update           o   R/o  X  o    R/o  R  X  R/o  R-o  o    R/o
     Project          R-o   o    X  o    o    R  X  R-o    R  o    R-o
     UpdateConfig     o   o    o  o    o    o  o  o    o  X/o  o
-    DataReplacement  o   R/o  X  R/o  R/o  R  X  R/o  R-o  o    R/o";
+    DataReplacement  o   o    X  R/o  R/o  R  X  R/o  R-o  o    R/o";
 
 #[test]
 fn test_every_cell_of_the_matrix() {

@@ -1,0 +1,181 @@
+"""Every store operation of every commit may be the last: the table is as before or as after, and goes on from there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker import LanceDataset, LanceOperation
+from esker.commit import stores
+from esker.commit.log import LATEST_COPY
+from esker.exceptions import EskerError
+from esker.fragment import write_fragments
+from tests.test_crash_points import FAULTS, Faulty
+
+
+@pytest.fixture
+def faulty() -> Iterator[Faulty]:
+    found = Faulty()
+    stores.register("fault", found)
+    yield found
+    del stores._factories["fault"]
+
+
+def _ids(start: int, count: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(start, start + count), pa.int64()), "t": ["x"] * count})
+
+
+def _commit(operation: Callable[[str], LanceOperation.BaseOperation], **options: Any) -> Callable[[str, str], object]:
+    """A commit of an operation that is prepared on the sound store."""
+
+    def commit(uri: str, plan: str) -> object:
+        prepared = operation(uri)
+        version = esker.dataset(uri).version
+        return LanceDataset.commit(
+            f"fault://{uri}", prepared, read_version=version, storage_options={"plan": plan}, **options
+        )
+
+    return commit
+
+
+def _call(change: Callable[[LanceDataset], object]) -> Callable[[str, str], object]:
+    return lambda uri, plan: change(LanceDataset(f"fault://{uri}", storage_options={"plan": plan}))
+
+
+def _deleted(uri: str) -> LanceOperation.BaseOperation:
+    copy = f"{uri}-deleted"
+    shutil.copytree(uri, copy)
+    lance.dataset(copy).delete("id = 3 or id >= 20")
+    for file in Path(copy, "_deletions").iterdir():
+        Path(uri, "_deletions").mkdir(exist_ok=True)
+        shutil.copy(file, Path(uri, "_deletions"))
+    read = esker.dataset(copy).read_transaction(esker.dataset(copy).version)
+    shutil.rmtree(copy)
+    assert read is not None
+    return read.operation
+
+
+def _updated(uri: str) -> LanceOperation.BaseOperation:
+    deleted = _deleted(uri)
+    assert isinstance(deleted, LanceOperation.Delete)
+    return LanceOperation.Update(
+        list(deleted.deleted_fragment_ids), list(deleted.updated_fragments), write_fragments(_ids(70, 3), uri)
+    )
+
+
+def _rewritten(uri: str) -> LanceOperation.BaseOperation:
+    old = [fragment.metadata for fragment in esker.dataset(uri).get_fragments()[:2]]
+    return LanceOperation.Rewrite([LanceOperation.RewriteGroup(old, write_fragments(_ids(0, 20), uri))], [])
+
+
+def _replaced(uri: str) -> LanceOperation.BaseOperation:
+    new = write_fragments(pa.table({"id": list(range(500, 510)), "t": ["y"] * 10}), uri)[0]
+    return LanceOperation.DataReplacement([LanceOperation.DataReplacementGroup(1, new.files[0])])
+
+
+def _indexed(uri: str) -> LanceOperation.BaseOperation:
+    index = esker.operation.Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "i", [0], 1, {0}, 0)
+    return LanceOperation.CreateIndex([index], [])
+
+
+KINDS: dict[str, Callable[[str, str], object]] = {
+    "append": _commit(lambda uri: LanceOperation.Append(write_fragments(_ids(50, 5), uri))),
+    "numbered append": _commit(
+        lambda uri: LanceOperation.Append(write_fragments(_ids(50, 5), uri)), application=("a", 1)
+    ),
+    "delete": _commit(_deleted),
+    "update": _commit(_updated),
+    "rewrite": _commit(_rewritten),
+    "data replacement": _commit(_replaced),
+    "create index": _commit(_indexed),
+    "reserve fragments": _commit(lambda uri: LanceOperation.ReserveFragments(2)),
+    "overwrite": _commit(lambda uri: LanceOperation.Overwrite(_ids(0, 1).schema, write_fragments(_ids(9, 1), uri))),
+    "restore": _call(lambda dataset: dataset.checkout_version(1).restore()),
+    "update config": _call(lambda dataset: dataset.update_config({"k": "v"})),
+    "project": _call(lambda dataset: dataset.drop_columns(["t"])),
+    "merge of nulls": _call(lambda dataset: dataset.add_columns(pa.field("n", pa.int8()))),
+    "merge": _call(lambda dataset: dataset.add_columns({"twice": "id * 2"})),
+    "cast": _call(lambda dataset: dataset.alter_columns({"path": "id", "data_type": pa.int32()})),
+    "batch": lambda uri, plan: LanceDataset.commit_batch(
+        f"fault://{uri}",
+        [write_fragments(_ids(start, 2), uri, return_transaction=True) for start in (50, 60)],
+        storage_options={"plan": plan},
+    ),
+}
+
+
+def _prepare(uri: str) -> None:
+    esker.write_dataset(_ids(0, 30), uri, max_rows_per_file=10, durable=False, enable_v2_manifest_paths=False)
+    esker.write_dataset(_ids(30, 5), uri, mode="append", durable=False)
+    shutil.copy(Path(uri, "_versions", "2.manifest"), Path(uri, LATEST_COPY))
+
+
+def _state(uri: str) -> tuple[Any, ...]:
+    dataset = esker.dataset(uri)
+    rows = dataset.to_table()
+    indices = [index.name for index in dataset._manifest.indices]
+    assert rows.equals(lance.dataset(uri).to_table()) or indices
+    return rows.schema, rows.to_pydict(), dataset.config(), indices, dataset._manifest.max_fragment_id
+
+
+def _try(kind: str, uri: str, plan: str) -> bool:
+    try:
+        KINDS[kind](uri, plan)
+    except EskerError:
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore:version .* is committed, but what follows a commit failed")
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_operation_of_a_commit_may_be_the_last(kind: str, faulty: Faulty, tmp_path: Path) -> None:
+    seed, sound = str(tmp_path / "seed"), str(tmp_path / "sound")
+    _prepare(seed)
+    shutil.copytree(seed, sound)
+    before = _state(sound)
+    assert _try(kind, sound, "")
+    after = _state(sound)
+    assert before != after
+    operations = faulty.made[-1].operations
+    assert len(operations) >= 5, operations
+    for number, verb, path in operations:
+        for fault in FAULTS:
+            uri = str(tmp_path / f"{number}-{fault.replace(':', '-')}")
+            shutil.copytree(seed, uri)
+            reported = _try(kind, uri, f"{fault}@{number}")
+            plan = f"plan {fault}@{number} ({verb} {path})"
+            found = _state(uri)
+            assert found == after or (found == before and not reported), plan
+            assert esker.dataset(uri).version == (3 if found == after else 2), plan
+            # The next writer knows nothing of it all, and brings the copy of the manifest up to date.
+            esker.dataset(uri).update_config({"next": "1"})
+            version = lance.dataset(uri).version
+            assert lance.dataset(uri).config()["next"] == "1", plan
+            newest = Path(uri, "_versions", f"{version}.manifest").read_bytes()
+            assert Path(uri, LATEST_COPY).read_bytes() == newest, plan
+            shutil.rmtree(uri)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_detached_commit_leaves_the_history_alone(fault: str, faulty: Faulty, tmp_path: Path) -> None:
+    seed = str(tmp_path / "seed")
+    _prepare(seed)
+    append = _commit(lambda uri: LanceOperation.Append(write_fragments(_ids(50, 5), uri)), detached=True)
+    sound = str(tmp_path / "sound")
+    shutil.copytree(seed, sound)
+    append(sound, "")
+    before = _state(seed)
+    for number, verb, path in faulty.made[-1].operations:
+        uri = str(tmp_path / str(number))
+        shutil.copytree(seed, uri)
+        with suppress(EskerError):
+            append(uri, f"{fault}@{number}")
+        assert _state(uri) == before, f"plan {fault}@{number} ({verb} {path})"
