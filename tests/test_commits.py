@@ -67,6 +67,12 @@ def test_a_detached_version_is_no_part_of_the_history(uri: str) -> None:
     assert again.to_table().equals(detached.to_table())
     assert lance.dataset(uri, version=detached.version).to_table().equals(detached.to_table())
     assert esker.write_dataset(_ids(9, 1), uri, mode="append").version == 2
+    with pytest.raises(InvalidArgumentError, match="detached version"):
+        again.update_config({"a": "1"})
+    with pytest.raises(InvalidArgumentError, match="detached version"):
+        esker.write_dataset(_ids(9, 1), again, mode="append")
+    again.restore()
+    assert (again.version, _values(uri)) == (3, [0, 1, 5, 6])
 
 
 def test_a_detached_version_of_the_peer_is_read(uri: str) -> None:
@@ -240,3 +246,48 @@ def test_operations_are_checked_before_they_are_committed(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="read_version is required"):
         LanceDataset.commit(uri, LanceOperation.ReserveFragments(1))
     assert esker.dataset(uri).version == 1
+
+
+def _vectors() -> pa.Table:
+    values = [float((n * 37) % 101) for n in range(4 * 2000)]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float32()), 4)
+    return pa.table({"a": pa.array(range(2000), pa.int64()), "v": vectors})
+
+
+def _indexed(uri: str) -> lance.LanceDataset:
+    dataset = lance.write_dataset(_vectors(), uri, max_rows_per_file=500, data_storage_version="2.0")
+    dataset.create_scalar_index("a", "BTREE")
+    dataset.create_index("v", "IVF_FLAT", num_partitions=2)
+    return dataset
+
+
+def _found(uri: str, wanted: list[float]) -> tuple[list[list[int]], list[float]]:
+    """What the peer finds by its indices."""
+    dataset = lance.dataset(uri)
+    rows = [dataset.to_table(filter=f"a = {n}")["a"].to_pylist() for n in (5, 700, 1600)]
+    nearest = {"column": "v", "q": wanted, "k": 5, "nprobes": 2}
+    return rows, dataset.to_table(nearest=nearest, columns=["_distance"])["_distance"].to_pylist()
+
+
+def test_the_peer_finds_rows_that_a_rewrite_moved_from_under_its_indices(uri: str) -> None:
+    wanted = _indexed(uri).to_table(filter="a = 7")["v"].to_pylist()[0]
+    before = _found(uri, wanted)
+    dataset = esker.dataset(uri)
+    old = [fragment.metadata for fragment in dataset.get_fragments()[:2]]
+    new = write_fragments(dataset.to_table(filter="a < 1000"), uri)
+    operation = LanceOperation.Rewrite([LanceOperation.RewriteGroup(old, new)], [])
+    made = LanceDataset.commit(uri, operation, read_version=dataset.version)
+    assert [index.fragment_ids for index in made._manifest.indices] == [[2, 3], [2, 3]]
+    assert _found(uri, wanted) == before
+
+
+def test_the_peer_no_longer_trusts_its_indices_where_columns_were_replaced(uri: str) -> None:
+    _indexed(uri)
+    dataset = esker.dataset(uri)
+    changed = _vectors().slice(0, 500).set_column(0, "a", pa.array(range(9000, 9500), pa.int64()))
+    file = write_fragments(changed, uri, mode="overwrite")[0].files[0]
+    operation = LanceOperation.DataReplacement([LanceOperation.DataReplacementGroup(0, file)])
+    made = LanceDataset.commit(uri, operation, read_version=dataset.version)
+    assert [index.fragment_ids for index in made._manifest.indices] == [[1, 2, 3], [1, 2, 3]]
+    peer = lance.dataset(uri)
+    assert [peer.count_rows(f"a = {n}") for n in (5, 700, 9005)] == [0, 1, 1]

@@ -40,7 +40,6 @@ NAMES = [
 ]
 
 
-
 class Seed:
     """A table of 4 fragments, columns a, b, c in files of their own, and what operations on it need."""
 

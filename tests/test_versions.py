@@ -116,7 +116,7 @@ def test_transactions_of_pylance_are_read(uri: str) -> None:
     lance.write_dataset(people(3), uri, mode="append", transaction_properties={"n": "1"})
     lance.dataset(uri).delete("id = 1")
     found = esker.dataset(uri).get_transactions()
-    assert [type(item.operation).__name__ for item in found if item] == ["Other", "Append", "Overwrite"]
+    assert [type(item.operation).__name__ for item in found if item] == ["Delete", "Append", "Overwrite"]
     assert found[1] is not None
     assert found[1].transaction_properties == {"n": "1"}
     assert esker.dataset(uri).find_transaction("n", "1") == 2

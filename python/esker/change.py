@@ -70,14 +70,15 @@ def commit_change(
     Example:
         `commit_change(dataset, lambda manifest: LanceOperation.Restore(2))`
     """
-    target = open_target(dataset, storage_options=None, durable=True)
+    start = dataset if base is None else dataset._with_manifest(base)
+    target = open_target(start, storage_options=None, durable=True)
     properties = merge_message(message, None)
 
     def change(manifest: native.Manifest) -> LanceCommit:
         transaction = make(manifest).to_native(manifest.version, properties)
         return LanceCommit(target.log, transaction, lock=dataset._commit_lock)
 
-    current = change(base or dataset._manifest)
+    current = change(start._manifest)
 
     def rerun(latest: int) -> LanceCommit:
         nonlocal current

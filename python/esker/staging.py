@@ -12,7 +12,7 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.write import write_fragments as write_native
 from .blob_storage import with_blobs_v2
-from .commit.log import LanceLog, NamingScheme
+from .commit.log import LanceLog, NamingScheme, is_detached
 from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
@@ -72,6 +72,7 @@ def open_target(
     """The table to write to. A dataset is written to from the version that it shows.
 
     Raises:
+        InvalidArgumentError: The dataset shows a detached version.
         UnsupportedError: The table needs a newer writer.
     """
     from .dataset import LanceDataset
@@ -81,6 +82,12 @@ def open_target(
         # By its absolute URI: the working folder may be another one since it was opened.
         log = LanceLog(resolve(uri._log.uri, storage_options=options, durable=durable), uri._log.uri)
         base = uri._manifest
+        if is_detached(base.version):
+            raise InvalidArgumentError(
+                f"expected a version of the history to write to, found the detached version {base.version}; "
+                "restore it, or check another one out",
+                version=base.version,
+            )
         base.check_writable()
         return Target(log, base, log.listing().scheme)
     if not isinstance(uri, str | os.PathLike):
