@@ -8,6 +8,7 @@ pub(crate) mod builder;
 pub(crate) mod byte_stream_split;
 pub(crate) mod cache;
 pub(crate) mod check;
+pub(crate) mod choose;
 pub(crate) mod columns;
 pub(crate) mod constant;
 pub(crate) mod decode;
