@@ -1,14 +1,21 @@
 //! Page states that later reads use again, as many as fit.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use arrow_schema::DataType;
 
 use super::state::PageState;
 
-/// Bytes that the states of one open file take at the most.
-const KEPT_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that the states of all open files share, beside those that each may keep in any case.
+const SHARED_BYTES: usize = 256 * 1024 * 1024;
+
+/// Bytes that the states of one file may take, however many files are open.
+const OWN_BYTES: usize = 512 * 1024;
+
+/// What all open files keep.
+static KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A column and a page of it.
 type Key = (usize, usize);
@@ -36,19 +43,33 @@ impl PageCache {
     pub(crate) fn put(&self, column: usize, page: usize, state: &Arc<PageState>) {
         let Ok(mut kept) = self.0.lock() else { return };
         let (key, bytes) = ((column, page), state.memory());
-        if bytes > KEPT_BYTES / 2 {
+        if bytes > SHARED_BYTES / 8 {
             return;
         }
         match kept.states.insert(key, (state.clone(), bytes)) {
-            Some((_, before)) => kept.bytes = kept.bytes.saturating_sub(before),
+            Some((_, before)) => kept.give_back(before),
             None => kept.order.push_back(key),
         }
         kept.bytes = kept.bytes.saturating_add(bytes);
-        while kept.bytes > KEPT_BYTES {
+        KEPT_BYTES.fetch_add(bytes, Relaxed);
+        while kept.bytes > OWN_BYTES && KEPT_BYTES.load(Relaxed) > SHARED_BYTES {
             let Some(oldest) = kept.order.pop_front() else { break };
             if let Some((_, bytes)) = kept.states.remove(&oldest) {
-                kept.bytes = kept.bytes.saturating_sub(bytes);
+                kept.give_back(bytes);
             }
         }
+    }
+}
+
+impl Kept {
+    fn give_back(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        KEPT_BYTES.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT_BYTES.fetch_sub(self.bytes, Relaxed);
     }
 }
