@@ -10,7 +10,7 @@
 //! | of 8 to 64 bits | flat, bit packed, runs, split bytes | runs beyond rle-threshold, if given; split bytes without general compression |
 //! | other fixed width | flat | |
 //! | of any length | variable, symbols | symbols where they gain nothing |
-//! | repeated, of 32 bits and more or any length | dictionary, its indices as values of 32 bits | beyond dict-divisor or dict-size-ratio |
+//! | repeated, of 32 bits and more or any length | dictionary, its indices as values of 32 bits | beyond dict-divisor or dict-size-ratio; of 32 bits where it gains less than a fifth |
 //! | 256 bytes and more on average | full zip: as they are, as symbols, each compressed by itself | mini-block |
 //! | fixed-size lists | mini-block below 256 bytes, full zip above | |
 //! | packed structs | mini-block | |
@@ -412,9 +412,13 @@ fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Res
     let plain = values_bytes(values);
     let ratio = hints.dict_size_ratio;
     let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
+    // Small numbers are read faster without: what is gained must be worth it.
+    let narrow = matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32);
+    let slower = narrow && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
     Ok(Some(
         Candidate::new("dictionary", Way::Dictionary(Box::new(found)), bytes)
             .barred_if(beyond, "larger than dict-size-ratio allows")
+            .barred_if(slower, "hardly smaller, and slower to read")
             .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"),
     ))
 }
