@@ -14,7 +14,7 @@ from pathlib import Path
 from benches.cases import CASES, Subject
 from benches.data import SIZES, TABLES, make_input
 from benches.measure import Samples, once
-from benches.peers.lance_tables import FILE_VERSIONS
+from benches.peers.lance_tables import DEFAULT_FILE_VERSION, FILE_VERSIONS
 from benches.run import MAKERS
 
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--engine", choices=list(MAKERS), default="esker")
     parser.add_argument("--input", choices=list(TABLES), default="numbers")
     parser.add_argument("--case", choices=[case.name for case in CASES], default="scan")
-    parser.add_argument("--version", choices=FILE_VERSIONS, default=FILE_VERSIONS[0], help="of Lance files")
+    parser.add_argument("--version", choices=FILE_VERSIONS, default=DEFAULT_FILE_VERSION, help="of Lance files")
     parser.add_argument("--rows", type=int, default=SIZES["small"])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)

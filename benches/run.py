@@ -14,7 +14,7 @@ from benches import cases, chart, machine, page_cache, report
 from benches.data import SIZES, TABLES, Input, make_input
 from benches.measure import in_turns
 from benches.peers.esker import Esker
-from benches.peers.lance_tables import FILE_VERSIONS
+from benches.peers.lance_tables import DEFAULT_FILE_VERSION, FILE_VERSIONS
 from benches.peers.parquet import Parquet
 from benches.peers.peer import Peer, Unavailable
 from benches.peers.pylance import Pylance
@@ -52,7 +52,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         "--version",
         nargs="+",
         choices=FILE_VERSIONS,
-        default=list(FILE_VERSIONS[:1]),
+        default=[DEFAULT_FILE_VERSION],
         help="of the Lance files, a run each",
     )
     return parser.parse_args(arguments)

@@ -21,6 +21,7 @@ from esker.exceptions import (
     UnsupportedError,
 )
 from esker.fragment import write_fragments
+from esker.storage_version import DEFAULT_STORAGE_VERSION
 from tests.samples import people, same
 
 
@@ -44,7 +45,7 @@ def test_append_puts_rows_behind_and_overwrite_replaces_them(uri: str) -> None:
     same(people(8), appended.to_table())
     other = pa.table({"b": [1, 2], "id": ["x", "y"]})
     replaced = esker.write_dataset(other, uri, mode="overwrite")
-    assert (replaced.version, replaced.data_storage_version) == (3, "2.0")
+    assert (replaced.version, replaced.data_storage_version) == (3, DEFAULT_STORAGE_VERSION)
     same(other, replaced.to_table())
     same(other, lance.dataset(uri).to_table())
     assert [fragment.fragment_id for fragment in replaced.get_fragments()] == [2]

@@ -12,6 +12,7 @@ from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from .output import Output, size_text
 from .tables import storage_options
+from .why import show_why, weigh
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 _DRAWN_ROWS, _DRAWN_WIDTH = 4, 64
@@ -24,6 +25,9 @@ def inspect(options: Namespace, output: Output) -> None:
         raise InvalidArgumentError(f"expected the path of a file, found {options.file!r}", path=options.file)
     store = resolve(folder or "/", storage_options=storage_options(options))
     layout = read_layout(store, name)
+    if options.why:
+        show_why(weigh(store, name, layout, output), layout, options.file, output)
+        return
     ratios = _ratios(store, name, layout, output)
     if output.as_json:
         output.json(_facts(layout, options.file, ratios))

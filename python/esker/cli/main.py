@@ -66,5 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
-    command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
+    layout = command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
+    layout.add_argument(
+        "--why", action="store_true", help="for each page, what else it could be and what that would cost"
+    )
     return parser

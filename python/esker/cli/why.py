@@ -1,0 +1,93 @@
+"""`esker inspect --why`: for each page of a file what it is, what it could be, and what that would cost.
+
+The values of each page are read and weighed as the writer weighs them, whoever wrote the file: so the way that is taken
+here may be another than the one in the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._native.file import Alternative, ColumnLayout, FileLayout, PageLayout, why
+from .._native.store import Store
+from ..exceptions import UnsupportedError
+from .output import Output
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """One page, and the ways to write it.
+
+    Args:
+        column: Its column.
+        number: Its number in the column.
+        page: What the file holds.
+        ways: What it could be written as; none where there is nothing to choose.
+    """
+
+    column: ColumnLayout
+    number: int
+    page: PageLayout
+    ways: list[Alternative]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the page in the file."""
+        return sum(size for _, size in self.page.buffers)
+
+
+def weigh(store: Store, name: str, layout: FileLayout, output: Output) -> list[Weighed]:
+    """The ways to write each page of a file. All pages are read.
+
+    Example:
+        `weigh(store, "a.lance", layout, output)`
+    """
+    pages = [(column, number, page) for column in layout.columns for number, page in enumerate(column.pages)]
+    weighed = []
+    with output.progress("weighing pages", len(pages)) as bar:
+        for column, number, page in pages:
+            weighed.append(Weighed(column, number, page, _ways(store, name, column.index, number)))
+            if bar is not None:
+                bar.advance(bar.task_ids[0])
+    return weighed
+
+
+def _ways(store: Store, name: str, column: int, page: int) -> list[Alternative]:
+    try:
+        return why(store, name, column, page)
+    except UnsupportedError:
+        # Versions that leave nothing to choose.
+        return []
+
+
+def show_why(weighed: list[Weighed], layout: FileLayout, path: str, output: Output) -> None:
+    """Prints the pages with the ways to write each."""
+    if output.as_json:
+        output.json({"path": path, "file_version": layout.version, "pages": [_facts(page) for page in weighed]})
+        return
+    columns = [("column", True), ("field", False), ("page", True), ("values", True), ("in the file", False)]
+    columns += [("bytes", True), ("could be", False), ("about", True), ("", False)]
+    rows: list[tuple[str, ...]] = []
+    for page in weighed:
+        place = (str(page.column.index), page.column.field, str(page.number), f"{page.page.num_values:,}")
+        held = (page.page.encoding, f"{page.num_bytes:,}")
+        ways = sorted(page.ways, key=lambda way: (not way.chosen, way.num_bytes))
+        told = [(("> " if way.chosen else "") + way.name, f"{way.num_bytes:,}", way.reason) for way in ways]
+        first, *rest = told or [("", "", "nothing to choose in this version")]
+        rows.append((*place, *held, *first))
+        rows.extend(("",) * 6 + way for way in rest)
+    output.table(f"{path}, file version {layout.version}", columns, rows)
+
+
+def _facts(page: Weighed) -> dict[str, object]:
+    return {
+        "column": page.column.index,
+        "field": page.column.field,
+        "page": page.number,
+        "values": page.page.num_values,
+        "encoding": page.page.encoding,
+        "bytes": page.num_bytes,
+        "alternatives": [
+            {"name": way.name, "bytes": way.num_bytes, "chosen": way.chosen, "reason": way.reason} for way in page.ways
+        ],
+    }
