@@ -180,7 +180,7 @@ impl Compression {
         }
         match self {
             Compression::Flat(_) => flat::decode::block(at, bits, block, n, out),
-            Compression::Constant(value) => constant::decode::block(at, value, n, out),
+            Compression::Constant(value) => constant::decode::block(value, n, out),
             Compression::InlineBitpacking(_) => inline_bitpacking::decode::block(at, bits, block, n, out),
             Compression::OutOfLineBitpacking(_, packed) => {
                 out_of_line_bitpacking::decode::block(at, bits, *packed, block, n, out)

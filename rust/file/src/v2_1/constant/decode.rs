@@ -8,7 +8,7 @@ use crate::v2_1::page::{to_len, PageId};
 use crate::v2_1::variable::decode::Stored;
 
 /// Appends a value `n` times.
-pub(crate) fn block(_at: &PageId, value: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn block(value: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
     let size = n.checked_mul(value.len()).ok_or_else(|| too_many(n))?;
     out.try_reserve(size).map_err(|_| too_many(n))?;
     if value.iter().all(|byte| *byte == 0) {
@@ -37,9 +37,9 @@ pub(crate) fn inline(at: &PageId, value: &[u8], n: usize, out: &mut Values) -> R
             let bits = value.len() as u64 * 8;
             let mut bytes = Vec::new();
             match out {
-                Values::Fixed(to) if to.width == value.len() => block(at, value, n, to.bytes()),
+                Values::Fixed(to) if to.width == value.len() => block(value, n, to.bytes()),
                 _ => {
-                    block(at, value, n, &mut bytes)?;
+                    block(value, n, &mut bytes)?;
                     flat::decode::append(at, bits, &bytes, 0..n, out)
                 }
             }

@@ -107,7 +107,7 @@ impl ConstantPage {
                 // Without levels everything is there, or null in the innermost layer.
                 if let (Constant::Null, Some(null)) = (&self.value, self.layers.layers.first().and_then(|l| l.null)) {
                     let def = levels.def.get_or_insert_with(Vec::new);
-                    decode::block(at, &null.to_le_bytes(), wanted, def)?;
+                    decode::block(&null.to_le_bytes(), wanted, def)?;
                 }
                 levels.len = levels.len.saturating_add(wanted);
                 wanted
@@ -127,7 +127,7 @@ impl ConstantPage {
                 }
                 let items = items.finish(&at.column_name(), &item_type, None)?;
                 let width = out.key_width();
-                decode::block(at, &vec![0; width], values, out.keys().bytes())?;
+                decode::block(&vec![0; width], values, out.keys().bytes())?;
                 out.end_part(&items);
                 Ok(())
             }

@@ -42,7 +42,7 @@ impl FixedValues {
             Compression::FixedSizeList(lists) => lists.append_values(at, stored, n, out),
             Compression::Constant(value) => {
                 let mut bytes = Vec::new();
-                crate::v2_1::constant::decode::block(at, value, n, &mut bytes)?;
+                crate::v2_1::constant::decode::block(value, n, &mut bytes)?;
                 flat::decode::append(at, value.len() as u64 * 8, &bytes, 0..n, out)
             }
             _ => flat::decode::append(at, self.width as u64 * 8, stored, 0..n, out),

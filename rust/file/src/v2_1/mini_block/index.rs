@@ -189,3 +189,102 @@ fn between(list: &[u64], index: usize) -> Range<u64> {
     let start = list.get(index).copied().unwrap_or(0);
     start..list.get(index + 1).copied().unwrap_or(start)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::version::FileVersion;
+
+    fn at() -> PageId {
+        PageId {
+            path: "a.lance".into(),
+            version: FileVersion::V2_1,
+            column: 0,
+            number: 0,
+        }
+    }
+
+    /// The row of each entry, cut into chunks of so many entries each; the last holds the rest.
+    fn cut(rows: &[usize], logs: &[u32]) -> Vec<Vec<usize>> {
+        let entries: Vec<usize> = rows.iter().enumerate().flat_map(|(row, n)| vec![row; *n]).collect();
+        let (mut rest, mut chunks) = (&entries[..], Vec::new());
+        for log in logs {
+            if rest.len() > 1 << log {
+                let (chunk, after) = rest.split_at(1 << log);
+                chunks.push(chunk.to_vec());
+                rest = after;
+            }
+        }
+        chunks.push(rest.to_vec());
+        chunks
+    }
+
+    fn index(chunks: &[Vec<usize>], num_rows: usize) -> Result<ChunkIndex> {
+        let num_items: usize = chunks.iter().map(Vec::len).sum();
+        let (mut words, mut repetition) = (Vec::new(), Vec::new());
+        for (number, chunk) in chunks.iter().enumerate() {
+            let is_last = number + 1 == chunks.len();
+            let word = if is_last { 0 } else { chunk.len().ilog2() as u16 };
+            words.extend_from_slice(&word.to_le_bytes());
+            let next = chunks.get(number + 1).and_then(|chunk| chunk.first());
+            let goes_on = next.is_some() && next == chunk.last();
+            let left = chunk.iter().filter(|row| goes_on && chunk.last() == Some(row)).count() as u64;
+            let mut held = chunk.clone();
+            held.dedup();
+            let ends = held.len() as u64 - u64::from(goes_on);
+            repetition.extend_from_slice(&ends.to_le_bytes());
+            repetition.extend_from_slice(&left.to_le_bytes());
+        }
+        let layout = pb::MiniBlockLayout {
+            num_items: num_items as u64,
+            repetition_index_depth: 1,
+            ..Default::default()
+        };
+        let bytes = chunks.len() as u64 * 8;
+        ChunkIndex::new(&at(), &layout, num_rows as u64, &words, Some(&repetition), bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn test_rows_are_found_in_the_chunks_that_hold_their_entries(
+            rows in prop::collection::vec(1_usize..20, 1..30),
+            logs in prop::collection::vec(1_u32..5, 0..40),
+            from in 0_usize..30,
+            len in 1_usize..30,
+        ) {
+            let chunks = cut(&rows, &logs);
+            let index = index(&chunks, rows.len()).unwrap();
+            let from = from % rows.len();
+            let to = (from + len).min(rows.len());
+            let held: Vec<usize> = (0..chunks.len())
+                .filter(|chunk| chunks[*chunk].iter().any(|row| (from..to).contains(row)))
+                .collect();
+            let range = from as u64..to as u64;
+            prop_assert_eq!(index.chunks(&range).collect::<Vec<_>>(), held.clone());
+            for chunk in held {
+                let all = chunks[chunk].iter().all(|row| (from..to).contains(row));
+                prop_assert_eq!(index.is_whole(chunk, &range), all);
+            }
+        }
+    }
+
+    #[test]
+    fn test_an_index_of_other_rows_or_values_is_refused() {
+        let chunks = cut(&[3, 5, 1], &[2, 1]);
+        assert!(index(&chunks, 3).is_ok());
+        assert!(index(&chunks, 2).is_err());
+        assert!(index(&chunks, 4).is_err());
+        let layout = pb::MiniBlockLayout {
+            num_items: 9,
+            ..Default::default()
+        };
+        let word = 3_u16 << 4;
+        let read = |rows, words: &[u8], bytes| ChunkIndex::new(&at(), &layout, rows, words, None, bytes);
+        assert!(read(9, &word.to_le_bytes(), 32).is_ok());
+        assert!(read(9, &word.to_le_bytes(), 31).is_err());
+        assert!(read(8, &word.to_le_bytes(), 32).is_err());
+        assert!(read(9, &[], 32).is_err());
+    }
+}

@@ -64,21 +64,23 @@ impl RunLength {
             return rle::decode(bits, values, lengths, length_bits, n, out).map_err(|e| at.kernel(e));
         }
         // Whichever tells how many runs there are goes first.
-        let (first, second) = match runs(at, &self.lengths, lengths, None, n)? {
+        let no_way = || at.corrupt("expected to know the number of runs, found no way to");
+        let (values, lengths) = match raw(at, &self.lengths, lengths, None, n)? {
             Some(lengths) => {
                 let runs = runs_in(&lengths, length_bits);
-                (runs_of(at, &self.values, values, runs, n)?, lengths)
+                (
+                    raw(at, &self.values, values, Some(runs), n)?.ok_or_else(no_way)?,
+                    lengths,
+                )
             }
             None => {
-                let values = runs(at, &self.values, values, None, n)?;
-                let values =
-                    values.ok_or_else(|| at.corrupt("expected to know the number of runs, found no way to"))?;
+                let values = raw(at, &self.values, values, None, n)?.ok_or_else(no_way)?;
                 let runs = runs_in(&values, bits);
-                let lengths = runs_of(at, &self.lengths, lengths, runs, n)?;
+                let lengths = raw(at, &self.lengths, lengths, Some(runs), n)?.ok_or_else(no_way)?;
                 (values, lengths)
             }
         };
-        rle::decode(bits, &first, &second, length_bits, n, out).map_err(|e| at.kernel(e))
+        rle::decode(bits, &values, &lengths, length_bits, n, out).map_err(|e| at.kernel(e))
     }
 }
 
@@ -87,42 +89,28 @@ fn runs_in(bytes: &[u8], bits: u64) -> usize {
     bytes.len().checked_div(width).unwrap_or(0)
 }
 
-fn runs_of(at: &PageId, compression: &Compression, stored: &[u8], runs: usize, n: usize) -> Result<Vec<u8>> {
-    Ok(runs_known(at, compression, stored, Some(runs), n)?.unwrap_or_default())
-}
-
-fn runs(
-    at: &PageId,
-    compression: &Compression,
-    stored: &[u8],
-    count: Option<usize>,
-    n: usize,
-) -> Result<Option<Vec<u8>>> {
-    runs_known(at, compression, stored, count, n)
-}
-
 /// The raw bytes of one side of the runs; none where only the number of runs could tell. There are at most `n` runs.
-fn runs_known(
+fn raw(
     at: &PageId,
     compression: &Compression,
     stored: &[u8],
-    count: Option<usize>,
+    runs: Option<usize>,
     n: usize,
 ) -> Result<Option<Vec<u8>>> {
     let bits = compression.bits().unwrap_or(0);
-    match (compression, count) {
+    match (compression, runs) {
         (Compression::Flat(_), _) => Ok(Some(stored.to_vec())),
         (Compression::General(general), _) => {
             let width = usize::try_from(bits / 8).unwrap_or(0);
-            let raw = general.decompress(at, stored, n.saturating_mul(width.max(1)).saturating_add(64))?;
-            runs_known(at, &general.values, &raw, count, n)
+            let all = general.decompress(at, stored, n.saturating_mul(width.max(1)).saturating_add(64))?;
+            raw(at, &general.values, &all, runs, n)
         }
         (_, None) => Ok(None),
-        (other, Some(count)) if count <= n => {
+        (other, Some(runs)) if runs <= n => {
             let mut out = Vec::new();
-            other.decode_block(at, bits, stored, count, &mut out)?;
+            other.decode_block(at, bits, stored, runs, &mut out)?;
             Ok(Some(out))
         }
-        (_, Some(count)) => Err(at.corrupt(format!("expected at most {n} runs, found {count}"))),
+        (_, Some(runs)) => Err(at.corrupt(format!("expected at most {n} runs, found {runs}"))),
     }
 }
