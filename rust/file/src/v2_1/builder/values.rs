@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{make_array, new_null_array, ArrayRef, FixedSizeListArray, NullArray, StructArray};
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
@@ -16,7 +16,7 @@ use crate::v2_1::page::PageId;
 /// Values of one type, null or not: a null has a place and no meaning.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Nothing but nulls, and structs without fields.
+    /// Nothing but nulls, structs without fields, and values of no bytes.
     Nothing(usize),
     /// Bits.
     Bits(BooleanBufferBuilder),
@@ -73,6 +73,7 @@ impl Values {
                     .collect::<Result<_>>()?,
             }),
             other => match byte_width(other).and_then(|width| usize::try_from(width).ok()) {
+                Some(0) => Values::Nothing(0),
                 Some(width) => Values::Fixed(FixedBuilder::new(width)),
                 None => Values::Unstored(0),
             },
@@ -250,6 +251,7 @@ impl Values {
                 return Ok(Arc::new(StructArray::new_empty_fields(len, nulls)))
             }
             (Values::Unstored(len), _) => return Ok(new_null_array(data_type, len)),
+            (Values::Nothing(_), DataType::FixedSizeBinary(_)) => data.add_buffer(Buffer::from_vec(Vec::<u8>::new())),
             (Values::Nothing(len), _) => return Ok(Arc::new(NullArray::new(len))),
             (Values::Bits(mut bits), _) => data.add_buffer(bits.finish().into_inner()),
             (Values::Fixed(values), _) => data.add_buffer(values.finish()).align_buffers(true),
