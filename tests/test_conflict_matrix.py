@@ -39,6 +39,9 @@ NAMES = [
     "DataReplacement",
 ]
 
+# Operations that are in the way of others depending on what they touch.
+TWOFOLD = {"Delete", "CreateIndex", "Rewrite", "Update", "UpdateConfig", "DataReplacement"}
+
 
 class Seed:
     """A table of 4 fragments, columns a, b, c in files of their own, and what operations on it need."""
@@ -152,9 +155,10 @@ def _we_commit(uri: str, operation: esker.LanceOperation.BaseOperation, version:
 @pytest.mark.parametrize("theirs", NAMES)
 @pytest.mark.parametrize("ours", NAMES)
 def test_a_cell_is_what_the_peer_does(ours: str, theirs: str, seed: Seed, tmp_path: Path) -> None:
-    for same in (True, False):
+    both = [("peer", "peer"), ("peer", "we"), ("we", "peer"), ("we", "we")]
+    for same in (True, False) if theirs in TWOFOLD else (True,):
         verdicts = []
-        for who, (first, second) in enumerate([("peer", "peer"), ("peer", "we"), ("we", "peer"), ("we", "we")]):
+        for who, (first, second) in enumerate(both if same else both[::3]):
             uri = str(tmp_path / f"{same}{who}")
             shutil.copytree(seed.uri, uri)
             if first == "peer":

@@ -147,7 +147,7 @@ def test_every_operation_of_a_commit_may_be_the_last(kind: str, faulty: Faulty, 
     operations = faulty.made[-1].operations
     assert len(operations) >= 5, operations
     for number, verb, path in operations:
-        for fault in FAULTS:
+        for fault in FAULTS if "put" in verb else FAULTS[:4]:
             uri = str(tmp_path / f"{number}-{fault.replace(':', '-')}")
             shutil.copytree(seed, uri)
             reported = _try(kind, uri, f"{fault}@{number}")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
+from .store import Store
+
 __all__ = [
     "DataFile",
     "Field",
@@ -496,6 +498,11 @@ class Transaction:
 
     def decoded(self) -> Operation:
         """What it does. Raises `CorruptFileError` if its operation is damaged."""
+
+    def reconcile(self, store: Store, before: Manifest, theirs: Manifest) -> Transaction | None:
+        """This Delete or Update, right on top of `before`, as it is right on top of `theirs`: rows of one fragment that
+        both deleted are put into one deletion file, which is written to `store`. None if it must be computed again:
+        both deleted the same row, or the fragment has other files."""
 
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
         """What `other`, committed since our read version, means for us."""

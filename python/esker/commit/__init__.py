@@ -1,7 +1,7 @@
 """Commits: the one loop, what a kind of table tells it, and the stores that URIs mean."""
 
 from ..exceptions import CommitConflictError
-from .lance import LanceCommit
+from .lance import DeletionMerge, LanceCommit
 from .log import LanceLog
 from .loop import Backoff, CommitLimits, commit
 from .protocol import CommitLock, CommitProtocol, Verdict
@@ -13,6 +13,7 @@ __all__ = [
     "CommitLimits",
     "CommitLock",
     "CommitProtocol",
+    "DeletionMerge",
     "LanceCommit",
     "LanceLog",
     "Verdict",

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .._native.store import Store
 from .._native.table import Manifest, Transaction, manifest_name
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
@@ -26,6 +27,30 @@ Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transactio
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
 
 _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible": Verdict.REFUSE}
+
+
+class DeletionMerge:
+    """A `Reconcile` that merges deletion vectors, where both changes deleted different rows of a fragment.
+
+    Args:
+        store: The table's, for the deletion files.
+        base: The version that ours was computed from.
+
+    Example:
+        `LanceCommit(log, delete, reconcile=DeletionMerge(log.store, dataset._manifest))`
+    """
+
+    def __init__(self, store: Store, base: Manifest) -> None:
+        self._store = store
+        self._base = base
+
+    def __call__(self, ours: Transaction, manifest: Manifest, theirs: Transaction) -> Transaction | None:
+        """Ours on top of the version that `manifest` is."""
+        adapted = ours.reconcile(self._store, self._base, manifest)
+        if adapted is not None:
+            # The next change of others is judged against this one.
+            self._base = manifest
+        return adapted
 
 
 @dataclass(frozen=True)

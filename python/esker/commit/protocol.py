@@ -10,8 +10,8 @@ A change that others were faster with has three ways on:
 - It is computed again (`Verdict.RERUN`): whoever commits hands `loop.commit` a callable that, given the newest version,
   reads what it needs there and returns the change made from it. `update` and `merge_insert` do so; what they read only
   once they spool. Without the callable the verdict ends in a conflict that says it can be tried again.
-- It is adapted where both touched a fragment, without being computed again: `LanceCommit(reconcile=...)`, which gets
-  both transactions. `delete` merges deletion vectors so.
+- It is adapted where both touched a fragment, without being computed again: `LanceCommit(reconcile=DeletionMerge(...))`
+  merges deletion vectors where the rows are different ones.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 //! | bitmap | `_deletions/{fragment}-{read_version}-{id}.bin` | a portable 32-bit roaring bitmap |
 
 mod arrow_file;
+mod encode;
 
 use std::io::Cursor;
 

@@ -25,6 +25,7 @@ pub mod naming;
 pub mod operation;
 pub mod raw;
 pub mod read;
+pub mod reconcile;
 pub mod transaction;
 pub mod write;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_file::FileVersion;
+use esker_store::block_on;
 use esker_table::apply::CommitParams;
 use esker_table::conflict::{self, Verdict};
 use esker_table::operation::Operation;
@@ -17,6 +18,7 @@ use super::manifest::PyManifest;
 use super::operation::PyOperation;
 use super::schema::PySchema;
 use crate::error::Result;
+use crate::store::PyStore;
 
 /// A change to a table.
 #[pyclass(name = "Transaction", module = "esker._native.table", frozen)]
@@ -136,6 +138,18 @@ impl PyTransaction {
             Verdict::Retry => "retry",
             Verdict::Incompatible => "incompatible",
         }
+    }
+
+    fn reconcile(
+        &self,
+        py: Python<'_>,
+        store: &PyStore,
+        before: &PyManifest,
+        theirs: &PyManifest,
+    ) -> Result<Option<PyTransaction>> {
+        let (before, theirs) = (before.0.clone(), theirs.0.clone());
+        let adapted = py.detach(|| block_on(self.0.reconcile(store.store(), &before, &theirs)))?;
+        Ok(adapted.map(PyTransaction))
     }
 
     #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None))]

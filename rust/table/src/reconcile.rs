@@ -1,0 +1,138 @@
+//! Two changes that deleted different rows of one fragment: ours is adapted instead of computed again.
+//!
+//! ```text
+//! before (what ours was computed from)   ..x.......
+//! theirs (the version on top)            ..x...x...
+//! ours                                   x.x.......
+//! ours on top of theirs                  x.x...x...
+//! ```
+
+use std::collections::HashMap;
+
+use esker_store::store::StoreRef;
+use uuid::Uuid;
+
+use crate::deletion::DeletionVector;
+use crate::error::Result;
+use crate::fragment::{DeletionFile, Fragment};
+use crate::manifest::Manifest;
+use crate::operation::{Operation, Update, UpdateMode};
+use crate::read::TableFiles;
+use crate::transaction::Transaction;
+
+impl Transaction {
+    /// This Delete, or Update that moves rows, as it is right on top of `theirs`, if it was right on top of `before`. Writes the
+    /// deletion files that hold both's rows. `None` if it must be computed again: both deleted a row, or a fragment is gone or has
+    /// other files.
+    pub async fn reconcile(&self, store: &StoreRef, before: &Manifest, theirs: &Manifest) -> Result<Option<Self>> {
+        let merge = Merge {
+            files: TableFiles::new(store.clone()),
+            before: fragments(before)?,
+            theirs: fragments(theirs)?,
+            version: theirs.version(),
+        };
+        let operation = match self.operation()? {
+            Operation::Delete {
+                updated_fragments,
+                deleted_fragment_ids,
+                predicate,
+            } => {
+                let Some((updated_fragments, emptied)) = merge.all(updated_fragments, &deleted_fragment_ids).await?
+                else {
+                    return Ok(None);
+                };
+                Operation::Delete {
+                    updated_fragments,
+                    deleted_fragment_ids: [deleted_fragment_ids, emptied].concat(),
+                    predicate,
+                }
+            }
+            Operation::Update(update)
+                if update.update_mode == UpdateMode::RewriteRows && update.fields_modified.is_empty() =>
+            {
+                let updated = update.updated_fragments.clone();
+                let Some((updated_fragments, emptied)) = merge.all(updated, &update.removed_fragment_ids).await? else {
+                    return Ok(None);
+                };
+                Operation::Update(Update {
+                    updated_fragments,
+                    removed_fragment_ids: [update.removed_fragment_ids.clone(), emptied].concat(),
+                    ..update
+                })
+            }
+            _ => return Ok(None),
+        };
+        let adapted = Self::new(self.read_version(), &operation, self.properties().clone())?;
+        adapted.with_uuid(self.uuid()).map(Some)
+    }
+}
+
+fn fragments(manifest: &Manifest) -> Result<HashMap<u64, Fragment>> {
+    let all = manifest.fragments();
+    all.map(|fragment| fragment.map(|fragment| (fragment.id(), fragment)))
+        .collect()
+}
+
+struct Merge {
+    files: TableFiles,
+    before: HashMap<u64, Fragment>,
+    theirs: HashMap<u64, Fragment>,
+    version: u64,
+}
+
+impl Merge {
+    /// The updated fragments on top of theirs, and the ids of those that lost all rows by both.
+    async fn all(&self, updated: Vec<Fragment>, removed: &[u64]) -> Result<Option<(Vec<Fragment>, Vec<u64>)>> {
+        // What we remove as a whole must be as it was: a row that they moved away from it may be one of ours.
+        if removed.iter().any(|id| self.before.get(id) != self.theirs.get(id)) {
+            return Ok(None);
+        }
+        let (mut merged, mut emptied) = (Vec::with_capacity(updated.len()), Vec::new());
+        for fragment in updated {
+            let id = fragment.id();
+            let (Some(before), Some(theirs)) = (self.before.get(&id), self.theirs.get(&id)) else {
+                return Ok(None);
+            };
+            if before == theirs {
+                merged.push(fragment);
+                continue;
+            }
+            if before.files() != theirs.files() {
+                return Ok(None);
+            }
+            let Some(rows) = self.rows(&fragment, before, theirs).await? else {
+                return Ok(None);
+            };
+            if theirs.physical_rows().is_some_and(|physical| physical == rows.len()) {
+                emptied.push(id);
+            } else {
+                merged.push(self.write(theirs, &rows).await?);
+            }
+        }
+        Ok(Some((merged, emptied)))
+    }
+
+    /// The rows that are deleted by both together; nothing if both deleted the same one.
+    async fn rows(&self, ours: &Fragment, before: &Fragment, theirs: &Fragment) -> Result<Option<DeletionVector>> {
+        let before = self.files.deletions(before).await?.unwrap_or_default();
+        let ours = self.files.deletions(ours).await?.unwrap_or_default();
+        let theirs = self.files.deletions(theirs).await?.unwrap_or_default();
+        let (new_ours, new_theirs) = (ours.rows() - before.rows(), theirs.rows() - before.rows());
+        Ok(new_ours
+            .is_disjoint(&new_theirs)
+            .then(|| DeletionVector::new(ours.rows() | theirs.rows())))
+    }
+
+    async fn write(&self, fragment: &Fragment, rows: &DeletionVector) -> Result<Fragment> {
+        let (file_type, bytes) = rows.encode()?;
+        let file = DeletionFile {
+            file_type,
+            read_version: self.version,
+            id: Uuid::new_v4().as_u64_pair().0,
+            num_deleted_rows: Some(rows.len()),
+            base_id: None,
+        };
+        self.files.store().put(&file.path(fragment.id()), bytes).await?;
+        Ok(fragment.clone().with_deletion_file(Some(file)))
+    }
+}
