@@ -5,6 +5,7 @@ submodules are in `sys.modules` under their full names, so that `from esker._nat
 Errors are those of `esker.exceptions`.
 """
 
+from . import blob as blob
 from . import expr as expr
 from . import fault as fault
 from . import file as file
@@ -13,7 +14,7 @@ from . import store as store
 from . import table as table
 from . import write as write
 
-__all__ = ["__version__", "expr", "fault", "file", "scan", "store", "table", "write"]
+__all__ = ["__version__", "blob", "expr", "fault", "file", "scan", "store", "table", "write"]
 
 __version__: str
 """The version of the wheel, the crates' and Python's alike."""
