@@ -227,11 +227,12 @@ def test_retries_are_bounded(uri: str) -> None:
     assert esker.dataset(uri).count_rows() == 4
 
 
-def test_a_table_of_another_file_version_is_not_written_to(uri: str) -> None:
+def test_a_table_keeps_its_file_version_unless_it_is_overwritten_in_another(uri: str) -> None:
     lance.write_dataset(people(1), uri, data_storage_version="legacy")
     for mode in ("append", "overwrite"):
-        with pytest.raises(UnsupportedError, match=r"0\.1"):
-            esker.write_dataset(people(1), uri, mode=mode)
+        assert esker.write_dataset(people(5, start=1), uri, mode=mode).data_storage_version == "0.1"
+    with pytest.raises(UnsupportedError, match=r"0\.1"):
+        esker.write_dataset(people(1), uri, mode="append", data_storage_version="2.0")
     assert esker.write_dataset(people(4), uri, mode="overwrite", data_storage_version="2.0").count_rows() == 4
     assert lance.dataset(uri).data_storage_version == "2.0"
 

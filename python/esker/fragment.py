@@ -185,10 +185,8 @@ class LanceFragment(pyarrow.dataset.Fragment):  # type: ignore[misc]
         **options: Any,
     ) -> FragmentMetadata:
         """Writes all data as one fragment. See `write_fragments` for the arguments."""
-        del max_rows_per_group  # Only files of version 0.1 have row groups.
-        fragments = write_fragments(
-            data, dataset_uri, schema, mode=mode, progress=progress, max_rows_per_file=2**62, **options
-        )
+        options = {"max_rows_per_file": 2**62, "max_rows_per_group": max_rows_per_group, **options}
+        fragments = write_fragments(data, dataset_uri, schema, mode=mode, progress=progress, **options)
         if len(fragments) != 1:
             raise UnsupportedError(f"the data make {len(fragments)} fragments, expected 1; use write_fragments")
         return FragmentMetadata.from_native(fragments[0].to_native().with_id(fragment_id or 0))
@@ -307,6 +305,7 @@ def write_fragments(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
+    allow_null_loss: bool = False,
     **pylance_only: Any,
 ) -> list[FragmentMetadata] | Transaction:
     """Writes data files for a table without making them visible: a part of a write that many machines share.
@@ -319,7 +318,7 @@ def write_fragments(
         mode: "append" checks the columns against the table's and takes its field ids; "create" and "overwrite" bring
             their own.
         max_rows_per_file: Rows after which a new fragment is started.
-        max_rows_per_group: Of no meaning for files of version 2: accepted because pylance has it.
+        max_rows_per_group: Rows of a group of files of version 0.1; of no meaning for later ones.
         max_bytes_per_file: Bytes after which a new fragment is started.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         data_storage_version: The file version; None keeps the table's.
@@ -328,6 +327,8 @@ def write_fragments(
         memory_limit: Bytes that may be buffered.
         external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
         allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
+        allow_null_loss: Whether files of version 0.1 may forget what they cannot keep: most nulls, and the difference
+            between "" and null. Without it such values are refused.
         **pylance_only: Refused unless None.
 
     Returns:
@@ -360,6 +361,8 @@ def write_fragments(
         max_bytes_per_file=max_bytes_per_file,
         memory_limit=memory_limit,
         external_blobs=external_blobs(external_blob_mode, allow_external_blob_outside_bases),
+        max_rows_per_group=max_rows_per_group,
+        allow_null_loss=allow_null_loss,
         progress=progress,
     )
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]

@@ -41,6 +41,10 @@ class ScanStatistics:
     bytes_read: int
     rows: int
     seconds: float
+    groups: int = 0
+    """Groups of rows with statistics that the scan came to; only files of version 0.1 have any."""
+    groups_skipped: int = 0
+    """Those among them that the statistics ruled out."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class ScanOptions:
     with_row_address: bool = False
     order_by: tuple[ColumnOrdering, ...] = ()
     include_deleted_rows: bool = False
+    use_stats: bool = True
     blobs: Literal["bytes", "descriptions"] = "descriptions"
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
     progress: Callable[[int], object] | None = field(default=None, compare=False)
@@ -210,6 +215,10 @@ class ScannerBuilder:
             keys.append(ColumnOrdering(item) if isinstance(item, str) else item)
         return self._with(order_by=tuple(keys))
 
+    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
+        """Whether groups of rows that statistics rule out are passed over: only files of version 0.1 have any."""
+        return self._with(use_stats=bool(use_stats))
+
     def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
         """Called after each batch with the rows that have come so far."""
         return self._with(progress=callback)
@@ -226,7 +235,6 @@ class ScannerBuilder:
     late_materialization = _hint("late_materialization")
     prefilter = _hint("prefilter")
     use_scalar_index = _hint("use_scalar_index")
-    use_stats = _hint("use_stats")
 
     full_text_search = _refused("full_text_query")
     minhash_search = _refused("minhash_search")

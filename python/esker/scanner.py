@@ -89,9 +89,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         if options.scan_stats_callback is not None:
             after = self._ds._store.io_stats_snapshot()
             iops = after.read_iops - before.read_iops
-            options.scan_stats_callback(
-                ScanStatistics(iops, iops, after.read_bytes - before.read_bytes, rows, time.monotonic() - started)
-            )
+            nbytes, seconds = after.read_bytes - before.read_bytes, time.monotonic() - started
+            options.scan_stats_callback(ScanStatistics(iops, iops, nbytes, rows, seconds, *stream.groups))
 
     def to_pandas(self, *, blob_mode: BlobMode = "lazy", **kwargs: Any) -> pd.DataFrame:
         """The rows as a pandas data frame; `kwargs` go to `pyarrow.Table.to_pandas`.
@@ -116,7 +115,11 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             total = self._ds._num_rows() if wanted is None else self._rows_of(wanted)
         else:
             total = native.count_rows(
-                self._ds._store, self._ds._manifest, filter=self._predicate, fragment_ids=options.fragment_ids
+                self._ds._store,
+                self._ds._manifest,
+                filter=self._predicate,
+                fragment_ids=options.fragment_ids,
+                use_stats=options.use_stats,
             )
         rest = max(0, total - (options.offset or 0))
         return rest if options.limit is None else min(rest, options.limit)
@@ -144,9 +147,11 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             for _ in scanner.to_batches():
                 pass
         cost = seen[0]
+        saved = f", groups_skipped={cost.groups_skipped}/{cost.groups}" if cost.groups else ""
         return (
             f"Analyzed: rows={cost.rows}, elapsed={cost.seconds * 1000:.1f}ms, "
-            f"requests={cost.requests}, bytes_read={cost.bytes_read}\n  " + self.explain_plan().replace("\n", "\n  ")
+            f"requests={cost.requests}, bytes_read={cost.bytes_read}{saved}\n  "
+            + self.explain_plan().replace("\n", "\n  ")
         )
 
     def take(self, indices: Any, **kwargs: Any) -> pa.Table:
@@ -199,6 +204,7 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             with_row_address=options.with_row_address and "_rowaddr" not in (columns or ()),
             scan_in_order=options.scan_in_order,
             include_deleted_rows=options.include_deleted_rows,
+            use_stats=options.use_stats,
             blobs=options.blobs,
         )
 
@@ -246,6 +252,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         scan = f"LanceScan: uri={self._ds.uri}, version={self._ds.version}, projection=[{', '.join(names)}]"
         if self._predicate is not None:
             scan += f", filter={self._predicate}"
+            if self._ds._manifest.data_storage_version == "0.1":
+                scan += f", use_stats={options.use_stats}"
         if not options.order_by and (options.limit is not None or options.offset):
             scan += f", limit={options.limit}, offset={options.offset or 0}"
         ids = options.fragment_ids

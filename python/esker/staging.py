@@ -27,6 +27,7 @@ WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
 WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
 
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+DEFAULT_MAX_ROWS_PER_GROUP = 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 """Below the 100 GB that object stores allow for one object."""
 DEFAULT_MEMORY_LIMIT = 128 * 1024**2
@@ -112,6 +113,8 @@ def stage(
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    max_rows_per_group: int | None = None,
+    allow_null_loss: bool = False,
     progress: Progress | None = None,
     external_blobs: Literal["refuse", "reference", "ingest"] = "refuse",
 ) -> Staged:
@@ -126,6 +129,8 @@ def stage(
         max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
         max_bytes_per_file: Bytes after which a new file is started.
         memory_limit: Bytes that may be buffered.
+        max_rows_per_group: Rows of a group of files of version 0.1.
+        allow_null_loss: Whether files of version 0.1 may forget nulls.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         external_blobs: What becomes of blobs that are given by their URI.
 
@@ -135,7 +140,9 @@ def stage(
         UnsupportedError: A file version, or a type in it, that cannot be written.
     """
     chosen = check_mode(mode)
+    max_rows_per_group = DEFAULT_MAX_ROWS_PER_GROUP if max_rows_per_group is None else max_rows_per_group
     for name, value in (
+        ("max_rows_per_group", max_rows_per_group),
         ("max_rows_per_file", max_rows_per_file),
         ("max_bytes_per_file", max_bytes_per_file),
         ("memory_limit", memory_limit),
@@ -175,6 +182,9 @@ def stage(
             max_bytes_per_file=max_bytes_per_file,
             memory_limit=memory_limit,
             external_blobs=external_blobs,
+            max_rows_per_group=max_rows_per_group,
+            allow_null_loss=allow_null_loss,
+            base=target.base if chosen == "append" else None,
         )
     except Exception:
         if source.failure is not None:

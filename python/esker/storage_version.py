@@ -7,7 +7,7 @@ from .exceptions import InvalidArgumentError, UnsupportedError
 
 DEFAULT_STORAGE_VERSION = "2.1"
 """What a new table gets."""
-WRITABLE_VERSIONS = ("2.0", "2.1", "2.2")
+WRITABLE_VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 
 _NAMES = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "stable": "2.2"}
 _UNSTABLE = ("2.3", "next")

@@ -57,6 +57,7 @@ def write_dataset(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
+    allow_null_loss: bool = False,
     max_retries: int = 20,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
     backoff: Backoff | None = None,
@@ -73,7 +74,7 @@ def write_dataset(
         mode: "create" makes a new table; "append" adds rows, to a new table if there is none; "overwrite" makes a
             version that holds these rows only.
         max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
-        max_rows_per_group: Of no meaning for files of version 2: accepted because pylance has it.
+        max_rows_per_group: Rows of a group of files of version 0.1; of no meaning for later ones.
         max_bytes_per_file: Bytes after which a new file is started.
         commit_lock: Held around the commit, for stores without put-if-absent.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
@@ -89,6 +90,8 @@ def write_dataset(
         memory_limit: Bytes that may be buffered.
         external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
         allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
+        allow_null_loss: Whether files of version 0.1 may forget what they cannot keep: most nulls, and the difference
+            between "" and null. Without it such values are refused.
         max_retries: Attempts of the commit after the first.
         commit_timeout: For all attempts together; None for no limit.
         backoff: The pauses between attempts.
@@ -110,7 +113,6 @@ def write_dataset(
         >>> esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append").version
         2
     """
-    del max_rows_per_group
     refuse_options(**pylance_only)
     _check_lock(commit_lock)
     target = open_target(uri, storage_options=storage_options, durable=durable)
@@ -131,6 +133,8 @@ def write_dataset(
         max_bytes_per_file=max_bytes_per_file,
         memory_limit=memory_limit,
         external_blobs=external_blobs(external_blob_mode, allow_external_blob_outside_bases),
+        max_rows_per_group=max_rows_per_group,
+        allow_null_loss=allow_null_loss,
         progress=progress,
     )
     report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])

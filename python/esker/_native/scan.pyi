@@ -27,6 +27,10 @@ class BatchStream:
     def error(self) -> EskerError | None:
         """The error that ended the stream, also after it was handed out; None if there was none."""
 
+    @property
+    def groups(self) -> tuple[int, int]:
+        """Groups of rows with statistics that the scan has come to, and those among them that they ruled out."""
+
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -45,6 +49,7 @@ def scan(
     with_row_address: bool = False,
     scan_in_order: bool = True,
     include_deleted_rows: bool = False,
+    use_stats: bool = True,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> BatchStream:
     """Rows of a version as batches.
@@ -65,6 +70,7 @@ def scan(
         with_row_address: Adds `_rowaddr` (uint64) as the last column, after `_rowid`.
         scan_in_order: False lets batches come as they are ready.
         include_deleted_rows: Deleted rows come too, as far as their fragment is there; their `_rowid` is null.
+        use_stats: Whether groups of rows that statistics rule out are passed over.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.
@@ -87,6 +93,11 @@ def take(
     """
 
 def count_rows(
-    store: Store, manifest: Manifest, *, filter: Predicate | None = None, fragment_ids: Sequence[int] | None = None
+    store: Store,
+    manifest: Manifest,
+    *,
+    filter: Predicate | None = None,
+    fragment_ids: Sequence[int] | None = None,
+    use_stats: bool = True,
 ) -> int:
     """How many rows satisfy `filter`; only its columns are read. Without one, how many the files hold."""

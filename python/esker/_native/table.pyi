@@ -515,11 +515,13 @@ class Transaction:
         data_storage_version: str,
         timestamp_ns: int,
         restored: Manifest | None = None,
+        store: Store | None = None,
     ) -> Manifest:
         """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet). A Restore
         needs the manifest of the version that it restores.
 
-        Its `transaction_file` is `{read_version}-{uuid}.txn`.
+        Its `transaction_file` is `{read_version}-{uuid}.txn`. Where the files are of version 0.1, `store` is where the
+        dictionaries of new ones are read from, which the manifest is to hold.
         """
 
     def __reduce__(self) -> tuple[Any, ...]: ...

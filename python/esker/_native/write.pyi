@@ -3,7 +3,7 @@
 from typing import Literal, Protocol, type_check_only
 
 from .store import Store
-from .table import Fragment, Schema
+from .table import Fragment, Manifest, Schema
 
 __all__ = ["write_fragments"]
 
@@ -23,6 +23,9 @@ def write_fragments(
     max_bytes_per_file: int,
     memory_limit: int,
     external_blobs: Literal["refuse", "reference", "ingest"] = "refuse",
+    max_rows_per_group: int = 1024,
+    allow_null_loss: bool = False,
+    base: Manifest | None = None,
 ) -> list[Fragment]:
     """Writes a stream as data files and returns a fragment for each, with id 0.
 
@@ -38,6 +41,9 @@ def write_fragments(
         max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
         memory_limit: Bytes that may be buffered for all columns together.
         external_blobs: What becomes of blobs that are given by their URI.
+        max_rows_per_group: Rows of a group of files of version 0.1.
+        allow_null_loss: Writes to files of version 0.1 what they cannot keep as what will be read in its place.
+        base: The table whose dictionaries files of version 0.1 share.
 
     Raises:
         SchemaMismatchError: The stream is not of `schema`, or a column that is not nullable holds a null.

@@ -182,6 +182,7 @@ class LanceCommit:
             data_storage_version=storage,
             timestamp_ns=time.time_ns(),
             restored=self._version_to_restore(),
+            store=self.log.store,
         )
         self._stage()
         return self._made.encode()

@@ -68,6 +68,10 @@ impl Predicate {
         self.plan.columns()
     }
 
+    pub(crate) fn expr(&self) -> &Expr {
+        self.plan.expr()
+    }
+
     /// One boolean per row of `batch`, null where SQL says unknown.
     ///
     /// The batch must hold [`Self::columns`], found by name; what else it holds does not matter.

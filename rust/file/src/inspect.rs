@@ -9,6 +9,7 @@ use crate::container::{BufferRange, Container, PageEncoding};
 use crate::error::{FileError, Result};
 use crate::reader::{FileReader, OpenFile};
 use crate::schema::{BlobView, Field};
+use crate::v0_1;
 use crate::v2_0::blob;
 use crate::v2_0::columns::{columns_of, ColumnNode};
 use crate::v2_0::decode::describe;
@@ -73,6 +74,9 @@ pub struct FileLayout {
 
 /// Describes an open file. Nothing but its metadata is read.
 pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
+    if let OpenFile::V0_1(file) = &reader.file {
+        return v0_1::describe::inspect(file);
+    }
     let file = container_of(reader)?;
     let names = field_names(file);
     let columns = (0..file.num_columns())
@@ -126,6 +130,9 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
 /// Bytes that the values of a column take without any encoding: what its bytes in the file are to be compared with. Reads the column,
 /// a page at a time. Nothing for the header of a struct, which holds no values.
 pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u64>> {
+    if let OpenFile::V0_1(file) = &reader.file {
+        return v0_1::describe::plain_bytes(file, column);
+    }
     let file = container_of(reader)?;
     if let OpenFile::V2_1(file) = &reader.file {
         return plain_leaf_bytes(file, column).await;
@@ -192,7 +199,7 @@ async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>>
 pub(crate) fn container_of(reader: &FileReader) -> Result<&Container> {
     reader.container().ok_or_else(|| {
         FileError::unsupported(format!(
-            "file {}: the layout of a file of version 0.1 cannot be shown yet",
+            "file {}: expected a file of version 2.0 or later, found 0.1",
             reader.path()
         ))
     })

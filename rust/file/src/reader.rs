@@ -203,6 +203,14 @@ impl FileReader {
         }
     }
 
+    /// The values of the dictionary columns of a 0.1 file, as the file itself holds them.
+    pub async fn dictionaries(&self) -> Result<Dictionaries> {
+        match &self.file {
+            OpenFile::V0_1(file) => Ok(file.own_dictionaries().await?.clone()),
+            _ => Ok(Dictionaries::new()),
+        }
+    }
+
     /// The statistics of a 0.1 file as its writer noted them, with a row for each group: of each field that has any a struct of
     /// `null_count`, `min_value` and `max_value`, named by the field's id. `None` where there are none.
     pub async fn statistics(&self) -> Result<Option<RecordBatch>> {
@@ -212,8 +220,8 @@ impl FileReader {
         }
     }
 
-    /// Bounds of a 0.1 file's columns by dotted path, a value for each group: what its statistics say of the values as they are read.
-    pub async fn group_bounds(&self, projection: &FileProjection) -> Result<BTreeMap<String, ColumnBounds>> {
+    /// Bounds of a 0.1 file's columns, by the names that lead to each, a value for each group: what its statistics say of the values as they are read.
+    pub async fn group_bounds(&self, projection: &FileProjection) -> Result<BTreeMap<Vec<String>, ColumnBounds>> {
         match (&self.file, &projection.columns) {
             (OpenFile::V0_1(file), Columns::V0_1(columns)) => file.bounds(columns).await,
             _ => Ok(BTreeMap::new()),

@@ -8,6 +8,7 @@ use esker_store::store::StoreRef;
 use crate::error::{FileError, Result};
 use crate::paged_writer::PagedWriter;
 use crate::schema::Schema;
+use crate::v0_1::dictionary::encode::DictionaryWriters;
 use crate::v0_1::write::GroupWriter;
 use crate::version::FileVersion;
 use crate::{blob, v0_1, v2_0, v2_1};
@@ -25,6 +26,12 @@ pub struct WriteOptions {
     pub threads: usize,
     /// What becomes of blobs that are given by their URI.
     pub external_blobs: ExternalBlobs,
+    /// Rows of a group of a 0.1 file.
+    pub rows_per_group: usize,
+    /// Writes to a 0.1 file what it cannot keep, nulls of most types, as what will be read in their place, rather than refuse it.
+    pub allow_null_loss: bool,
+    /// The dictionaries that the files of a table of version 0.1 share.
+    pub dictionaries: DictionaryWriters,
 }
 
 /// What a write does with blobs that are given by their URI.
@@ -47,6 +54,9 @@ impl Default for WriteOptions {
             memory_limit: 256 * 1024 * 1024,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             external_blobs: ExternalBlobs::Refuse,
+            rows_per_group: 1024,
+            allow_null_loss: false,
+            dictionaries: DictionaryWriters::default(),
         }
     }
 }
@@ -74,7 +84,7 @@ pub struct FileWriter {
 
 enum Out {
     Paged(Box<PagedWriter>),
-    Groups(GroupWriter),
+    Groups(Box<GroupWriter>),
 }
 
 /// Refuses what the version cannot hold, before any byte is written.
@@ -93,7 +103,7 @@ impl FileWriter {
         check_schema(schema, options.version)?;
         let arrow = std::sync::Arc::new(schema.to_arrow()?);
         let out = match options.version {
-            FileVersion::V0_1 => Out::Groups(GroupWriter::create(store, path, schema, options).await?),
+            FileVersion::V0_1 => Out::Groups(Box::new(GroupWriter::create(store, path, schema, options).await?)),
             _ => Out::Paged(Box::new(PagedWriter::create(store, path, schema, options).await?)),
         };
         Ok(FileWriter { arrow, out })

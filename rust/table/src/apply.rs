@@ -27,7 +27,9 @@ mod rows;
 mod settings;
 
 use esker_file::version::FileVersion;
+use esker_file::Dictionaries;
 
+use crate::dictionary;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::naming::is_detached_version;
@@ -49,8 +51,25 @@ pub struct CommitParams {
 impl Transaction {
     /// The version that this change makes of `base`, the latest one; of nothing if it creates the table.
     pub fn apply(&self, base: Option<&Manifest>, params: &CommitParams) -> Result<Manifest> {
+        self.apply_with(base, params, &Dictionaries::new())
+    }
+
+    /// Like [`Transaction::apply`], with the dictionaries that new files of version 0.1 share: the manifest will hold them.
+    pub fn apply_with(
+        &self,
+        base: Option<&Manifest>,
+        params: &CommitParams,
+        dictionaries: &Dictionaries,
+    ) -> Result<Manifest> {
         check_version(base, params)?;
         let operation = self.operation()?;
+        dictionary::check(base, &operation)?;
+        let keeps = !matches!(operation, Operation::Overwrite { .. });
+        let next = self.build(operation, base, params)?;
+        dictionary::complete(next, base.filter(|_| keeps), dictionaries)
+    }
+
+    fn build(&self, operation: Operation, base: Option<&Manifest>, params: &CommitParams) -> Result<Manifest> {
         let Some(base) = base else {
             return match operation {
                 Operation::Overwrite { .. } => contents::overwrite(None, operation, params)?.finish(self, params),
@@ -114,7 +133,8 @@ impl Transaction {
             Operation::Restore { version } if version == restored.version() => {
                 restored.check_writable()?;
                 draft::check_changeable(restored)?;
-                contents::restore(base, restored)?.finish(self, params)
+                let next = contents::restore(base, restored)?.finish(self, params)?;
+                Ok(next.with_dictionary_section(restored.dictionary_section.clone()))
             }
             Operation::Restore { version } => Err(TableError::invalid(format!(
                 "expected the manifest of version {version} to restore, found that of version {}",

@@ -14,6 +14,7 @@
 pub mod apply;
 pub mod conflict;
 pub mod deletion;
+pub mod dictionary;
 pub mod error;
 pub mod flags;
 pub mod fragment;

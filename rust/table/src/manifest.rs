@@ -125,6 +125,27 @@ impl Manifest {
         })
     }
 
+    /// The same version with `section` in front, where `fields` say that the values of dictionary columns are.
+    pub(crate) fn with_dictionaries(self, fields: &[file::Field], section: Bytes) -> Result<Self> {
+        let mut raw = self.raw;
+        let encoded: Vec<Vec<u8>> = fields.iter().map(Message::encode_to_vec).collect();
+        raw.set_all_bytes(field::SCHEMA, encoded.iter().map(Vec::as_slice));
+        let next = Self::from_parts(raw, self.fragments, &self.path)?;
+        Ok(Self {
+            index_section: self.index_section,
+            inline_transaction: self.inline_transaction,
+            dictionary_section: Some(section),
+            ..next
+        })
+    }
+
+    pub(crate) fn with_dictionary_section(self, section: Option<Bytes>) -> Self {
+        Self {
+            dictionary_section: section,
+            ..self
+        }
+    }
+
     /// The manifest as a whole file: byte for byte what was decoded, or a new version built by
     /// [`Transaction::apply`].
     pub fn encode(&self) -> Result<Bytes> {

@@ -7,6 +7,7 @@ mod fragment_reader;
 mod projection;
 mod rows;
 mod scan;
+mod statistics;
 mod system;
 mod take;
 
@@ -14,5 +15,6 @@ pub use blobs::{locate_blobs, LocatedBlob, RowSelection};
 pub use files::TableFiles;
 pub use projection::Projection;
 pub use scan::{count_rows, scan, BatchStream, ScanRequest};
+pub use statistics::GroupCounts;
 pub use system::SystemColumn;
 pub use take::take;

@@ -7,7 +7,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
-use esker_file::{ExternalBlobs, FileSummary, FileVersion, FileWriter, WriteOptions};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, WriteOptions};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
@@ -29,6 +29,12 @@ pub struct WriteRequest {
     pub memory_limit: u64,
     /// What becomes of blobs that are given by their URI.
     pub external_blobs: ExternalBlobs,
+    /// Rows of a group of files of version 0.1.
+    pub max_rows_per_group: usize,
+    /// Writes to files of version 0.1 what they cannot keep as what will be read in its place, rather than refuse it.
+    pub allow_null_loss: bool,
+    /// The dictionaries that files of version 0.1 share: of the table that is appended to, or empty.
+    pub dictionaries: DictionaryWriters,
 }
 
 /// Writes a stream as data files and returns a fragment for each, with id 0. On an error no file stays behind.
@@ -137,6 +143,9 @@ impl Output<'_> {
             version: self.request.version,
             memory_limit: self.request.memory_limit,
             external_blobs: self.request.external_blobs,
+            rows_per_group: self.request.max_rows_per_group,
+            allow_null_loss: self.request.allow_null_loss,
+            dictionaries: self.request.dictionaries.clone(),
             ..Default::default()
         };
         let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
@@ -171,10 +180,15 @@ impl Output<'_> {
 
 fn fragment_of(name: &str, summary: &FileSummary) -> Fragment {
     let (major, minor) = summary.version.manifest_numbers();
+    let column_indices = match summary.version {
+        // They find their columns by field ids.
+        FileVersion::V0_1 => Vec::new(),
+        _ => summary.columns.iter().map(|(_, column)| *column).collect(),
+    };
     let file = DataFile {
         path: name.to_string(),
         fields: summary.columns.iter().map(|(id, _)| *id).collect(),
-        column_indices: summary.columns.iter().map(|(_, column)| *column).collect(),
+        column_indices,
         file_major_version: major,
         file_minor_version: minor,
         file_size_bytes: Some(summary.size),

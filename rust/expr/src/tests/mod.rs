@@ -2,6 +2,7 @@
 
 mod errors;
 mod expressions;
+mod pruning;
 mod rows;
 mod sql_filters;
 mod substrait;

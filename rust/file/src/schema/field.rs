@@ -67,6 +67,11 @@ impl Field {
         }
     }
 
+    fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Field)) {
+        change(self);
+        self.children.iter_mut().for_each(|child| child.walk_mut(change));
+    }
+
     fn assign_ids(&mut self, next: &mut i32) {
         self.id = *next;
         *next = next.saturating_add(1);
@@ -107,6 +112,11 @@ impl Schema {
             field.walk(&mut |f| all.push(f));
         }
         all
+    }
+
+    /// Calls `change` on all fields, parents first.
+    pub fn for_each_mut(&mut self, change: &mut dyn FnMut(&mut Field)) {
+        self.fields.iter_mut().for_each(|field| field.walk_mut(change));
     }
 
     /// The highest field id, -1 if there are no fields.

@@ -3,6 +3,7 @@
 mod blobs;
 mod compression;
 mod encodings_v2_0;
+mod groups;
 mod hostile;
 mod read_counts;
 mod round_trip;

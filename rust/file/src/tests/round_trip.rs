@@ -39,19 +39,19 @@ pub(super) async fn write_as(
     writer.finish().await.unwrap();
 }
 
-async fn read(store: &StoreRef, path: &str, rows: &[Range<u64>]) -> RecordBatch {
+pub(super) async fn read(store: &StoreRef, path: &str, rows: &[Range<u64>]) -> RecordBatch {
     let reader = FileReader::open(store.clone(), path).await.unwrap();
     let projection = reader.project(&reader.schema().fields, None).unwrap();
     reader.read(&projection, rows).await.unwrap()
 }
 
-fn wanted(all: &RecordBatch, rows: &[Range<u64>]) -> RecordBatch {
+pub(super) fn wanted(all: &RecordBatch, rows: &[Range<u64>]) -> RecordBatch {
     let places = UInt64Array::from_iter_values(rows.iter().cloned().flatten());
     arrow_select::take::take_record_batch(all, &places).unwrap()
 }
 
 #[track_caller]
-fn assert_same(found: &RecordBatch, expected: &RecordBatch) {
+pub(super) fn assert_same(found: &RecordBatch, expected: &RecordBatch) {
     for (column, field) in expected.schema().fields().iter().enumerate() {
         assert_eq!(found.column(column), expected.column(column), "column {}", field.name());
     }

@@ -28,6 +28,7 @@ pub type Dictionaries = BTreeMap<i32, ArrayRef>;
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnNode {
     pub(crate) id: i32,
+    pub(crate) name: String,
     /// Its name, dotted below a struct or list.
     pub(crate) path: String,
     pub(crate) data_type: DataType,
@@ -67,6 +68,7 @@ impl ColumnNode {
         };
         Ok(ColumnNode {
             id: field.id,
+            name: field.name.clone(),
             path,
             data_type,
             nullable: field.nullable,
@@ -85,13 +87,18 @@ impl ColumnNode {
     }
 }
 
+/// A column without children and the names that lead to it.
+pub(crate) type Leaf<'a> = (Vec<String>, &'a ColumnNode);
+
 impl ColumnNode {
     /// Collects the columns without children that have one value a row: this one, or those in structs below it.
-    pub(crate) fn leaves<'a>(&'a self, out: &mut Vec<&'a ColumnNode>) {
+    pub(crate) fn leaves<'a>(&'a self, above: &[String], out: &mut Vec<Leaf<'a>>) {
+        let mut names = above.to_vec();
+        names.push(self.name.clone());
         match &self.kind {
-            Kind::Struct(_, children) => children.iter().for_each(|child| child.leaves(out)),
+            Kind::Struct(_, children) => children.iter().for_each(|child| child.leaves(&names, out)),
             Kind::List(_) => {}
-            _ => out.push(self),
+            _ => out.push((names, self)),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::schema::Schema;
 /// Of each field, in each group, the bytes of its page.
 #[derive(Debug, Default)]
 pub(crate) struct PageExtents {
-    by_field: BTreeMap<i32, Vec<Range<u64>>>,
+    by_field: BTreeMap<i32, BTreeMap<usize, Range<u64>>>,
 }
 
 /// Whether a page's bytes lie in front of its position, and the bits behind it by value.
@@ -47,15 +47,21 @@ impl PageExtents {
                     Layout::Behind(bits) => (page.length.saturating_mul(bits).div_ceil(8), false),
                     Layout::AroundOffsets => (page.length.saturating_add(1).saturating_mul(8), true),
                 };
-                pages.push((page.position, page.position.saturating_add(bytes), field.id, takes_gap));
+                pages.push((
+                    page.position,
+                    page.position.saturating_add(bytes),
+                    field.id,
+                    group,
+                    takes_gap,
+                ));
             }
         }
         pages.sort_unstable();
         let mut out = PageExtents::default();
         let mut before = 0;
-        for (position, end, field, takes_gap) in pages {
+        for (position, end, field, group, takes_gap) in pages {
             let start = if takes_gap { before.min(position) } else { position };
-            out.by_field.entry(field).or_default().push(start..end);
+            out.by_field.entry(field).or_default().insert(group, start..end);
             before = end;
         }
         out
@@ -63,13 +69,12 @@ impl PageExtents {
 
     /// Bytes of all pages of a field.
     pub(crate) fn bytes_of(&self, field: i32) -> u64 {
-        self.pages(field)
-            .iter()
-            .fold(0, |sum, page| sum.saturating_add(page.end.saturating_sub(page.start)))
+        let pages = self.by_field.get(&field).into_iter().flat_map(BTreeMap::values);
+        pages.fold(0, |sum, page| sum.saturating_add(page.end.saturating_sub(page.start)))
     }
 
-    /// The pages of a field in the order of the file.
-    pub(crate) fn pages(&self, field: i32) -> &[Range<u64>] {
-        self.by_field.get(&field).map(Vec::as_slice).unwrap_or_default()
+    /// The page of a field in a group.
+    pub(crate) fn page(&self, field: i32, group: usize) -> Option<&Range<u64>> {
+        self.by_field.get(&field)?.get(&group)
     }
 }

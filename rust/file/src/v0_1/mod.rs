@@ -23,7 +23,9 @@
 
 pub(crate) mod check;
 pub(crate) mod column;
+pub(crate) mod describe;
 pub(crate) mod dictionary;
+pub(crate) mod encode;
 mod extents;
 mod list;
 pub(crate) mod metadata;

@@ -1,6 +1,6 @@
 //! Pages: where they lie and which of their rows a read wants.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use bytes::Bytes;
 
@@ -205,4 +205,25 @@ pub(crate) type Parts = std::vec::IntoIter<Bytes>;
 /// The next `count` of them.
 pub(crate) fn take_parts(parts: &mut Parts, count: usize) -> Vec<Bytes> {
     parts.by_ref().take(count).collect()
+}
+
+/// The bytes of a page table: a page for each field of `ids` in each group, (0, 0) where there is none.
+pub(crate) fn encode_table(
+    pages: &[(i32, usize, Page)],
+    ids: RangeInclusive<i32>,
+    num_groups: usize,
+) -> Option<Vec<u8>> {
+    let first = *ids.start();
+    let num_fields = u64::try_from(i64::from(*ids.end()) - i64::from(first) + 1).ok()?;
+    let length = PageTable::encoded_len(num_fields, num_groups as u64)?;
+    let mut out = vec![0; usize::try_from(length).ok()?];
+    for (field, group, page) in pages {
+        let row = usize::try_from(field.checked_sub(first)?).ok()?;
+        let at = row.checked_mul(num_groups)?.checked_add(*group)?.checked_mul(16)?;
+        let entry = out.get_mut(at..at.checked_add(16)?)?;
+        let (position, length) = entry.split_at_mut_checked(8)?;
+        position.copy_from_slice(&page.position.to_le_bytes());
+        length.copy_from_slice(&page.length.to_le_bytes());
+    }
+    Some(out)
 }

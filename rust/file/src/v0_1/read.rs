@@ -220,12 +220,16 @@ impl GroupFile {
             .map_err(|e| FileError::corrupt(&self.path, format!("statistics: {e}")))
     }
 
-    /// The bounds of the columns without children among `columns`, by their dotted path. What was read once is kept.
-    pub(crate) async fn bounds(&self, columns: &GroupColumns) -> Result<BTreeMap<String, ColumnBounds>> {
+    /// The bounds of the columns without children among `columns`, by the names that lead to them. What was read once
+    /// is kept.
+    pub(crate) async fn bounds(&self, columns: &GroupColumns) -> Result<BTreeMap<Vec<String>, ColumnBounds>> {
         let mut leaves = Vec::new();
-        columns.nodes.iter().for_each(|node| node.leaves(&mut leaves));
+        columns.nodes.iter().for_each(|node| node.leaves(&[], &mut leaves));
         let kept = self.statistics.lock().map(|kept| kept.clone()).unwrap_or_default();
-        let ids = leaves.iter().map(|node| node.id).filter(|id| !kept.contains_key(id));
+        let ids = leaves
+            .iter()
+            .map(|(_, node)| node.id)
+            .filter(|id| !kept.contains_key(id));
         let ids: Vec<i32> = ids.collect();
         let mut known = kept;
         if !ids.is_empty() {
@@ -236,9 +240,9 @@ impl GroupFile {
             }
         }
         let rows = self.group_rows();
-        let found = leaves.into_iter().filter_map(|node| {
+        let found = leaves.into_iter().filter_map(|(names, node)| {
             let bounds = bounds(node, known.get(&node.id)?, &rows)?;
-            Some((node.path.clone(), bounds))
+            Some((names, bounds))
         });
         Ok(found.collect())
     }

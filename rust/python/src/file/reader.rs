@@ -41,6 +41,7 @@ impl PyFileReader {
         Ok(PyBatchStream::from(BatchStream {
             schema: out,
             batches: batches.map(|batch| batch.map_err(TableError::from)).boxed(),
+            groups: std::sync::Arc::default(),
         }))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use esker_store::runtime;
-use esker_table::read::BatchStream;
+use esker_table::read::{BatchStream, GroupCounts};
 use esker_table::TableError;
 use futures::stream::BoxStream;
 use futures::StreamExt;
@@ -25,6 +25,7 @@ pub(crate) struct PyBatchStream {
     schema: SchemaRef,
     batches: Mutex<Option<BoxStream<'static, esker_table::Result<RecordBatch>>>>,
     error: Slot,
+    groups: Arc<GroupCounts>,
 }
 
 impl From<BatchStream> for PyBatchStream {
@@ -33,6 +34,7 @@ impl From<BatchStream> for PyBatchStream {
             schema: stream.schema,
             batches: Mutex::new(Some(stream.batches)),
             error: Slot::default(),
+            groups: stream.groups,
         }
     }
 }
@@ -73,6 +75,11 @@ impl PyBatchStream {
     fn error(&self, py: Python<'_>) -> Option<PyErr> {
         let slot = self.error.lock().ok()?;
         slot.as_ref().map(|error| to_python(py, error))
+    }
+
+    #[getter]
+    fn groups(&self) -> (u64, u64) {
+        (self.groups.seen(), self.groups.skipped())
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {

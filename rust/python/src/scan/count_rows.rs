@@ -11,17 +11,19 @@ use crate::table::PyManifest;
 
 /// How many rows satisfy a filter; without one, how many there are in the files.
 #[pyfunction]
-#[pyo3(signature = (store, manifest, *, filter = None, fragment_ids = None))]
+#[pyo3(signature = (store, manifest, *, filter = None, fragment_ids = None, use_stats = true))]
 pub(crate) fn count_rows(
     py: Python<'_>,
     store: &PyStore,
     manifest: &PyManifest,
     filter: Option<&PyPredicate>,
     fragment_ids: Option<Vec<u64>>,
+    use_stats: bool,
 ) -> Result<u64> {
     let request = ScanRequest {
         filter: filter.map(|f| f.inner().clone()),
         fragment_ids,
+        ignore_statistics: !use_stats,
         ..ScanRequest::default()
     };
     let (files, manifest) = (store.files(), manifest.0.clone());

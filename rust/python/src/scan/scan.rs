@@ -14,7 +14,7 @@ use crate::table::PyManifest;
 /// Rows of a version as batches.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, blobs = "descriptions"))]
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, use_stats = true, blobs = "descriptions"))]
 pub(crate) fn scan(
     store: &PyStore,
     manifest: &PyManifest,
@@ -29,6 +29,7 @@ pub(crate) fn scan(
     with_row_address: bool,
     scan_in_order: bool,
     include_deleted_rows: bool,
+    use_stats: bool,
     blobs: &str,
 ) -> Result<PyBatchStream> {
     let request = ScanRequest {
@@ -43,6 +44,7 @@ pub(crate) fn scan(
         with_row_address,
         unordered: !scan_in_order,
         include_deleted_rows,
+        ignore_statistics: !use_stats,
         blobs: blob_view(blobs)?,
     };
     Ok(read::scan(store.files(), &manifest.0, &request)?.into())

@@ -43,6 +43,7 @@ pub(crate) fn take(
     let stream = BatchStream {
         schema: batch.schema(),
         batches: stream::iter([TableResult::Ok(batch)]).boxed(),
+        groups: std::sync::Arc::default(),
     };
     Ok(stream.into())
 }

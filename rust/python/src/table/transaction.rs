@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use esker_file::FileVersion;
+use esker_file::{Dictionaries, FileVersion};
 use esker_store::block_on;
 use esker_table::apply::CommitParams;
 use esker_table::conflict::{self, Verdict};
+use esker_table::dictionary::dictionaries_of;
 use esker_table::operation::Operation;
 use esker_table::transaction::Transaction;
 use pyo3::prelude::*;
@@ -152,7 +153,7 @@ impl PyTransaction {
         Ok(adapted.map(PyTransaction))
     }
 
-    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None))]
+    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None))]
     fn apply(
         &self,
         py: Python<'_>,
@@ -161,6 +162,7 @@ impl PyTransaction {
         data_storage_version: &str,
         timestamp_ns: i64,
         restored: Option<&PyManifest>,
+        store: Option<&PyStore>,
     ) -> Result<PyManifest> {
         let params = CommitParams {
             version,
@@ -169,9 +171,18 @@ impl PyTransaction {
         };
         let base = base.map(|manifest| manifest.0.clone());
         let restored = restored.map(|manifest| manifest.0.clone());
+        // Only files of 0.1 share dictionaries, which their table's manifest holds.
+        let store = store.filter(|_| params.data_storage_version == Some(FileVersion::V0_1));
+        let store = store.map(|store| store.store().clone());
         let next = py.detach(|| match (base.as_deref(), restored.as_deref()) {
             (Some(base), Some(restored)) => self.0.apply_restore(base, restored, &params),
-            (base, _) => self.0.apply(base, &params),
+            (base, _) => {
+                let shared = match &store {
+                    Some(store) => block_on(dictionaries_of(store, &self.0))?,
+                    None => Dictionaries::new(),
+                };
+                self.0.apply_with(base, &params, &shared)
+            }
         })?;
         Ok(PyManifest(Arc::new(next)))
     }

@@ -1,6 +1,6 @@
 //! `write_fragments`.
 
-use esker_file::{ExternalBlobs, FileVersion};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion};
 use esker_store::block_on;
 use esker_table::write::{self, WriteRequest};
 use pyo3::prelude::*;
@@ -8,12 +8,12 @@ use pyo3_arrow::PyRecordBatchReader;
 
 use crate::error::{python, Result};
 use crate::store::PyStore;
-use crate::table::{PyFragment, PySchema};
+use crate::table::{PyFragment, PyManifest, PySchema};
 
 /// Writes a stream as data files and returns a fragment for each.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse"))]
+#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse", max_rows_per_group = 1024, allow_null_loss = false, base = None))]
 pub(crate) fn write_fragments(
     py: Python<'_>,
     store: &PyStore,
@@ -24,6 +24,9 @@ pub(crate) fn write_fragments(
     max_bytes_per_file: u64,
     memory_limit: u64,
     external_blobs: &str,
+    max_rows_per_group: usize,
+    allow_null_loss: bool,
+    base: Option<&PyManifest>,
 ) -> Result<Vec<PyFragment>> {
     let batches = stream.into_reader().map_err(python)?;
     let request = WriteRequest {
@@ -36,6 +39,15 @@ pub(crate) fn write_fragments(
             "reference" => ExternalBlobs::Reference,
             "ingest" => ExternalBlobs::Ingest,
             _ => ExternalBlobs::Refuse,
+        },
+        max_rows_per_group,
+        allow_null_loss,
+        dictionaries: match base {
+            Some(base) => base
+                .0
+                .dictionaries()
+                .and_then(|d| Ok(DictionaryWriters::of_table(&d)?))?,
+            None => DictionaryWriters::default(),
         },
     };
     let fragments = py.detach(|| block_on(write::write_fragments(store.store(), batches, &request)))?;

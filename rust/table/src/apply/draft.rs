@@ -164,13 +164,6 @@ pub(super) fn check_changeable(base: &Manifest) -> Result<()> {
             "the table cannot be changed: {why}; overwrite it, or write it anew"
         )))
     };
-    if base
-        .schema_fields()
-        .iter()
-        .any(|field| field.dictionary.is_some_and(|values| values.length > 0))
-    {
-        return refused("its manifest file holds the values of dictionary columns");
-    }
     match base.writer_version() {
         None if base.num_fragments() > 0 => {
             refused("a release of Lance before 0.8 wrote it, whose row counts may be wrong")

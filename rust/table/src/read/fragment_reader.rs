@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::DataType;
+use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
 use esker_file::{FileProjection, FileReader};
 
@@ -157,6 +158,27 @@ impl FragmentProjection {
     pub(super) fn file_of(&self, output: usize) -> Option<&FileReader> {
         let part = self.parts.iter().find(|part| part.outputs.contains(&output))?;
         Some(&part.reader)
+    }
+
+    /// Of each file that notes bounds of its groups of rows: where the groups start, and the bounds of the columns.
+    pub(super) async fn group_ranges(&self) -> Result<Vec<(Vec<u64>, ColumnRanges)>> {
+        let mut out = Vec::new();
+        for part in &self.parts {
+            let Some(offsets) = part.reader.group_offsets() else {
+                continue;
+            };
+            let bounds = part.reader.group_bounds(&part.columns).await?.into_iter();
+            let ranges = bounds.map(|(path, bounds)| {
+                let range = ColumnRange {
+                    min: bounds.min,
+                    max: bounds.max,
+                    null_count: bounds.null_count,
+                };
+                (path, range)
+            });
+            out.push((offsets.to_vec(), ranges.collect()));
+        }
+        Ok(out)
     }
 
     /// Reads sorted rows as one batch.

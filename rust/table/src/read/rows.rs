@@ -69,6 +69,24 @@ pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u6
     out
 }
 
+/// The rows that are in both.
+pub(super) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut out: Vec<Range<u64>> = Vec::new();
+    let mut right = right.iter().peekable();
+    for range in left {
+        while right.next_if(|other| other.end <= range.start).is_some() {}
+        let mut others = right.clone();
+        while let Some(other) = others.next_if(|other| other.start < range.end) {
+            let (start, end) = (range.start.max(other.start), range.end.min(other.end));
+            match out.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => out.push(start..end),
+            }
+        }
+    }
+    out
+}
+
 /// Cuts ranges into groups of about `size` rows, one when it is asked for: a table that claims endless rows must not cost memory.
 pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
     let size = size.max(1);
@@ -121,6 +139,16 @@ mod tests {
         assert_eq!(select(&[0..2, 10..13], &mask), vec![0..1, 11..13]);
         assert_eq!(select(&[0..5], &mask), vec![0..1, 3..5]);
         assert!(select(&[], &BooleanArray::from(Vec::<bool>::new())).is_empty());
+    }
+
+    #[test]
+    fn test_rows_in_both_are_kept() {
+        assert_eq!(
+            intersect(&[0..5, 8..20], &[2..3, 4..9, 9..10, 19..30]),
+            vec![2..3, 4..5, 8..10, 19..20]
+        );
+        assert_eq!(intersect(&[0..10], &[0..4, 4..10]), vec![0..10]);
+        assert!(intersect(&[0..5], &[5..9]).is_empty());
     }
 
     #[test]

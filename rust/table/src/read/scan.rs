@@ -15,6 +15,7 @@ use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
 use super::rows::{clip, groups, live};
+use super::statistics::{rule_out, GroupCounts};
 use super::system::{rows_before, RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -51,6 +52,8 @@ pub struct ScanRequest {
     pub unordered: bool,
     /// Deleted rows come too, as far as their fragment is still there; their `_rowid` and `_rowaddr` are null.
     pub include_deleted_rows: bool,
+    /// Groups of rows that statistics rule out are read all the same.
+    pub ignore_statistics: bool,
     /// How blob columns come out.
     pub blobs: BlobView,
 }
@@ -61,6 +64,8 @@ pub struct BatchStream {
     pub schema: SchemaRef,
     /// The batches.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
+    /// What statistics saved so far.
+    pub groups: Arc<GroupCounts>,
 }
 
 struct Planned {
@@ -70,6 +75,8 @@ struct Planned {
     other_columns: Arc<Projection>,
     rows_before: Option<BTreeMap<u64, u64>>,
     include_deleted_rows: bool,
+    ignore_statistics: bool,
+    groups: Arc<GroupCounts>,
 }
 
 struct Chunk {
@@ -180,6 +187,8 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         other_columns,
         rows_before: if numbered { Some(rows_before(manifest)?) } else { None },
         include_deleted_rows: request.include_deleted_rows,
+        ignore_statistics: request.ignore_statistics,
+        groups: Arc::default(),
     })
 }
 
@@ -250,6 +259,12 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
                 let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows);
                 let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
+                let rows = match (&planned.plan.filter, &source.filter_columns) {
+                    (Some(filter), Some(columns)) if !planned.ignore_statistics => {
+                        rule_out(filter, columns, rows, &planned.groups).await?
+                    }
+                    _ => rows,
+                };
                 let size = chunk_rows(&source, batch_size);
                 let chunks = groups(rows, size).map(move |rows| {
                     Ok(Chunk {
@@ -283,6 +298,7 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
     let planned = Arc::new(plan(manifest, request)?);
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
+    let groups = planned.groups.clone();
     let tasks = chunks(files, planned, request).map_ok(move |chunk| {
         let plan = plan.clone();
         joined(tokio::spawn(async move {
@@ -306,7 +322,11 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
     } else {
         batches.boxed()
     };
-    Ok(BatchStream { schema, batches })
+    Ok(BatchStream {
+        schema,
+        batches,
+        groups,
+    })
 }
 
 /// Offset and limit on rows that passed a filter; nothing more is read once the limit is reached.

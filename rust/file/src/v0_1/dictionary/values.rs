@@ -7,6 +7,8 @@ use bytes::Bytes;
 use crate::error::{FileError, Result};
 use crate::schema::{Field, Schema};
 use crate::v0_1::column::{ColumnNode, Dictionaries, Kind, ReadContext, Rounds};
+use crate::v0_1::dictionary::encode::DictionaryWriters;
+use crate::v0_1::encode::{encode, EncodeContext, PageWriter};
 use crate::v0_1::page::{Page, PageRows, PageTable};
 
 /// Where the values of one dictionary column lie.
@@ -39,6 +41,7 @@ impl DictionaryValues {
         Ok(Some(DictionaryValues {
             node: ColumnNode {
                 id: field.id,
+                name: field.name.clone(),
                 path: format!("{} (dictionary values)", field.name),
                 data_type: *value,
                 nullable: true,
@@ -93,4 +96,47 @@ pub fn read_dictionaries(schema: &Schema, bytes: &Bytes, path: &str) -> Result<D
         out.extend(array.map(|array| (field.id, array)));
     }
     Ok(out)
+}
+
+/// Appends the values of the dictionary columns of `schema`, and gives the schema that says where they are.
+pub(crate) fn encode_values(schema: &Schema, values: &Dictionaries, out: &mut PageWriter) -> Result<Schema> {
+    let mut placed = schema.clone();
+    let mut failed = Ok(());
+    placed.for_each_mut(&mut |field| {
+        if failed.is_ok() && field.logical_type.starts_with("dict:") {
+            failed = place_values(field, values.get(&field.id), out);
+        }
+    });
+    failed.map(|()| placed)
+}
+
+fn place_values(field: &mut Field, values: Option<&ArrayRef>, out: &mut PageWriter) -> Result<()> {
+    let DataType::Dictionary(_, value_type) = field.data_type()? else {
+        return Ok(());
+    };
+    let values = values
+        .cloned()
+        .unwrap_or_else(|| arrow_array::new_empty_array(&value_type));
+    let mut node_field = field.clone();
+    node_field.dictionary = Some((0, 0));
+    let context = EncodeContext {
+        // Whether a value is lost was decided when it was taken in.
+        allow_null_loss: true,
+        dictionaries: &DictionaryWriters::default(),
+    };
+    let Some(place) = DictionaryValues::of(&node_field, "", u64::MAX)? else {
+        return Ok(());
+    };
+    encode(context, place.node(), std::slice::from_ref(&values), out)?;
+    let place = out.pages.pop().map(|(_, page)| page);
+    let place = place.and_then(|page| Some((i64::try_from(page.position).ok()?, i64::try_from(page.length).ok()?)));
+    field.dictionary = place;
+    Ok(())
+}
+
+/// The values of dictionary columns as the start of a manifest file, and the schema that says where they are.
+pub fn write_dictionaries(schema: &Schema, values: &Dictionaries) -> Result<(Schema, Vec<u8>)> {
+    let mut out = PageWriter::default();
+    let placed = encode_values(schema, values, &mut out)?;
+    Ok((placed, out.buffer))
 }

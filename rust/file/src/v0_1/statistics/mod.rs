@@ -15,4 +15,7 @@
 //! Source: the Lance format document at version 0.1, "Statistics".
 
 pub(crate) mod bounds;
+pub(crate) mod collect;
 pub(crate) mod decode;
+pub(crate) mod encode;
+mod text;

@@ -1,0 +1,238 @@
+//! Which groups of rows a condition can keep nothing of, from bounds of their columns: an interval check.
+//!
+//! A condition is walked with what is known instead of with values. A column is an interval, with or without nulls; a condition is the
+//! set of what it may be: true, false, null. What is not understood may be anything, so that a group is left out only where none of its
+//! rows can make the condition true.
+//!
+//! Bounds of floats say nothing of NaN, which compares as greater than every number (with its sign set, as less). A float column is tried
+//! as numbers, as NaN and as -NaN, one after the other: `x = 5` is ruled out by bounds, `x > 5` is not.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use arrow_array::{Array, ArrayRef};
+use datafusion_common::ScalarValue;
+use datafusion_expr::expr::{Between, InList, Like, ScalarFunction};
+use datafusion_expr::{BinaryExpr, Expr, Operator};
+
+use crate::depth::DEPTH_LIMIT;
+use crate::interval::{Interval, Truth};
+use crate::predicate::Predicate;
+
+/// Float columns that are tried as NaN; more would be too many ways to combine them.
+const NAN_COLUMNS: usize = 3;
+
+/// What is known of a column: a value for each group.
+#[derive(Debug, Clone)]
+pub struct ColumnRange {
+    /// No value that is no NaN lies below; null where that is not known.
+    pub min: ArrayRef,
+    /// No value that is no NaN lies above; null where that is not known.
+    pub max: ArrayRef,
+    /// How many values are null, where that is known.
+    pub null_count: Vec<Option<u64>>,
+}
+
+/// Columns by the path of their names: one name for a top-level column, more inside structs.
+pub type ColumnRanges = BTreeMap<Vec<String>, ColumnRange>;
+
+impl Predicate {
+    /// For each group, of which `rows` says how many rows it has, whether one of them may be kept.
+    pub fn prune(&self, ranges: &ColumnRanges, rows: &[u64]) -> Vec<bool> {
+        let expr = self.expr();
+        let mut floats: Vec<&Vec<String>> = ranges
+            .iter()
+            .filter(|(_, range)| range.min.data_type().is_floating())
+            .map(|(path, _)| path)
+            .collect();
+        // Of further float columns nothing is known.
+        let unknown = floats.split_off(floats.len().min(NAN_COLUMNS));
+        let groups = rows.iter().enumerate().map(|(group, rows)| {
+            let mut known = BTreeMap::new();
+            for (path, range) in ranges {
+                if !unknown.contains(&path) {
+                    known.insert(path.as_slice(), interval_of(range, group, *rows));
+                }
+            }
+            *rows > 0 && may_keep(expr, &mut known, &floats)
+        });
+        groups.collect()
+    }
+}
+
+/// Whether the condition may be true, the float columns among `floats` tried as numbers and as NaN.
+fn may_keep<'a>(expr: &Expr, known: &mut BTreeMap<&'a [String], Interval>, floats: &[&'a Vec<String>]) -> bool {
+    let Some((path, rest)) = floats.split_first() else {
+        return Walk { known }.truth(expr, 0).is_true;
+    };
+    let Some(numbers) = known.get(path.as_slice()).cloned() else {
+        return may_keep(expr, known, rest);
+    };
+    let forms = [Some(numbers.clone()), numbers.nan(true), numbers.nan(false)];
+    let kept = forms.into_iter().flatten().any(|form| {
+        known.insert(path.as_slice(), form);
+        may_keep(expr, known, rest)
+    });
+    known.insert(path.as_slice(), numbers);
+    kept
+}
+
+fn interval_of(range: &ColumnRange, group: usize, rows: u64) -> Interval {
+    let bound = |array: &ArrayRef| {
+        let known = group < array.len() && array.is_valid(group);
+        let value = known.then(|| ScalarValue::try_from_array(array, group).ok()).flatten();
+        value.filter(|value| !value.is_null())
+    };
+    let nulls = range.null_count.get(group).copied().flatten();
+    Interval {
+        low: bound(&range.min).map(|low| zero_as(low, -0.0)),
+        high: bound(&range.max).map(|high| zero_as(high, 0.0)),
+        has_values: nulls != Some(rows),
+        has_nulls: nulls != Some(0),
+    }
+}
+
+/// Zero of either sign as the one that bounds both: they are equal to some and not to others.
+fn zero_as(bound: ScalarValue, zero: f32) -> ScalarValue {
+    match bound {
+        ScalarValue::Float32(Some(number)) if number == 0.0 => ScalarValue::Float32(Some(zero)),
+        ScalarValue::Float64(Some(number)) if number == 0.0 => ScalarValue::Float64(Some(f64::from(zero))),
+        other => other,
+    }
+}
+
+/// One walk over a condition.
+struct Walk<'a, 'b> {
+    known: &'a BTreeMap<&'b [String], Interval>,
+}
+
+impl Walk<'_, '_> {
+    /// What a condition may be.
+    fn truth(&self, expr: &Expr, depth: usize) -> Truth {
+        if depth > DEPTH_LIMIT {
+            return Truth::ANY;
+        }
+        let truth = |expr: &Expr| self.truth(expr, depth + 1);
+        let interval = |expr: &Expr| self.interval(expr, depth + 1);
+        match expr {
+            Expr::Alias(alias) => truth(&alias.expr),
+            Expr::Not(inner) => truth(inner).not(),
+            Expr::IsNull(inner) => interval(inner).is_null(),
+            Expr::IsNotNull(inner) => interval(inner).is_null().not(),
+            Expr::IsTrue(inner) => Truth::known(truth(inner).is_true, truth(inner).is_false || truth(inner).is_null),
+            Expr::IsNotTrue(inner) => Truth::known(truth(inner).is_false || truth(inner).is_null, truth(inner).is_true),
+            Expr::IsFalse(inner) => Truth::known(truth(inner).is_false, truth(inner).is_true || truth(inner).is_null),
+            Expr::IsNotFalse(inner) => {
+                Truth::known(truth(inner).is_true || truth(inner).is_null, truth(inner).is_false)
+            }
+            Expr::IsUnknown(inner) => Truth::known(truth(inner).is_null, truth(inner).is_true || truth(inner).is_false),
+            Expr::IsNotUnknown(inner) => {
+                Truth::known(truth(inner).is_true || truth(inner).is_false, truth(inner).is_null)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+                Operator::And => truth(left).and(truth(right)),
+                Operator::Or => truth(left).or(truth(right)),
+                Operator::Eq => interval(left).equals(&interval(right)),
+                Operator::NotEq => interval(left).equals(&interval(right)).not(),
+                Operator::Lt => interval(left).is_less(&interval(right)),
+                Operator::GtEq => interval(left).is_less(&interval(right)).not(),
+                Operator::Gt => interval(right).is_less(&interval(left)),
+                Operator::LtEq => interval(right).is_less(&interval(left)).not(),
+                _ => Truth::ANY,
+            },
+            Expr::Between(Between {
+                expr,
+                negated,
+                low,
+                high,
+            }) => {
+                let value = interval(expr);
+                let above = value.is_less(&interval(low)).not();
+                let below = interval(high).is_less(&value).not();
+                above.and(below).negate_if(*negated)
+            }
+            Expr::InList(InList { expr, list, negated }) => {
+                let value = interval(expr);
+                let any = list.iter().map(|item| value.equals(&interval(item)));
+                any.fold(Truth::FALSE, Truth::or).negate_if(*negated)
+            }
+            Expr::Like(Like {
+                negated,
+                expr,
+                pattern,
+                escape_char: None,
+                case_insensitive: false,
+            }) => {
+                let prefix = literal_text(pattern).map(prefix_of_pattern);
+                starts_with(&interval(expr), prefix).negate_if(*negated)
+            }
+            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "starts_with" => {
+                match args.as_slice() {
+                    [value, prefix] => starts_with(&interval(value), literal_text(prefix)),
+                    _ => Truth::ANY,
+                }
+            }
+            other => interval(other).truth(),
+        }
+    }
+
+    /// Between which bounds a value may lie.
+    fn interval(&self, expr: &Expr, depth: usize) -> Interval {
+        if depth > DEPTH_LIMIT {
+            return Interval::unknown();
+        }
+        match expr {
+            Expr::Alias(alias) => self.interval(&alias.expr, depth + 1),
+            Expr::Literal(value, _) => Interval::point(value),
+            Expr::Cast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), false),
+            Expr::TryCast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), true),
+            _ => {
+                let known = path_of(expr).and_then(|path| self.known.get(path.as_slice()).cloned());
+                known.unwrap_or_else(Interval::unknown)
+            }
+        }
+    }
+}
+
+/// The names that lead to a column or to a field inside structs.
+fn path_of(expr: &Expr) -> Option<Vec<String>> {
+    match expr {
+        Expr::Column(column) => Some(vec![column.name().to_owned()]),
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {
+            let (parent, names) = args.split_first()?;
+            let mut path = path_of(parent)?;
+            for name in names {
+                path.push(literal_text(name)?.to_owned());
+            }
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+fn literal_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// What a LIKE pattern says of the start of the text: all before the first character that is not itself.
+fn prefix_of_pattern(pattern: &str) -> &str {
+    let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
+    pattern.get(..end).unwrap_or_default()
+}
+
+/// Whether texts may start with a prefix. They may not, all the same: LIKE asks for more than that.
+fn starts_with(value: &Interval, prefix: Option<&str>) -> Truth {
+    let Some(prefix) = prefix else { return Truth::ANY };
+    let bound = |bound: &Option<ScalarValue>| bound.as_ref().and_then(|b| b.try_as_str().flatten().map(str::to_owned));
+    // Every text with the prefix lies at it or above, and below every greater text without it.
+    let below = bound(&value.high).is_some_and(|high| high.as_str().cmp(prefix) == Ordering::Less);
+    let above = bound(&value.low).is_some_and(|low| low.as_str() > prefix && !low.starts_with(prefix));
+    Truth {
+        is_true: value.has_values && !below && !above,
+        is_false: value.has_values,
+        is_null: value.has_nulls,
+    }
+}

@@ -1,0 +1,112 @@
+//! Dictionaries of tables of version 0.1. All files of a table share the values of a dictionary column, and its manifest holds them; each
+//! file holds those that its writer knew.
+
+use arrow_array::{Array, ArrayRef};
+use esker_file::schema::Schema;
+use esker_file::{Dictionaries, FileReader, FileVersion};
+use esker_proto::lance::file;
+use esker_store::store::StoreRef;
+
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::manifest::Manifest;
+use crate::operation::Operation;
+use crate::transaction::Transaction;
+
+/// The dictionaries that the new files of a transaction share, read from them: empty where none of their columns is a dictionary of 0.1.
+pub async fn dictionaries_of(store: &StoreRef, transaction: &Transaction) -> Result<Dictionaries> {
+    let fragments = match transaction.operation()? {
+        Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
+        _ => Vec::new(),
+    };
+    let mut shared = Dictionaries::new();
+    for file in fragments.iter().flat_map(Fragment::files) {
+        if file.version()? != FileVersion::V0_1 {
+            continue;
+        }
+        let reader = FileReader::open(store.clone(), &format!("data/{}", file.path)).await?;
+        merge(&mut shared, &reader.dictionaries().await?, &file.path)?;
+    }
+    Ok(shared)
+}
+
+/// Takes in the dictionaries of one more file: of each column the longer one, which must begin as the shorter one does.
+fn merge(shared: &mut Dictionaries, more: &Dictionaries, path: &str) -> Result<()> {
+    for (id, values) in more {
+        match shared.get(id) {
+            Some(known) if known.len() >= values.len() => check_prefix(*id, values, known, path)?,
+            Some(known) => {
+                check_prefix(*id, known, values, path)?;
+                shared.insert(*id, values.clone());
+            }
+            None => {
+                shared.insert(*id, values.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_prefix(id: i32, short: &ArrayRef, long: &ArrayRef, path: &str) -> Result<()> {
+    if long.slice(0, short.len()).to_data() == short.to_data() {
+        return Ok(());
+    }
+    Err(TableError::invalid(format!(
+        "expected the files of a table of version 0.1 to share the dictionary of field {id}, found another one in {path}; \
+         write them in one call, append to a table that has the values, or write plain values"
+    )))
+}
+
+/// Refuses what would bring in files that may not share the dictionaries of a table.
+pub(crate) fn check(base: Option<&Manifest>, operation: &Operation) -> Result<()> {
+    let brings_files = matches!(
+        operation,
+        Operation::Update(_) | Operation::Rewrite(_) | Operation::Merge { .. } | Operation::DataReplacement { .. }
+    );
+    if brings_files && base.is_some_and(Manifest::has_dictionaries) {
+        return Err(TableError::unsupported(format!(
+            "the table cannot be changed by {}: its manifest file holds the values of dictionary columns of version 0.1, which new files \
+             may not share; append to it, delete from it, overwrite it, or write it anew",
+            operation.kind().name()
+        )));
+    }
+    Ok(())
+}
+
+/// A new version with the dictionaries of its files: those of `base`, whose rows it keeps, or else those that new files share.
+pub(crate) fn complete(next: Manifest, base: Option<&Manifest>, new: &Dictionaries) -> Result<Manifest> {
+    let is_dictionary = |field: &file::Field| field.logical_type.starts_with("dict:");
+    if !next.schema_fields().iter().any(is_dictionary) || next.data_storage_version()? != FileVersion::V0_1 {
+        return Ok(next);
+    }
+    let Some(base) = base.filter(|base| base.has_dictionaries()) else {
+        let (fields, section) = place(next.schema_fields(), new)?;
+        return next.with_dictionaries(&fields, section.into());
+    };
+    let mut held = base.dictionaries()?.as_ref().clone();
+    let lengths: Vec<usize> = held.values().map(|values| values.len()).collect();
+    merge(&mut held, new, "a new file")?;
+    let grown = held.values().map(|values| values.len()).ne(lengths);
+    if grown {
+        return Err(TableError::invalid(
+            "expected new files whose dictionaries hold no more than the table's, found a value that is not in it; \
+             append known values only, or overwrite the table with the column as plain values",
+        ));
+    }
+    Ok(next.with_dictionary_section(base.dictionary_section.clone()))
+}
+
+/// Fields that say where a manifest file keeps the values of dictionary columns, and what it starts with.
+fn place(fields: &[file::Field], values: &Dictionaries) -> Result<(Vec<file::Field>, Vec<u8>)> {
+    let schema = Schema::from_protos(fields, &Default::default())?;
+    let (placed, section) = esker_file::write_dictionaries(&schema, values)?;
+    let placed = placed.flat_fields();
+    let fields = fields.iter().map(|field| {
+        let place = placed.iter().find(|p| p.id == field.id).and_then(|p| p.dictionary);
+        file::Field {
+            dictionary: place.map(|(offset, length)| file::Dictionary { offset, length }),
+            ..field.clone()
+        }
+    });
+    Ok((fields.collect(), section))
+}

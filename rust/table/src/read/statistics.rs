@@ -1,0 +1,64 @@
+//! Groups of rows that statistics rule out: files of version 0.1 note bounds for each of their groups.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use esker_expr::Predicate;
+
+use super::fragment_reader::FragmentProjection;
+use super::rows::intersect;
+use crate::error::Result;
+
+/// How many groups a scan has looked at, and how many of them it need not read.
+#[derive(Debug, Default)]
+pub struct GroupCounts {
+    seen: AtomicU64,
+    skipped: AtomicU64,
+}
+
+impl GroupCounts {
+    /// Groups with statistics that the scan has come to so far.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Those among them that statistics rule out.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
+/// The rows of one fragment but for those in groups of which the filter can keep nothing. A column that is not in a file with statistics
+/// may hold anything.
+pub(super) async fn rule_out(
+    filter: &Predicate,
+    columns: &FragmentProjection,
+    rows: Vec<Range<u64>>,
+    counts: &GroupCounts,
+) -> Result<Vec<Range<u64>>> {
+    let mut left = rows;
+    for (offsets, ranges) in columns.group_ranges().await? {
+        if ranges.is_empty() || left.is_empty() {
+            continue;
+        }
+        let bounds: Vec<Range<u64>> = offsets
+            .iter()
+            .zip(offsets.iter().skip(1))
+            .map(|(a, b)| *a..*b)
+            .collect();
+        let sizes: Vec<u64> = bounds.iter().map(|group| group.end - group.start).collect();
+        let kept = filter.prune(&ranges, &sizes);
+        let skipped = kept.iter().filter(|kept| !**kept).count();
+        counts.seen.fetch_add(kept.len() as u64, Ordering::Relaxed);
+        counts.skipped.fetch_add(skipped as u64, Ordering::Relaxed);
+        if skipped > 0 {
+            let kept = bounds
+                .into_iter()
+                .zip(kept)
+                .filter(|(_, kept)| *kept)
+                .map(|(group, _)| group);
+            left = intersect(&left, &kept.collect::<Vec<_>>());
+        }
+    }
+    Ok(left)
+}
