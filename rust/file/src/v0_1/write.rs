@@ -153,6 +153,7 @@ impl GroupWriter {
             size,
             // A 0.1 file finds its columns by their ids.
             columns: self.schema.flat_fields().iter().map(|f| (f.id, -1)).collect(),
+            sidecars: Vec::new(),
             version: FileVersion::V0_1,
         })
     }
