@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::round_trip::{memory, write};
 use super::samples::{self, Numbers};
+use crate::schema::BlobView;
 use crate::FileReader;
 
 async fn small_file(test: &str) -> Vec<u8> {
@@ -19,7 +20,12 @@ pub(super) async fn read_all(test: &str, bytes: Vec<u8>) -> bool {
         return false;
     };
     let mut good = true;
-    for field in reader.schema().fields.clone() {
+    let fields = reader.schema().fields.clone();
+    let bytes = fields
+        .iter()
+        .filter(|f| f.has_blobs())
+        .map(|f| f.with_blob_view(BlobView::Bytes));
+    for field in fields.iter().cloned().chain(bytes) {
         let Ok(projection) = reader.project(std::slice::from_ref(&field), None) else {
             good = false;
             continue;
