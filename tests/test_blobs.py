@@ -373,3 +373,27 @@ def test_writing_blobs_takes_no_memory_for_them(tmp_path: Path, version: str) ->
     assert dataset.count_rows() == 200
     assert len(dataset.get_fragments()) == 1
     assert dataset.take_blobs("blob", indices=[199])[0].read() == blob
+
+
+def test_files_without_a_table_hold_blobs(tmp_path: Path, version: str) -> None:
+    from lance.file import LanceFileReader, LanceFileWriter
+
+    from esker.file import LanceFileReader as OurReader
+    from esker.file import LanceFileWriter as OurWriter
+
+    table = table_of(some_blobs(60))
+    for name, make in (("ours", OurWriter), ("theirs", LanceFileWriter)):
+        path = str(tmp_path / f"{name}.lance")
+        with make(path, table.schema, version=version) as writer:
+            writer.write_batch(table)
+        for reader in (OurReader(path), LanceFileReader(path)):
+            assert reader.read_all().to_table().to_pylist() == table.to_pylist()
+
+
+def test_a_scan_of_large_blobs_comes_in_small_batches(tmp_path: Path, version: str) -> None:
+    """However few bytes their descriptions take: what a batch holds is bounded by the blobs."""
+    table = table_of([bytes([i % 251]) * 2_000_000 for i in range(30)])
+    dataset = esker.write_dataset(table, tmp_path / "t", data_storage_version=version)
+    sizes = [batch.nbytes for batch in dataset.to_batches(blob_handling="all_binary")]
+    assert sum(sizes) >= 60_000_000
+    assert max(sizes) < 20_000_000

@@ -22,9 +22,6 @@ use crate::v2_0::read::read_node;
 use crate::v2_1::read::{LeafColumns, LeafFile};
 use crate::version::FileVersion;
 
-/// What a blob outside the data file is taken to hold while nothing else is known.
-const GUESSED_BLOB_BYTES: u64 = 256 * 1024;
-
 /// An open data file.
 #[derive(Debug, Clone)]
 pub struct FileReader {
@@ -285,14 +282,10 @@ fn payload_bytes(file: &Container, fields: &[Field]) -> Result<u64> {
         }
     }
     let wanted = |kind| fields.iter().any(|field| wants(field, kind));
-    let mut bytes = 0_u64;
-    if wanted(BlobKind::V1) || wanted(BlobKind::V2) {
-        let columns: Vec<usize> = (0..file.num_columns()).collect();
-        bytes = file.size().saturating_sub(file.page_bytes(&columns)?);
+    // Blobs of the second kind may lie in other files: their descriptions tell.
+    if !wanted(BlobKind::V1) {
+        return Ok(0);
     }
-    if wanted(BlobKind::V2) {
-        // Those in files beside this one are of any size; what is small enough for the file is not there.
-        bytes = bytes.saturating_add(file.num_rows().saturating_mul(GUESSED_BLOB_BYTES));
-    }
-    Ok(bytes)
+    let columns: Vec<usize> = (0..file.num_columns()).collect();
+    Ok(file.size().saturating_sub(file.page_bytes(&columns)?))
 }

@@ -33,12 +33,12 @@ pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> 
 fn refusal(field: &Field, data_type: &DataType, version: FileVersion, in_list: bool) -> Option<&'static str> {
     match (field.blob_kind()?, version) {
         (BlobKind::V1, FileVersion::V0_1) => Some("blobs, later versions can; leave out lance-encoding:blob"),
-        (BlobKind::V1, FileVersion::V2_2) => Some("blobs of that kind; make it of type lance.blob.v2"),
         (BlobKind::V1, _) if data_type != &DataType::LargeBinary => {
             Some("it as a blob (lance-encoding:blob); use large_binary")
         }
         // Nobody could read it back: where the lists end would be lost.
         (BlobKind::V1, FileVersion::V2_1) if in_list => Some("lists of blobs; versions 2.0 and 2.2 can"),
+        (BlobKind::V1, FileVersion::V2_2) if in_list => Some("lists of blobs of that kind; use lance.blob.v2"),
         (BlobKind::V1, _) => None,
         (BlobKind::V2, FileVersion::V2_2) if !is_logical(data_type) => {
             Some("it as lance.blob.v2; use a struct of data (large_binary) and uri (string), and position and size (uint64) if wanted")

@@ -13,6 +13,9 @@ use futures::future::try_join_all;
 use super::location::{BlobLocation, BlobObject};
 use crate::error::{FileError, Result};
 
+/// A thread of its own is worth so many bytes.
+const SHARE_BYTES: u64 = 2 * 1024 * 1024;
+
 /// So many bytes of one object are not asked for before its size is known.
 const MANY_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -48,7 +51,7 @@ pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)])
             .filter_map(|index| wanted.get(*index))
             .map(|(_, range)| range.clone())
             .collect();
-        let parts = store.get_ranges(&path, &ranges).await?;
+        let parts = get_ranges(&store, &path, ranges).await?;
         Ok::<_, FileError>((indices, parts))
     });
     let mut out = vec![Bytes::new(); wanted.len()];
@@ -88,6 +91,33 @@ async fn check_size(
         ));
     }
     Ok(())
+}
+
+/// The bytes of ranges of an object; many bytes are fetched by several threads.
+async fn get_ranges(store: &StoreRef, path: &str, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    let bytes = ranges
+        .iter()
+        .fold(0, |sum: u64, r| sum.saturating_add(r.end.saturating_sub(r.start)));
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
+    let shares = (bytes / SHARE_BYTES).min(threads);
+    if shares < 2 || tokio::runtime::Handle::try_current().is_err() {
+        return Ok(store.get_ranges(path, &ranges).await?);
+    }
+    let per_share = usize::try_from((ranges.len() as u64).div_ceil(shares))
+        .unwrap_or(usize::MAX)
+        .max(1);
+    let reads = ranges.chunks(per_share).map(|share| {
+        let (store, path, share) = (store.clone(), path.to_string(), share.to_vec());
+        tokio::spawn(async move { store.get_ranges(&path, &share).await })
+    });
+    let mut out = Vec::with_capacity(ranges.len());
+    for read in try_join_all(reads.collect::<Vec<_>>())
+        .await
+        .map_err(|e| FileError::invalid(format!("a read failed: {e}")))?
+    {
+        out.extend(read?);
+    }
+    Ok(out)
 }
 
 /// The bytes of each blob; none for a null.

@@ -41,7 +41,7 @@ pub struct Alternative {
 /// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
 pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
     if leaf.field.blob_kind() == Some(BlobKind::V1) {
-        return blob::encode::encode(arrays, leaf, alone);
+        return blob::encode::encode(arrays, leaf, version, alone);
     }
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
     let target = Target { leaf, version };

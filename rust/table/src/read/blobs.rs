@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::ArrayRef;
 use esker_file::blob::BlobLocation;
-use esker_file::schema::{BlobKind, BlobView};
+use esker_file::schema::{BlobKind, BlobView, Field};
 use futures::future::try_join_all;
 
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
+use super::rows::count;
 use super::scan::fragments_of;
 use super::system::SystemColumn;
 use super::take::{live_rows_of, physical};
@@ -187,4 +191,59 @@ async fn locate(
         (number, LocatedBlob { address, location })
     });
     Ok(located.collect())
+}
+
+/// Rows that are looked at to learn how large blobs are, at each of a few places.
+const SAMPLED_ROWS: u64 = 64;
+
+/// How many bytes the blobs of the second kind take for each row of a fragment, by the descriptions of some; 0 where none are read.
+pub(super) async fn blob_bytes_per_row(reader: &FragmentReader, columns: &Projection) -> Result<u64> {
+    fn wanted(field: &Field) -> bool {
+        match field.blob_kind() {
+            Some(kind) => kind == BlobKind::V2 && field.blob_view == Some(BlobView::Bytes),
+            None => field.children.iter().any(wanted),
+        }
+    }
+    let rows = reader.physical_rows();
+    if rows == 0 || !columns.fields().any(wanted) {
+        return Ok(0);
+    }
+    let places = [0, rows / 4, rows / 2, rows / 4 * 3];
+    let mut sample: Vec<Range<u64>> = Vec::new();
+    for start in places {
+        let start = start.max(sample.last().map_or(0, |last| last.end));
+        let end = start.saturating_add(SAMPLED_ROWS).min(rows);
+        if start < end {
+            sample.push(start..end);
+        }
+    }
+    let found = reader
+        .project(&Arc::new(columns.located()))?
+        .read_fields(&sample)
+        .await?;
+    let bytes: u64 = found.iter().map(|(field, array)| described_bytes(field, array)).sum();
+    Ok(bytes / count(&sample).max(1))
+}
+
+/// The bytes that the descriptions at `field` and below it lead to.
+fn described_bytes(field: &Field, array: &ArrayRef) -> u64 {
+    if field.is_blob() {
+        let sizes = array.as_struct_opt().and_then(|fields| fields.column_by_name("size"));
+        let sizes = sizes.and_then(|sizes| sizes.as_primitive_opt::<UInt64Type>());
+        return sizes.map_or(0, |sizes| {
+            sizes.values().iter().fold(0, |sum, size| sum.saturating_add(*size))
+        });
+    }
+    let items = array
+        .as_list_opt::<i32>()
+        .map(|list| list.values())
+        .or_else(|| array.as_list_opt::<i64>().map(|list| list.values()));
+    if let (Some(items), Some(item)) = (items, field.children.first()) {
+        return described_bytes(item, items);
+    }
+    let Some(fields) = array.as_struct_opt() else { return 0 };
+    let children = field.children.iter().zip(fields.columns());
+    children.fold(0, |sum, (child, array)| {
+        sum.saturating_add(described_bytes(child, array))
+    })
 }

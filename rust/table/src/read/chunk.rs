@@ -46,6 +46,8 @@ pub(super) struct ChunkSource {
     pub(super) filter_columns: Option<FragmentProjection>,
     /// All output columns, or those that the filter does not read already.
     pub(super) other_columns: FragmentProjection,
+    /// Bytes of blobs outside the fragment's own files for each row, more or less.
+    pub(super) blob_bytes_per_row: u64,
 }
 
 /// Reads one chunk.

@@ -181,6 +181,18 @@ impl FragmentProjection {
         Ok(out)
     }
 
+    /// Reads sorted rows: an array for each field of the projection, as it is read.
+    pub(super) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
+        let mut out = Vec::new();
+        let fields: Vec<&Field> = self.projection.fields().collect();
+        for part in &self.parts {
+            let batch = part.reader.read(&part.columns, rows).await?;
+            let found = batch.columns().iter().zip(&part.outputs);
+            out.extend(found.filter_map(|(array, output)| Some(((*fields.get(*output)?).clone(), array.clone()))));
+        }
+        Ok(out)
+    }
+
     /// Reads sorted rows as one batch.
     pub(super) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let num_rows = usize::try_from(count(rows))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
-use esker_file::schema::{Field, Schema};
+use esker_file::schema::{BlobView, Field, Schema};
 use esker_file::Dictionaries;
 
 use crate::error::{Result, TableError};
@@ -65,6 +65,18 @@ impl Projection {
     /// The fields to read, one for each column that comes out.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.columns.iter().map(|c| &c.read)
+    }
+
+    /// The same columns with the places of blobs instead of their bytes.
+    pub(super) fn located(&self) -> Projection {
+        let columns = self.columns.iter().map(|column| Column {
+            read: column.read.with_blob_view(BlobView::Located),
+            ..column.clone()
+        });
+        Projection {
+            columns: columns.collect(),
+            ..self.clone()
+        }
     }
 
     /// Turns what was read for column `index` into what comes out.

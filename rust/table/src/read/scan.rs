@@ -10,6 +10,7 @@ use esker_expr::Predicate;
 use esker_file::schema::{BlobView, Field};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
+use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
@@ -200,7 +201,9 @@ async fn source_of(
     let reader = FragmentReader::open(files, fragment).await?;
     let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
     let other_columns = reader.project(&planned.other_columns)?;
+    let blob_bytes_per_row = blob_bytes_per_row(&reader, &planned.other_columns).await?;
     let source = ChunkSource {
+        blob_bytes_per_row,
         places: RowPlaces {
             fragment_id: reader.id(),
             rows_before: planned
@@ -217,7 +220,8 @@ async fn source_of(
 
 fn chunk_rows(source: &ChunkSource, batch_size: Option<usize>) -> u64 {
     let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
-    let bytes = tested.saturating_add(source.other_columns.bytes_per_row()).max(1);
+    let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
+    let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
     let rows = (CHUNK_BYTES / bytes).clamp(1, CHUNK_ROWS);
     // Whole batches, so that no batch ends where a chunk happens to.
     match batch_size.map(|size| size.max(1) as u64) {

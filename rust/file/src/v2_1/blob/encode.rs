@@ -17,13 +17,14 @@ use super::super::packed_struct::encode::RowChunks;
 use super::super::path::Leaf;
 use super::super::values::{FixedWidth, LeafValues};
 use crate::error::{FileError, Result};
+use crate::version::FileVersion;
 
 /// Encodes the descriptions of one page of blobs of the first kind.
-pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, alone: bool) -> Result<EncodedPage> {
+pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
     let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
     if levels.rep.is_some() {
         return Err(FileError::unsupported(format!(
-            "column '{}': lists of blobs cannot be written in version 2.1; use 2.0 or 2.2",
+            "column '{}': lists of blobs cannot be written in version {version}; use 2.0, or lance.blob.v2 in 2.2",
             leaf.name
         )));
     }
@@ -44,7 +45,7 @@ pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, alone: bool) -> Result<En
         num_valid: len,
         ..bare
     };
-    let page = mini_block::encode(&bare, &rows, len, None, false)?;
+    let page = mini_block::encode(&bare, &rows, len, None, version == FileVersion::V2_2)?;
     let page = page.ok_or_else(|| FileError::invalid("expected descriptions that fit in chunks"))?;
     Ok(EncodedPage {
         buffers: page.buffers,
