@@ -1,4 +1,6 @@
 //! Replays `fuzz/corpus` through the fuzz bodies, and seeded mutations of it.
+//!
+//! `ESKER_FUZZ_MUTATIONS` is how many mutations of each file are run.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -10,8 +12,6 @@ use esker_codec::fuzz::TARGETS;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// For each file of the corpus.
-const MUTATIONS: usize = 300;
 /// What a body may hold: 64 KiB values of 8 bytes, decoded twice, and what the encoders need.
 const MOST: usize = 8 << 20;
 
@@ -26,6 +26,7 @@ fn corpus(target: &str) -> Vec<PathBuf> {
 
 #[test]
 fn test_the_corpus_and_its_mutations_give_values_or_errors() {
+    let mutations = std::env::var("ESKER_FUZZ_MUTATIONS").map_or(300, |mutations| mutations.parse().unwrap());
     let mut numbers = Numbers(1);
     for (name, body) in TARGETS {
         let files = corpus(name);
@@ -43,7 +44,7 @@ fn test_the_corpus_and_its_mutations_give_values_or_errors() {
             let whole = std::fs::read(file).unwrap();
             run(&whole);
             (0..whole.len().min(300)).for_each(|end| run(whole.get(..end).unwrap()));
-            for _ in 0..MUTATIONS {
+            for _ in 0..mutations {
                 let mut bytes = whole.clone();
                 for _ in 0..=numbers.below(3) {
                     mutate(&mut bytes, &mut numbers);
