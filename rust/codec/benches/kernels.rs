@@ -237,13 +237,6 @@ fn strings(table: &Table) {
         encode(&mut out, &mut ends);
     };
     table.line("fsst encode, 45 B strings", bytes, run, None);
-    let (mut out, mut ends) = (Vec::with_capacity(bytes), Vec::new());
-    let run = || {
-        out.clear();
-        ends.clear();
-        encoder.encode_all(values.iter().copied(), &mut out, |end| ends.push(end));
-    };
-    table.line("fsst encode, two at a time", bytes, run, None);
     let run = || drop(black_box(fsst::Encoder::train(black_box(&values))));
     table.line("fsst train (64 KiB looked at)", 64 * 1024, run, None);
 

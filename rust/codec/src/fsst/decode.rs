@@ -116,14 +116,6 @@ impl Decoder {
                 read += 8;
                 continue;
             }
-            if let Some(four) = rest
-                .first_chunk::<4>()
-                .filter(|[a, b, c, d]| !has_escape([*a, *b, *c, *d, 0, 0, 0, 0]))
-            {
-                four.iter().for_each(|code| put(*code, &mut written));
-                read += 4;
-                continue;
-            }
             match rest {
                 [ESCAPE, literal, ..] => {
                     debug_assert!(written < reserved);

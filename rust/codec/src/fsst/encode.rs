@@ -71,35 +71,6 @@ impl Encoder {
         table
     }
 
-    /// Appends the codes of values, one after the other; `end` is told the length of `out` after each.
-    ///
-    /// Two values are under way at a time: where the next symbol starts is known only when this one is found, so that one value alone
-    /// leaves the processor waiting.
-    pub fn encode_all<'a>(
-        &self,
-        values: impl IntoIterator<Item = &'a [u8]>,
-        out: &mut Vec<u8>,
-        mut end: impl FnMut(usize),
-    ) {
-        let mut values = values.into_iter();
-        while let Some(first) = values.next() {
-            let Some(second) = values.next() else {
-                self.encode(first, out);
-                end(out.len());
-                return;
-            };
-            let (mut first, mut second) = (Run::new(first), Run::new(second));
-            while let (Some(left), Some(right)) = (first.next_word(), second.next_word()) {
-                first.step(&self.matcher, left);
-                second.step(&self.matcher, right);
-            }
-            for run in [first, second] {
-                run.finish(self, out);
-                end(out.len());
-            }
-        }
-    }
-
     /// Appends the codes of a value: at most two bytes for each of its own.
     pub fn encode(&self, value: &[u8], out: &mut Vec<u8>) {
         let mut rest = value;
@@ -124,42 +95,6 @@ impl Encoder {
             rest = rest.get(found.length()..).unwrap_or_default();
         }
         out.extend_from_slice(codes.get(..written).unwrap_or_default());
-    }
-}
-
-/// A value that is under way.
-struct Run<'a> {
-    rest: &'a [u8],
-    codes: [u8; 2 * PIECE + 2],
-    written: usize,
-}
-
-impl<'a> Run<'a> {
-    fn new(value: &'a [u8]) -> Run<'a> {
-        Run {
-            rest: value,
-            codes: [0; 2 * PIECE + 2],
-            written: 0,
-        }
-    }
-
-    /// The next eight bytes, if there are as many and room for the codes.
-    #[inline(always)]
-    fn next_word(&self) -> Option<[u8; 8]> {
-        self.rest.first_chunk().copied().filter(|_| self.written <= 2 * PIECE)
-    }
-
-    #[inline(always)]
-    fn step(&mut self, matcher: &Matcher, word: [u8; 8]) {
-        let found = matcher.next(u64::from_le_bytes(word));
-        self.rest = self.rest.get(found.length()..).unwrap_or_default();
-        self.written = put(&mut self.codes, self.written, found, word[0]);
-    }
-
-    /// Appends the codes so far, and those of the rest.
-    fn finish(&self, encoder: &Encoder, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.codes.get(..self.written).unwrap_or_default());
-        encoder.encode(self.rest, out);
     }
 }
 
