@@ -20,6 +20,9 @@ from esker.exceptions import EskerError
 from esker.fragment import write_fragments
 from tests.test_crash_points import FAULTS, Faulty
 
+# They write no bytes: a full disk and a torn write are no matter to them.
+READS = {"get", "get_ranges", "get_tail", "head", "list", "delete"}
+
 
 @pytest.fixture
 def faulty() -> Iterator[Faulty]:
@@ -147,7 +150,7 @@ def test_every_operation_of_a_commit_may_be_the_last(kind: str, faulty: Faulty, 
     operations = faulty.made[-1].operations
     assert len(operations) >= 5, operations
     for number, verb, path in operations:
-        for fault in FAULTS if "put" in verb else FAULTS[:4]:
+        for fault in FAULTS if verb not in READS else FAULTS[:4]:
             uri = str(tmp_path / f"{number}-{fault.replace(':', '-')}")
             shutil.copytree(seed, uri)
             reported = _try(kind, uri, f"{fault}@{number}")
