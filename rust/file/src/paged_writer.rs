@@ -1,9 +1,11 @@
 //! Writing a 2.x file: pages encoded side by side, memory bounded.
 
+use std::collections::VecDeque;
+
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use esker_store::store::StoreRef;
-use futures::stream::{self, StreamExt};
+use tokio::task::JoinHandle;
 
 use crate::blob::BlobWriter;
 use crate::container::{ContainerWriter, WrittenPage};
@@ -23,6 +25,16 @@ pub(crate) struct PagedWriter {
     columns: Vec<(i32, i32)>,
     options: WriteOptions,
     num_rows: u64,
+    has_blobs: bool,
+    /// Pages that are being encoded, in the order in which they are written.
+    encoding: VecDeque<Encoding>,
+}
+
+/// A page that is being encoded.
+struct Encoding {
+    page: JoinHandle<Result<WrittenPage>>,
+    /// Bytes that its values took while they waited.
+    bytes: u64,
 }
 
 /// One top-level field, gathered as its version lays it out.
@@ -38,6 +50,13 @@ enum PendingPage {
 }
 
 impl PendingPage {
+    fn bytes(&self) -> u64 {
+        match self {
+            PendingPage::V2_0(page) => page.bytes(),
+            PendingPage::V2_1(page) => page.bytes(),
+        }
+    }
+
     fn encode(self) -> Result<WrittenPage> {
         match self {
             PendingPage::V2_0(page) => page.encode(),
@@ -122,6 +141,8 @@ impl PagedWriter {
             columns,
             options,
             num_rows: 0,
+            has_blobs: schema.flat_fields().iter().any(|field| field.is_blob()),
+            encoding: VecDeque::new(),
         })
     }
 
@@ -142,13 +163,18 @@ impl PagedWriter {
             sink.flush(false, &mut full);
         }
         self.sinks.iter_mut().for_each(Sink::own);
-        self.write_pages(full).await
+        self.encode_pages(full).await
     }
 
     pub(crate) fn bytes_so_far(&self) -> u64 {
         self.out
             .position()
             .saturating_add(self.sinks.iter().map(Sink::pending_bytes).sum())
+            .saturating_add(self.encoding_bytes())
+    }
+
+    fn encoding_bytes(&self) -> u64 {
+        self.encoding.iter().map(|page| page.bytes).sum()
     }
 
     pub(crate) fn num_rows(&self) -> u64 {
@@ -175,7 +201,10 @@ impl PagedWriter {
             }
             sink.flush(true, &mut full);
         }
-        self.write_pages(full).await?;
+        self.encode_pages(full).await?;
+        while !self.encoding.is_empty() {
+            self.write_next().await?;
+        }
         for page in headers {
             self.out.write_page(page).await?;
         }
@@ -196,18 +225,35 @@ impl PagedWriter {
         self.out.abort().await
     }
 
-    async fn write_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
-        if let [_] = pages.as_slice() {
-            for page in pages {
-                self.out.write_page(page.encode()?).await?;
+    /// Hands pages over to be encoded while more rows come, and writes those that are done. Few are on their way at a time.
+    async fn encode_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
+        for page in pages {
+            let bytes = page.bytes();
+            let threads = self.options.threads.max(1);
+            let limit = self.options.memory_limit;
+            while self.encoding.len() >= threads
+                || (!self.encoding.is_empty() && self.encoding_bytes().saturating_add(bytes) > limit)
+            {
+                self.write_next().await?;
             }
-            return Ok(());
+            let page = tokio::task::spawn_blocking(move || page.encode());
+            self.encoding.push_back(Encoding { page, bytes });
         }
-        let encoded = pages
-            .into_iter()
-            .map(|page| tokio::task::spawn_blocking(move || page.encode()));
-        let mut encoded = stream::iter(encoded).buffered(self.options.threads.max(1));
-        while let Some(page) = encoded.next().await {
+        // Payloads of blobs go out between pages: where, must not depend on how long a page takes.
+        while self
+            .encoding
+            .front()
+            .is_some_and(|first| self.has_blobs || first.page.is_finished())
+        {
+            self.write_next().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the page that was handed over first.
+    async fn write_next(&mut self) -> Result<()> {
+        if let Some(first) = self.encoding.pop_front() {
+            let page = first.page.await;
             let page = page.map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))??;
             self.out.write_page(page).await?;
         }

@@ -93,6 +93,11 @@ impl PendingPage {
         self.add(empty, 0, 0);
     }
 
+    /// Bytes of the values.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Encodes the page. This is the expensive part, and needs nothing but the page.
     pub(crate) fn encode(self) -> Result<WrittenPage> {
         let mut out = PageBuffers::default();

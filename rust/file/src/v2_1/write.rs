@@ -73,6 +73,11 @@ pub(crate) fn sinks(schema: &Schema, version: FileVersion) -> Result<Vec<ColumnS
 }
 
 impl PendingPage {
+    /// Bytes of the values.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Encodes the page. This is the expensive part, and needs nothing but the page.
     pub(crate) fn encode(self) -> Result<WrittenPage> {
         let num_rows: u64 = self.arrays.iter().map(|array| array.len() as u64).sum();
