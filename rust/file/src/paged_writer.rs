@@ -182,6 +182,10 @@ impl PagedWriter {
     }
 
     pub(crate) async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
+        // Where it lies must not depend on how long a page takes.
+        while !self.encoding.is_empty() {
+            self.write_next().await?;
+        }
         self.out.add_global_buffer(bytes).await
     }
 

@@ -1,7 +1,7 @@
 """The golden files of this folder: what esker's writer makes of fixed rows, in each file version.
 
-`python -m tests.compat.golden.writer.generate` writes those that are missing; `--all` writes all anew, after a change of
-the writer that is meant. A file that changes is a change of what users' disks hold: say so in CHANGELOG.md.
+`python -m tests.compat.golden.writer.generate` writes those that are missing; `--all` writes all anew, after a change
+of the writer that is meant. A file that changes is a change of what users' disks hold: say so in CHANGELOG.md.
 """
 
 from __future__ import annotations
