@@ -33,7 +33,11 @@ pub(crate) fn greatest(prefix: &[u8], any_cut: bool, text: Text) -> Option<Vec<u
     let mut bound = prefix.to_vec();
     for at in (0..bound.len()).rev() {
         let original = bound.get(at).copied()?;
-        for byte in original.checked_add(1)?..=u8::MAX {
+        // Nothing is above 255: the byte before it is counted up instead.
+        for byte in original.saturating_add(1)..=u8::MAX {
+            if byte == original {
+                break;
+            }
             if let Some(place) = bound.get_mut(at) {
                 *place = byte;
             }
