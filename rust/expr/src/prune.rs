@@ -95,8 +95,8 @@ fn interval_of(range: &ColumnRange, group: usize, rows: u64) -> Interval {
 /// Zero of either sign as the one that bounds both: they are equal to some and not to others.
 fn zero_as(bound: ScalarValue, zero: f32) -> ScalarValue {
     match bound {
-        ScalarValue::Float32(Some(number)) if number == 0.0 => ScalarValue::Float32(Some(zero)),
-        ScalarValue::Float64(Some(number)) if number == 0.0 => ScalarValue::Float64(Some(f64::from(zero))),
+        ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(zero)),
+        ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(f64::from(zero))),
         other => other,
     }
 }
