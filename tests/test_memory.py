@@ -49,8 +49,8 @@ def test_a_write_of_many_times_its_limit_stays_near_it(limit: int, uri: str) -> 
     batches = 250  # 10,000 rows of about 100 bytes each: 240 MB
     growth = _growth(uri, batches, limit)
     assert lance.dataset(uri).count_rows() == batches * 10_000
-    # Beside the limit: the batches on their way, the pages that are weighed and encoded (one a core, each with its values gathered,
-    # its levels and its bytes), and what the allocators keep. The input is 240 MB.
+    # Beside the limit: the batches on their way, the pages that are weighed and encoded (one a core, each with its
+    # values, its levels and its bytes), and what the allocators keep. The input is 240 MB.
     assert growth < limit + (160 << 20), f"{growth >> 20} MiB"
 
 
