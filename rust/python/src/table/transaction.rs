@@ -153,6 +153,7 @@ impl PyTransaction {
         Ok(adapted.map(PyTransaction))
     }
 
+    #[allow(clippy::too_many_arguments)] // Each has a name in Python.
     #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None))]
     fn apply(
         &self,
