@@ -28,6 +28,7 @@ from .io_stats import IOMeter, IOStats, Session
 from .operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from .pending import PendingApi
 from .predicate import Filter
+from .row_ids import RowIdsApi
 from .scan_options import ColumnOrdering, Columns, ScanStatistics
 from .scanner import LanceScanner, ScannerBuilder
 from .schema import LanceSchema
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 
-class LanceDataset(VersionsApi, CommitsApi, SettingsApi, ColumnsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
+class LanceDataset(RowIdsApi, VersionsApi, CommitsApi, SettingsApi, ColumnsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
 
     Args:
@@ -199,11 +200,6 @@ class LanceDataset(VersionsApi, CommitsApi, SettingsApi, ColumnsApi, BlobsApi, P
     def data_storage_version(self) -> str:
         """The version of the data files, "2.0" for example; appends may have brought files of others."""
         return self._manifest.data_storage_version
-
-    @property
-    def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they move."""
-        return bool(self._manifest.reader_feature_flags & 2)
 
     @property
     def version(self) -> int:

@@ -44,7 +44,6 @@ class PendingApi:
     create_scalar_index = _pending("create_scalar_index")
     deep_clone = _pending("deep_clone")
     delete = _pending("delete")
-    delta = _pending("delta")
     describe_indices = _pending("describe_indices")
     drop_index = _pending("drop_index")
     filter = _pending("filter")

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 ROW_OFFSET = "_rowoffset"
+CREATED_AT_VERSION = "_row_created_at_version"
+LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
 
-SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
-"""Columns that no file holds: a row's id, its address, and its number among the live rows, which `take` goes by."""
+SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION)
+"""Columns that no file holds: a row's id, its address, its number among the live rows, which `take` goes by, and the
+versions that first held it and last changed it."""
 
 
 def with_system_columns(schema: pa.Schema) -> pa.Schema:
@@ -27,7 +30,7 @@ def with_system_columns(schema: pa.Schema) -> pa.Schema:
     Example:
         >>> import pyarrow as pa
         >>> from esker.projection import with_system_columns
-        >>> with_system_columns(pa.schema([("a", pa.int8())])).names
+        >>> with_system_columns(pa.schema([("a", pa.int8())])).names[:4]
         ['a', '_rowid', '_rowaddr', '_rowoffset']
     """
     for name in SYSTEM_COLUMNS:

@@ -8,7 +8,7 @@ from .expr import Predicate
 from .store import Store
 from .table import Manifest
 
-__all__ = ["BatchStream", "count_rows", "scan", "take"]
+__all__ = ["BatchStream", "count_rows", "deleted_row_ids", "scan", "take", "take_ids"]
 
 @type_check_only
 class ArrowArrayExportable(Protocol):
@@ -59,7 +59,7 @@ def scan(
         manifest: The version.
         columns: Top-level columns or dotted paths (`a.b`), in the order they shall come; None for all, empty for
             none (batches then carry only their row count). A dotted path comes as a column of that name. `_rowid`,
-            `_rowaddr` and `_rowoffset` are columns too, here and in `filter`, unless the table has its own.
+            `_rowaddr`, `_rowoffset`, `_row_created_at_version` and `_row_last_updated_at_version` are columns too, here and in `filter`, unless the table has its own.
         filter: Only rows for which it is true.
         limit: At most so many rows, after `filter` and `offset`.
         offset: Rows to leave out at the start, after `filter`.
@@ -91,6 +91,21 @@ def take(
     Row numbers count live rows from 0 over all fragments, or over those of `fragment_ids` only.
     `columns` as in `scan`. Raises `OutOfRangeError` for a number beyond the last row.
     """
+
+def take_ids(
+    store: Store,
+    manifest: Manifest,
+    ids: ArrowArrayExportable,
+    *,
+    columns: Sequence[str] | None = None,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
+) -> BatchStream:
+    """Rows by id (uint64, no nulls), in the order asked for and as often as asked for: by stable row id where the table
+    has them, else by row address. Ids that no live row has are left out. `columns` as in `scan`.
+    """
+
+def deleted_row_ids(store: Store, begin: Manifest, end: Manifest) -> BatchStream:
+    """The ids (`_rowid`) of the rows of `begin` that `end` has no longer. Both need stable row ids."""
 
 def count_rows(
     store: Store,

@@ -70,6 +70,11 @@ impl DeletionVector {
         self.rows.contains(offset)
     }
 
+    /// About how many bytes it takes in memory.
+    pub fn memory(&self) -> usize {
+        self.rows.serialized_size().saturating_add(size_of::<Self>())
+    }
+
     /// The offsets of the deleted rows.
     pub fn rows(&self) -> &RoaringBitmap {
         &self.rows

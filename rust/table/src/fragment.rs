@@ -237,6 +237,14 @@ impl Fragment {
         self.raw.get(INLINE_ROW_IDS).is_some() || self.raw.get(EXTERNAL_ROW_IDS).is_some()
     }
 
+    pub(crate) fn raw(&self) -> &RawMessage {
+        &self.raw
+    }
+
+    pub(crate) fn raw_mut(&mut self) -> &mut RawMessage {
+        &mut self.raw
+    }
+
     /// The same fragment under the id that the commit gives it.
     #[must_use]
     pub fn with_id(mut self, id: u64) -> Self {
@@ -305,6 +313,8 @@ impl Fragment {
 pub(crate) struct Summary {
     pub id: u64,
     pub has_deletions: bool,
+    /// Rows in the files; 0 where the writer did not note it.
+    pub physical_rows: u64,
     /// Rows that count, where the writer noted enough.
     pub num_rows: Option<u64>,
 }
@@ -338,6 +348,7 @@ pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
     Ok(Summary {
         id,
         has_deletions,
+        physical_rows: physical,
         num_rows,
     })
 }

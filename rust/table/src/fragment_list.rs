@@ -121,7 +121,8 @@ impl FragmentList {
         &self.records
     }
 
-    fn messages(&self) -> impl Iterator<Item = Bytes> + '_ {
+    /// The encoded fragments, in order.
+    pub fn messages(&self) -> impl Iterator<Item = Bytes> + '_ {
         self.spans
             .iter()
             .map(|(start, end)| self.records.slice(*start as usize..*end as usize))

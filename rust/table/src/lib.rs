@@ -27,6 +27,7 @@ pub mod operation;
 pub mod raw;
 pub mod read;
 pub mod reconcile;
+pub mod row_ids;
 pub mod transaction;
 pub mod write;
 

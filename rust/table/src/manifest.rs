@@ -12,14 +12,16 @@ use esker_file::version::FileVersion;
 use esker_file::Dictionaries;
 use esker_proto::lance::{file, table as pb};
 use prost::Message;
+use tokio::sync::OnceCell;
 
 use crate::error::{Result, TableError};
 use crate::flags;
-use crate::fragment::Fragment;
+use crate::fragment::{Fragment, Summary};
 use crate::fragment_list::{FragmentList, FRAGMENTS};
 use crate::index::{decode_section, Index};
 use crate::layout::{push_footer, push_section, section, split_manifest};
 use crate::raw::RawMessage;
+use crate::row_ids::RowIdIndex;
 use crate::transaction::Transaction;
 
 /// Numbers of the manifest's fields that esker changes.
@@ -67,6 +69,8 @@ pub struct Manifest {
     /// The file that was decoded.
     source: Option<Bytes>,
     path: String,
+    /// Made when the first row is looked up by its id.
+    pub(crate) row_id_index: OnceCell<Arc<RowIdIndex>>,
 }
 
 impl Manifest {
@@ -122,6 +126,7 @@ impl Manifest {
             head,
             source: None,
             path,
+            row_id_index: OnceCell::new(),
         })
     }
 
@@ -361,6 +366,11 @@ impl Manifest {
         self.head.next_row_id
     }
 
+    /// Whether rows keep their ids when they move.
+    pub fn has_stable_row_ids(&self) -> bool {
+        self.head.reader_feature_flags & flags::STABLE_ROW_IDS != 0
+    }
+
     /// The branch, if it is not the main line.
     pub fn branch(&self) -> Option<&str> {
         self.head.branch.as_deref()
@@ -419,6 +429,14 @@ impl Manifest {
             total = total.zip(rows).and_then(|(total, rows)| total.checked_add(rows));
         }
         Ok(total)
+    }
+
+    /// Ids and sizes of the fragments, in order, without decoding them.
+    pub(crate) fn fragment_sizes(&self) -> Result<Vec<Summary>> {
+        let summaries = self.fragments.summaries();
+        summaries
+            .map(|summary| summary.map_err(|error| error.in_file(&self.path)))
+            .collect()
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod batch_stream;
 mod count_rows;
+mod deleted_row_ids;
 #[allow(clippy::module_inception)]
 mod scan;
 mod take;
+mod take_ids;
 
 pub(crate) use batch_stream::PyBatchStream;
 
@@ -14,5 +16,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch_stream::PyBatchStream>()?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(take::take, module)?)?;
+    module.add_function(wrap_pyfunction!(take_ids::take_ids, module)?)?;
+    module.add_function(wrap_pyfunction!(deleted_row_ids::deleted_row_ids, module)?)?;
     module.add_function(wrap_pyfunction!(count_rows::count_rows, module)?)
 }

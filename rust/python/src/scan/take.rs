@@ -1,5 +1,6 @@
 //! `take`.
 
+use arrow_array::RecordBatch;
 use esker_store::block_on;
 use esker_table::read::{self, BatchStream};
 use esker_table::Result as TableResult;
@@ -40,10 +41,14 @@ pub(crate) fn take(
         );
         block_on(taken)
     })?;
-    let stream = BatchStream {
+    Ok(one_batch(batch).into())
+}
+
+/// A stream of one batch.
+pub(super) fn one_batch(batch: RecordBatch) -> BatchStream {
+    BatchStream {
         schema: batch.schema(),
         batches: stream::iter([TableResult::Ok(batch)]).boxed(),
         groups: std::sync::Arc::default(),
-    };
-    Ok(stream.into())
+    }
 }

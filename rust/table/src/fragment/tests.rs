@@ -80,6 +80,7 @@ fn test_a_summary_says_what_the_fragment_says() {
         let expected = Summary {
             id: 70_000,
             has_deletions: fragment.deletion_file().is_some(),
+            physical_rows: 3,
             num_rows: fragment.num_rows(),
         };
         assert_eq!(summary, expected);

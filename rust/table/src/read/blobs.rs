@@ -16,11 +16,11 @@ use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
 use super::rows::count;
 use super::scan::fragments_of;
-use super::system::SystemColumn;
 use super::take::{live_rows_of, physical};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
+use crate::row_ids::Candidate;
 
 /// Which rows are meant by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +66,16 @@ pub async fn locate_blobs(
             "the column '{column}' is not a blob column; expected large_binary with lance-encoding:blob, or lance.blob.v2"
         ))
     })?;
+    let moved;
+    let rows = if selection == RowSelection::Ids && manifest.has_stable_row_ids() {
+        moved = addresses_of(&files, manifest, rows).await?;
+        &moved
+    } else {
+        rows
+    };
     let mut numbers = rows.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
-    if selection == RowSelection::Ids {
-        SystemColumn::RowId.check(manifest)?;
-    }
     let wanted = match selection {
         RowSelection::Indices => by_index(&files, manifest, &numbers).await?,
         RowSelection::Ids | RowSelection::Addresses => by_address(&files, manifest, &numbers).await?,
@@ -95,6 +99,16 @@ pub async fn locate_blobs(
         .collect()
 }
 
+/// Where the rows with these stable ids lie.
+async fn addresses_of(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -> Result<Vec<u64>> {
+    let located = super::locate::locate(files, manifest, ids).await?;
+    let address = |(id, row): (&u64, &Option<Candidate>)| {
+        let found = row.and_then(|row| Some((located.fragments.get(&row.fragment)?.id() << 32) | u64::from(row.offset)));
+        found.ok_or_else(|| TableError::invalid(format!("expected a row with id {id}, found none")))
+    };
+    ids.iter().zip(&located.rows).map(address).collect()
+}
+
 async fn by_index(files: &TableFiles, manifest: &Manifest, numbers: &[u64]) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
     let mut first = 0_u64;
@@ -113,7 +127,7 @@ async fn by_index(files: &TableFiles, manifest: &Manifest, numbers: &[u64]) -> R
             let reader = FragmentReader::open(files, &fragment).await?;
             let local: Vec<u64> = here.iter().map(|number| number - first).collect();
             out.push(Wanted {
-                rows: physical(&local, reader.deletions()),
+                rows: physical(&local, reader.deletions().map(AsRef::as_ref)),
                 numbers: here.to_vec(),
                 fragment,
             });
@@ -149,7 +163,7 @@ async fn by_address(files: &TableFiles, manifest: &Manifest, addresses: &[u64]) 
                     reader.physical_rows()
                 )));
             }
-            let is_deleted = |deleted: &crate::deletion::DeletionVector| {
+            let is_deleted = |deleted: &Arc<crate::deletion::DeletionVector>| {
                 u32::try_from(offset).is_ok_and(|offset| deleted.rows().contains(offset))
             };
             if reader.deletions().is_some_and(is_deleted) {

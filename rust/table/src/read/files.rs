@@ -1,7 +1,7 @@
 //! The open data files of a table. A data file never changes once it has its name, so an open one stays good.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use esker_file::FileReader;
 use esker_store::store::StoreRef;
@@ -13,11 +13,38 @@ use crate::fragment::{DataFile, Fragment};
 /// Open files kept at the most; their metadata is what takes the memory.
 const KEPT_FILES: usize = 512;
 
+/// Bytes of decoded deletion files kept at the most.
+const KEPT_DELETIONS: usize = 64 << 20;
+
 /// A table's store with the data files that were opened in it.
 #[derive(Debug)]
 pub struct TableFiles {
     store: StoreRef,
     kept: Mutex<Kept>,
+    deletions: Mutex<KeptDeletions>,
+}
+
+/// Deletion files never change either.
+#[derive(Debug, Default)]
+struct KeptDeletions {
+    vectors: HashMap<String, Arc<DeletionVector>>,
+    oldest_first: VecDeque<String>,
+    bytes: usize,
+}
+
+impl KeptDeletions {
+    fn insert(&mut self, path: String, vector: &Arc<DeletionVector>) {
+        if self.vectors.insert(path.clone(), vector.clone()).is_none() {
+            self.bytes += vector.memory();
+            self.oldest_first.push_back(path);
+        }
+        while self.bytes > KEPT_DELETIONS {
+            let Some(oldest) = self.oldest_first.pop_front() else { break };
+            if let Some(vector) = self.vectors.remove(&oldest) {
+                self.bytes = self.bytes.saturating_sub(vector.memory());
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +59,7 @@ impl TableFiles {
         TableFiles {
             store,
             kept: Mutex::default(),
+            deletions: Mutex::default(),
         }
     }
 
@@ -67,7 +95,7 @@ impl TableFiles {
     }
 
     /// The deleted rows of a fragment.
-    pub async fn deletions(&self, fragment: &Fragment) -> Result<Option<DeletionVector>> {
+    pub async fn deletions(&self, fragment: &Fragment) -> Result<Option<Arc<DeletionVector>>> {
         let Some(file) = fragment.deletion_file() else {
             return Ok(None);
         };
@@ -77,8 +105,16 @@ impl TableFiles {
             ));
         }
         let path = file.path(fragment.id());
+        if let Some(vector) = self.deletions.lock().ok().and_then(|kept| kept.vectors.get(&path).cloned()) {
+            vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
+            return Ok(Some(vector));
+        }
         let vector = DeletionVector::decode(file.file_type, &self.store.get(&path).await?, &path)?;
         vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
+        let vector = Arc::new(vector);
+        if let Ok(mut kept) = self.deletions.lock() {
+            kept.insert(path, &vector);
+        }
         Ok(Some(vector))
     }
 }

@@ -21,7 +21,7 @@ use crate::fragment::{DataFile, Fragment};
 pub(super) struct FragmentReader {
     id: u64,
     physical_rows: u64,
-    deletions: Option<DeletionVector>,
+    deletions: Option<Arc<DeletionVector>>,
     files: Vec<(DataFile, FileReader)>,
 }
 
@@ -97,7 +97,7 @@ impl FragmentReader {
         self.physical_rows
     }
 
-    pub(super) fn deletions(&self) -> Option<&DeletionVector> {
+    pub(super) fn deletions(&self) -> Option<&Arc<DeletionVector>> {
         self.deletions.as_ref()
     }
 

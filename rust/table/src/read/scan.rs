@@ -17,10 +17,11 @@ use super::fragment_reader::FragmentReader;
 use super::projection::Projection;
 use super::rows::{clip, groups, live};
 use super::statistics::{rule_out, GroupCounts};
-use super::system::{rows_before, RowPlaces, SystemColumn};
+use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
+use crate::row_ids::LineageParts;
 
 /// Bytes of the files that a chunk covers, more or less.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
@@ -75,6 +76,7 @@ struct Planned {
     filter_columns: Option<Arc<Projection>>,
     other_columns: Arc<Projection>,
     rows_before: Option<BTreeMap<u64, u64>>,
+    lineage: LineageParts,
     include_deleted_rows: bool,
     ignore_statistics: bool,
     groups: Arc<GroupCounts>,
@@ -173,7 +175,6 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         _ => None,
     });
     let in_use: Vec<SystemColumn> = in_use.chain(filter_system.iter().copied()).collect();
-    in_use.iter().try_for_each(|column| column.check(manifest))?;
     let numbered = in_use.contains(&SystemColumn::RowOffset);
     Ok(Planned {
         fragments: fragments_of(manifest, request.fragment_ids.as_deref())?,
@@ -187,6 +188,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         filter_columns,
         other_columns,
         rows_before: if numbered { Some(rows_before(manifest)?) } else { None },
+        lineage: SystemColumn::lineage_of(in_use, manifest),
         include_deleted_rows: request.include_deleted_rows,
         ignore_statistics: request.ignore_statistics,
         groups: Arc::default(),
@@ -211,6 +213,7 @@ async fn source_of(
                 .as_ref()
                 .and_then(|rows| rows.get(&reader.id()).copied()),
             deletions: reader.deletions().cloned(),
+            lineage: read_lineage(files, fragment, reader.physical_rows(), planned.lineage).await?,
         },
         filter_columns,
         other_columns,
@@ -261,7 +264,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let (reader, source) = source_of(&files, &planned, fragment).await?;
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
-                let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows);
+                let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows).map(AsRef::as_ref);
                 let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
                 let rows = match (&planned.plan.filter, &source.filter_columns) {
                     (Some(filter), Some(columns)) if !planned.ignore_statistics => {

@@ -1,18 +1,21 @@
-//! The columns that no file holds: a row's id, its address and its number.
+//! The columns that no file holds: a row's id, its address, its number, and the versions that it is from.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::rows::count;
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
-use crate::flags;
+use crate::fragment::Fragment;
 use crate::manifest::Manifest;
+use crate::row_ids::{LineageParts, RowIdSequence, RowLineage, RowVersions};
 
-/// A column that is made from where a row lies.
+/// A column that is made from where a row lies, or from what the manifest says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemColumn {
     /// `_rowid`. Without stable row ids it is the address.
@@ -21,11 +24,21 @@ pub enum SystemColumn {
     RowAddress,
     /// `_rowoffset`: the row's number among the live rows of the version, which `take` goes by.
     RowOffset,
+    /// `_row_created_at_version`: the version that first held the row, 1 where nobody noted it.
+    CreatedAtVersion,
+    /// `_row_last_updated_at_version`: the version that last changed the row, likewise.
+    LastUpdatedAtVersion,
 }
 
 impl SystemColumn {
     /// All of them.
-    pub const ALL: [SystemColumn; 3] = [Self::RowId, Self::RowAddress, Self::RowOffset];
+    pub const ALL: [SystemColumn; 5] = [
+        Self::RowId,
+        Self::RowAddress,
+        Self::RowOffset,
+        Self::CreatedAtVersion,
+        Self::LastUpdatedAtVersion,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -33,6 +46,8 @@ impl SystemColumn {
             Self::RowId => "_rowid",
             Self::RowAddress => "_rowaddr",
             Self::RowOffset => "_rowoffset",
+            Self::CreatedAtVersion => "_row_created_at_version",
+            Self::LastUpdatedAtVersion => "_row_last_updated_at_version",
         }
     }
 
@@ -46,14 +61,17 @@ impl SystemColumn {
         Arc::new(Field::new(self.name(), DataType::UInt64, true))
     }
 
-    /// Refuses what the table does not let us know.
-    pub(super) fn check(self, manifest: &Manifest) -> Result<()> {
-        if self == Self::RowId && manifest.reader_feature_flags() & flags::STABLE_ROW_IDS != 0 {
-            return Err(TableError::unsupported(
-                "row ids of a table with stable row ids cannot be read yet; leave out _rowid",
-            ));
+    /// What must be read of a fragment's lineage for some of them.
+    pub(super) fn lineage_of(columns: impl IntoIterator<Item = Self>, manifest: &Manifest) -> LineageParts {
+        let mut parts = LineageParts::default();
+        for column in columns {
+            match column {
+                Self::RowId => parts.ids = manifest.has_stable_row_ids(),
+                Self::CreatedAtVersion | Self::LastUpdatedAtVersion => parts.versions = true,
+                Self::RowAddress | Self::RowOffset => {}
+            }
         }
-        Ok(())
+        parts
     }
 }
 
@@ -63,17 +81,22 @@ pub(super) struct RowPlaces {
     pub(super) fragment_id: u64,
     /// Live rows of the version before this fragment; known only where a row's number is asked for.
     pub(super) rows_before: Option<u64>,
-    pub(super) deletions: Option<DeletionVector>,
+    pub(super) deletions: Option<Arc<DeletionVector>>,
+    /// Read only as far as it is asked for. Without ids a row's id is its address.
+    pub(super) lineage: RowLineage,
 }
 
 impl RowPlaces {
     /// A system column for sorted physical rows. Deleted rows have no place: theirs is null.
     pub(super) fn values(&self, column: SystemColumn, rows: &[Range<u64>]) -> ArrayRef {
-        let offsets = rows.iter().flat_map(Range::clone);
-        let base = match column {
-            SystemColumn::RowId | SystemColumn::RowAddress => self.fragment_id << 32,
-            SystemColumn::RowOffset => self.rows_before.unwrap_or(0),
+        let base = match (column, &self.lineage.ids) {
+            (SystemColumn::CreatedAtVersion, _) => return versions(&self.lineage.created, rows),
+            (SystemColumn::LastUpdatedAtVersion, _) => return versions(&self.lineage.updated, rows),
+            (SystemColumn::RowId, Some(ids)) => return self.ids(ids, rows),
+            (SystemColumn::RowId | SystemColumn::RowAddress, _) => self.fragment_id << 32,
+            (SystemColumn::RowOffset, _) => self.rows_before.unwrap_or(0),
         };
+        let offsets = rows.iter().flat_map(Range::clone);
         let Some(deletions) = &self.deletions else {
             return Arc::new(UInt64Array::from_iter_values(offsets.map(|offset| base + offset)));
         };
@@ -88,6 +111,45 @@ impl RowPlaces {
         };
         Arc::new(offsets.map(place).collect::<UInt64Array>())
     }
+
+    fn ids(&self, ids: &RowIdSequence, rows: &[Range<u64>]) -> ArrayRef {
+        let mut out = Vec::with_capacity(usize::try_from(count(rows)).unwrap_or(0));
+        rows.iter().for_each(|range| ids.extend_into(range.clone(), &mut out));
+        let live = self.deletions.as_ref().map(|deletions| {
+            let offsets = rows.iter().flat_map(Range::clone);
+            let live = |offset| u32::try_from(offset).is_ok_and(|offset| !deletions.contains(offset));
+            NullBuffer::new(offsets.map(live).collect::<BooleanBuffer>())
+        });
+        Arc::new(UInt64Array::new(out.into(), live.filter(|live| live.null_count() > 0)))
+    }
+}
+
+fn versions(versions: &RowVersions, rows: &[Range<u64>]) -> ArrayRef {
+    let mut out = Vec::with_capacity(usize::try_from(count(rows)).unwrap_or(0));
+    for (rows, version) in rows.iter().flat_map(|range| versions.runs(range.clone())) {
+        let length = out.len().saturating_add(usize::try_from(rows).unwrap_or(0));
+        out.resize(length, version);
+    }
+    Arc::new(UInt64Array::from(out))
+}
+
+/// The lineage of a fragment, as far as it is asked for.
+pub(super) async fn read_lineage(
+    files: &super::TableFiles,
+    fragment: &Fragment,
+    physical_rows: u64,
+    wanted: LineageParts,
+) -> Result<RowLineage> {
+    if wanted == LineageParts::default() {
+        return Ok(RowLineage::default());
+    }
+    let lineage = RowLineage::read(files.store(), fragment, physical_rows, wanted).await?;
+    if wanted.ids && lineage.ids.is_none() {
+        let what = format!("fragment {}", fragment.id());
+        let message = "expected its row ids, as the table has stable ones, found none";
+        return Err(TableError::corrupt(what, message));
+    }
+    Ok(lineage)
 }
 
 /// Live rows before each fragment of a version, by fragment id.

@@ -1,4 +1,4 @@
-//! Taking rows by number: each wanted row is read once, whatever the order and repetition of the request.
+//! Taking rows by number or by id: each wanted row is read once, whatever the order and repetition of the request.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,16 +8,19 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_file::schema::BlobView;
 use futures::future::try_join_all;
+use tokio::task::JoinHandle;
 
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
+use super::locate::locate;
 use super::projection::Projection;
 use super::scan::fragments_of;
-use super::system::{rows_before, RowPlaces, SystemColumn};
+use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
+use crate::row_ids::{Candidate, LineageParts};
 
 /// Rows by number, in the order asked for and as often as asked for. Numbers count live rows from 0 over all fragments, or over those of
 /// `fragment_ids`.
@@ -51,10 +54,10 @@ pub async fn take(
             continue;
         }
         let (here, later) = rest.split_at(rest.partition_point(|index| *index < end));
-        let local: Vec<u64> = here.iter().map(|index| index - first).collect();
-        let (files, columns, places) = (files.clone(), wanted_columns.clone(), wanted_columns.places(&fragment));
+        let local = Rows::Live(here.iter().map(|index| index - first).collect());
+        let (files, columns) = (files.clone(), wanted_columns.clone());
         tasks.push(tokio::spawn(async move {
-            take_fragment(&files, &fragment, &columns, places, &local).await
+            take_fragment(&files, &fragment, &columns, &local).await
         }));
         rest = later;
         first = end;
@@ -64,28 +67,74 @@ pub async fn take(
             "row number {beyond} is out of range, expected less than {first}"
         )));
     }
+    let batch = joined(tasks, &wanted_columns.schema).await?;
+    in_order(batch, &wanted, indices)
+}
+
+/// Rows by id, in the order asked for and as often as asked for: by stable row id where the table has them, else by row address. Ids that no
+/// row has are left out.
+pub async fn take_ids(
+    files: Arc<TableFiles>,
+    manifest: &Manifest,
+    ids: &[u64],
+    columns: Option<&[String]>,
+    blobs: BlobView,
+) -> Result<RecordBatch> {
+    manifest.check_readable()?;
+    let wanted_columns = Arc::new(TakeColumns::new(manifest, columns, blobs)?);
+    let mut located = locate(&files, manifest, ids).await?;
+    let rows: Vec<Candidate> = located.rows.into_iter().flatten().collect();
+    let mut wanted = rows.clone();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut tasks = Vec::new();
+    for here in wanted.chunk_by(|a, b| a.fragment == b.fragment) {
+        let fragment = here.first().and_then(|row| located.fragments.remove(&row.fragment));
+        let Some(fragment) = fragment else { continue };
+        let offsets = Rows::Physical(here.iter().map(|row| u64::from(row.offset)).collect());
+        let (files, columns) = (files.clone(), wanted_columns.clone());
+        tasks.push(tokio::spawn(async move {
+            take_fragment(&files, &fragment, &columns, &offsets).await
+        }));
+    }
+    let batch = joined(tasks, &wanted_columns.schema).await?;
+    in_order(batch, &wanted, &rows)
+}
+
+async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: &SchemaRef) -> Result<RecordBatch> {
     let batches = try_join_all(tasks)
         .await
         .map_err(|e| TableError::task_failed("take", &e))?;
     let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
-    let failed = |e: arrow_schema::ArrowError| TableError::invalid(e.to_string());
-    let batch = match batches.as_slice() {
-        [only] => only.clone(),
-        all => arrow_select::concat::concat_batches(&wanted_columns.schema, all).map_err(failed)?,
-    };
-    if wanted == indices {
+    match batches.as_slice() {
+        [only] => Ok(only.clone()),
+        all => arrow_select::concat::concat_batches(schema, all).map_err(|e| TableError::invalid(e.to_string())),
+    }
+}
+
+/// The rows of `batch`, which are those of the sorted `wanted`, as `asked` has them.
+fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) -> Result<RecordBatch> {
+    if wanted == asked {
         return Ok(batch);
     }
-    let places = indices.iter().map(|index| wanted.partition_point(|w| w < index) as u64);
+    let places = asked.iter().map(|row| wanted.partition_point(|w| w < row) as u64);
     let places = UInt64Array::from_iter_values(places);
-    arrow_select::take::take_record_batch(&batch, &places).map_err(failed)
+    arrow_select::take::take_record_batch(&batch, &places).map_err(|e| TableError::invalid(e.to_string()))
+}
+
+/// Sorted rows of one fragment.
+enum Rows {
+    /// Numbers among the rows that are not deleted.
+    Live(Vec<u64>),
+    /// Offsets in the files.
+    Physical(Vec<u64>),
 }
 
 pub(super) async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Result<u64> {
     let reader = FragmentReader::open(files, fragment).await?;
     Ok(reader
         .physical_rows()
-        .saturating_sub(reader.deletions().map_or(0, DeletionVector::len)))
+        .saturating_sub(reader.deletions().map_or(0, |deletions| deletions.len())))
 }
 
 /// The columns of a take: what files hold and what is made from where a row lies.
@@ -95,6 +144,7 @@ struct TakeColumns {
     outputs: Vec<std::result::Result<usize, SystemColumn>>,
     schema: SchemaRef,
     rows_before: Option<BTreeMap<u64, u64>>,
+    lineage: LineageParts,
 }
 
 impl TakeColumns {
@@ -108,10 +158,7 @@ impl TakeColumns {
         let mut outputs = Vec::with_capacity(names.len());
         for name in names {
             match SystemColumn::named(&name).filter(|_| schema.field(&name).is_none()) {
-                Some(column) => {
-                    column.check(manifest)?;
-                    outputs.push(Err(column));
-                }
+                Some(column) => outputs.push(Err(column)),
                 None => {
                     read.push(name);
                     outputs.push(Ok(read.len() - 1));
@@ -127,7 +174,9 @@ impl TakeColumns {
         let schema = Arc::new(ArrowSchema::new_with_metadata(fields.collect::<Vec<_>>(), metadata));
         let numbered = outputs.contains(&Err(SystemColumn::RowOffset));
         let rows_before = if numbered { Some(rows_before(manifest)?) } else { None };
+        let system = outputs.iter().filter_map(|output| output.err());
         Ok(TakeColumns {
+            lineage: SystemColumn::lineage_of(system, manifest),
             projection,
             outputs,
             schema,
@@ -135,15 +184,14 @@ impl TakeColumns {
         })
     }
 
-    fn places(&self, fragment: &Fragment) -> RowPlaces {
-        RowPlaces {
+    async fn places(&self, files: &TableFiles, fragment: &Fragment, reader: &FragmentReader) -> Result<RowPlaces> {
+        let rows_before = self.rows_before.as_ref();
+        Ok(RowPlaces {
             fragment_id: fragment.id(),
-            rows_before: self
-                .rows_before
-                .as_ref()
-                .and_then(|rows| rows.get(&fragment.id()).copied()),
-            deletions: None,
-        }
+            rows_before: rows_before.and_then(|rows| rows.get(&fragment.id()).copied()),
+            deletions: reader.deletions().cloned(),
+            lineage: read_lineage(files, fragment, reader.physical_rows(), self.lineage).await?,
+        })
     }
 }
 
@@ -151,16 +199,15 @@ async fn take_fragment(
     files: &TableFiles,
     fragment: &Fragment,
     columns: &TakeColumns,
-    places: RowPlaces,
-    live: &[u64],
+    rows: &Rows,
 ) -> Result<RecordBatch> {
     let reader = FragmentReader::open(files, fragment).await?;
-    let rows = physical(live, reader.deletions());
-    let read = reader.project(&columns.projection)?.read(&rows).await?;
-    let places = RowPlaces {
-        deletions: reader.deletions().cloned(),
-        ..places
+    let rows = match rows {
+        Rows::Live(numbers) => physical(numbers, reader.deletions().map(AsRef::as_ref)),
+        Rows::Physical(offsets) => physical(offsets, None),
     };
+    let read = reader.project(&columns.projection)?.read(&rows).await?;
+    let places = columns.places(files, fragment, &reader).await?;
     let arrays = columns.outputs.iter().filter_map(|output| match output {
         Ok(place) => read.columns().get(*place).cloned(),
         Err(column) => Some(places.values(*column, &rows)),

@@ -1,0 +1,35 @@
+//! `take_ids`.
+
+use esker_store::block_on;
+use esker_table::read;
+use pyo3::prelude::*;
+use pyo3_arrow::PyArray;
+
+use super::batch_stream::PyBatchStream;
+use super::scan::blob_view;
+use super::take::one_batch;
+use crate::arrow::row_numbers;
+use crate::error::Result;
+use crate::store::PyStore;
+use crate::table::PyManifest;
+
+/// Rows by id, in the order asked for.
+#[pyfunction]
+#[pyo3(signature = (store, manifest, ids, *, columns = None, blobs = "descriptions"))]
+pub(crate) fn take_ids(
+    py: Python<'_>,
+    store: &PyStore,
+    manifest: &PyManifest,
+    ids: PyArray,
+    columns: Option<Vec<String>>,
+    blobs: &str,
+) -> Result<PyBatchStream> {
+    let blobs = blob_view(blobs)?;
+    let ids = row_numbers(&ids)?;
+    let (files, manifest) = (store.files(), manifest.0.clone());
+    let taken = py.detach(|| {
+        let taken = read::take_ids(files, &manifest, ids.values(), columns.as_deref(), blobs);
+        block_on(taken)
+    })?;
+    Ok(one_batch(taken).into())
+}

@@ -1,0 +1,139 @@
+//! Ids for new rows, given out by the commit: what is free is known only once the version before it is.
+//!
+//! | operation | ids of new fragments | created at | updated at |
+//! |---|---|---|---|
+//! | append, overwrite | from the counter | this version | this version |
+//! | update, upsert | those that the writer kept, then from the counter | as the kept row; this version for others | this version |
+//! | rewrite (compaction) | all kept by the writer | kept | kept |
+//! | new values in old fragments | as before | as before | this version, for the rows that changed |
+//!
+//! The counter never goes back: not by an overwrite, not by a restore.
+
+use super::lineage::RowLineage;
+use super::moved::MovedRows;
+use super::sequence::RowIdSequence;
+use super::versions::RowVersions;
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::manifest::Manifest;
+
+/// Gives out row ids for one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowIdAllocator {
+    next: u64,
+    version: u64,
+}
+
+impl RowIdAllocator {
+    /// The allocator for the commit of `version` after `base`; `None` for a table without stable row ids. A table has them from its
+    /// creation or never: `enable` counts only where there is no base.
+    pub fn new(base: Option<&Manifest>, enable: bool, version: u64) -> Option<Self> {
+        let next = match base {
+            Some(base) => base.has_stable_row_ids().then(|| base.next_row_id())?,
+            None => enable.then_some(0)?,
+        };
+        Some(Self { next, version })
+    }
+
+    /// The first id that is still free.
+    pub fn next_row_id(&self) -> u64 {
+        self.next
+    }
+
+    /// Sees to it that no id below `next` is given out again, as when an older version is restored.
+    pub fn skip_to(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
+    /// Ids for the rows of a fragment that have none yet: those behind the ids that its writer kept.
+    fn assign(&mut self, fragment: &Fragment, kept: &RowIdSequence) -> Result<RowIdSequence> {
+        let rows = rows_of(fragment)?;
+        let missing = rows.checked_sub(kept.len()).ok_or_else(|| {
+            let found = kept.len();
+            TableError::invalid(format!("expected at most {rows} row ids for a new fragment, found {found}"))
+        })?;
+        let end = self.next.checked_add(missing);
+        let end = end.ok_or_else(|| TableError::unsupported("the table has used up all 2^64 row ids"))?;
+        let fresh = self.next..end;
+        self.next = end;
+        if kept.is_empty() {
+            return Ok(RowIdSequence::from_range(fresh));
+        }
+        if missing == 0 {
+            return Ok(kept.clone());
+        }
+        let mut ids = kept.ids();
+        ids.extend(fresh);
+        Ok(RowIdSequence::from_ids(&ids))
+    }
+
+    /// New rows, as an append or an overwrite brings them.
+    pub fn stamp_new(&mut self, fragments: &[Fragment]) -> Result<Vec<Fragment>> {
+        let stamp = |fragment: &Fragment| {
+            let ids = self.assign(fragment, &RowIdSequence::kept_by(fragment)?)?;
+            let versions = RowVersions::uniform(ids.len(), self.version);
+            let stamped = fragment.clone().without_lineage().with_row_ids(&ids);
+            Ok(stamped.with_updated_versions(&versions).with_created_versions(&versions))
+        };
+        fragments.iter().map(stamp).collect()
+    }
+
+    /// Rows that an update wrote anew, those with kept ids first, and new rows behind them.
+    pub fn stamp_updated(&mut self, base: &Manifest, fragments: &[Fragment]) -> Result<Vec<Fragment>> {
+        let mut moved = None;
+        let mut out = Vec::with_capacity(fragments.len());
+        for fragment in fragments {
+            let kept = RowIdSequence::kept_by(fragment)?;
+            let ids = self.assign(fragment, &kept)?;
+            let mut created = RowVersions::default();
+            if !kept.is_empty() {
+                let moved = match &mut moved {
+                    Some(moved) => moved,
+                    empty => empty.insert(MovedRows::of(base)?),
+                };
+                created = moved.created_versions(&kept, self.version)?;
+            }
+            created.push(ids.len() - created.len(), self.version);
+            let updated = RowVersions::uniform(ids.len(), self.version);
+            let stamped = fragment.clone().without_lineage().with_row_ids(&ids);
+            out.push(stamped.with_updated_versions(&updated).with_created_versions(&created));
+        }
+        Ok(out)
+    }
+
+    /// A fragment of the table some of whose values are new: all rows, or those at `offsets`, which ascend.
+    pub fn stamp_changed(&self, fragment: &Fragment, offsets: Option<&[u32]>) -> Result<Fragment> {
+        let lineage = RowLineage::inline(fragment)?;
+        let versions = match offsets {
+            Some(offsets) => lineage.updated.with_version(offsets.iter().copied().map(u64::from), self.version),
+            None => RowVersions::uniform(rows_of(fragment)?, self.version),
+        };
+        Ok(fragment.clone().with_updated_versions(&versions))
+    }
+
+    /// A fragment that holds rows of other fragments, in new files: its writer knew their ids and versions.
+    pub fn check_moved(&self, fragment: &Fragment) -> Result<()> {
+        if RowLineage::inline(fragment)?.ids.is_none() {
+            return Err(TableError::invalid(
+                "expected the row ids of a rewritten fragment, found none; the table has stable row ids, which a rewrite keeps",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn rows_of(fragment: &Fragment) -> Result<u64> {
+    let rows = fragment.physical_rows();
+    rows.ok_or_else(|| TableError::invalid("expected a new fragment to say how many rows it has, found none"))
+}
+
+impl RowIdSequence {
+    /// The ids that the writer of a new fragment kept for its first rows.
+    fn kept_by(fragment: &Fragment) -> Result<Self> {
+        let stored = fragment.lineage()?;
+        match &stored.ids {
+            Some(ids) => Self::decode(ids.inline(&stored.ids_name())?, &stored.ids_name()),
+            None => Ok(Self::default()),
+        }
+    }
+}

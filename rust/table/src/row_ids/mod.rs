@@ -1,0 +1,28 @@
+//! Stable row ids: ids that rows keep when they move, and the versions that rows come from.
+//!
+//! Each fragment lists the ids of its rows, in row order and deleted rows included, as a [`RowIdSequence`]. An update writes the row
+//! anew in another fragment under the same id and deletes the old one, so two fragments may list one id: the one that is not deleted counts.
+
+mod allocate;
+mod bitmap;
+mod cover;
+mod encoded_array;
+mod index;
+mod lineage;
+mod moved;
+mod of_manifest;
+mod segment;
+mod sequence;
+mod smallest;
+mod stored;
+mod versions;
+
+pub use allocate::RowIdAllocator;
+pub use index::{Candidate, RowIdIndex, RowIdIndexBuilder};
+pub use lineage::{LineageParts, RowLineage};
+pub use moved::MovedRows;
+pub use sequence::RowIdSequence;
+pub use versions::RowVersions;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The row-id index of a version: made once, from what the manifest holds of its fragments.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_store::store::StoreRef;
+
+use super::index::{RowIdIndex, RowIdIndexBuilder};
+use super::sequence::RowIdSequence;
+use super::stored::StoredLineage;
+use crate::error::{Result, TableError};
+use crate::manifest::Manifest;
+use crate::raw::RawMessage;
+
+const ID: u32 = 1;
+const PHYSICAL_ROWS: u32 = 4;
+const ROW_IDS: std::ops::RangeInclusive<u32> = 5..=6;
+
+/// The ids of one fragment, before they are decoded.
+struct Listed {
+    place: u32,
+    rows: u64,
+    stored: StoredLineage,
+}
+
+impl Listed {
+    fn of(place: usize, fragment: &Bytes) -> Result<Self> {
+        let keep = |number: u32| number == ID || number == PHYSICAL_ROWS || ROW_IDS.contains(&number);
+        let raw = RawMessage::decode_fields(fragment, keep).map_err(|error| error.of("fragment"))?;
+        let number = |number| raw.get(number).map_or(0, |field| field.varint());
+        let id = number(ID);
+        let place = u32::try_from(place)
+            .map_err(|_| TableError::unsupported("a table of more than 2^32 fragments cannot be read by row id"))?;
+        Ok(Self {
+            place,
+            rows: number(PHYSICAL_ROWS),
+            stored: StoredLineage::of(&raw, id)?,
+        })
+    }
+
+    fn add(&self, builder: &mut RowIdIndexBuilder, encoded: &Bytes) -> Result<()> {
+        let what = self.stored.ids_name();
+        let ids = RowIdSequence::decode(encoded, &what)?;
+        if ids.len() != self.rows {
+            let (rows, found) = (self.rows, ids.len());
+            return Err(TableError::corrupt(what, format!("expected row ids for {rows} rows, found {found}")));
+        }
+        builder.push(self.place, &ids, &what)
+    }
+
+    fn missing(&self) -> TableError {
+        let what = format!("fragment {}", self.stored.fragment_id);
+        TableError::corrupt(what, "expected its row ids, as the table has stable ones, found none")
+    }
+}
+
+impl Manifest {
+    fn listed(&self) -> impl Iterator<Item = Result<Listed>> + '_ {
+        let fragments = self.fragments.messages().enumerate();
+        fragments.map(|(place, fragment)| Listed::of(place, &fragment))
+    }
+
+    /// The index over the ids of all rows. Made at the first call, and kept as long as the manifest is.
+    pub async fn row_id_index(&self, store: &StoreRef) -> Result<Arc<RowIdIndex>> {
+        let make = || async {
+            let mut builder = RowIdIndexBuilder::default();
+            for listed in self.listed() {
+                let listed = listed.map_err(|error| error.in_file(self.path()))?;
+                let ids = listed.stored.ids.as_ref().ok_or_else(|| listed.missing())?;
+                let encoded = ids.load(store).await?;
+                let added = listed.add(&mut builder, &encoded);
+                added.map_err(|error| error.in_file(self.path()))?;
+            }
+            Ok::<_, TableError>(Arc::new(builder.build()))
+        };
+        self.row_id_index.get_or_try_init(make).await.cloned()
+    }
+
+    /// The same of what the manifest holds itself, for a commit.
+    pub(super) fn inline_row_id_index(&self) -> Result<RowIdIndex> {
+        let mut builder = RowIdIndexBuilder::default();
+        for listed in self.listed() {
+            let listed = listed?;
+            let ids = listed.stored.ids.as_ref().ok_or_else(|| listed.missing())?;
+            listed.add(&mut builder, ids.inline(&listed.stored.ids_name())?)?;
+        }
+        Ok(builder.build())
+    }
+}
