@@ -33,6 +33,7 @@ class CommitsApi:
         max_retries: int = 20,
         *,
         commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
         transaction_properties: dict[str, str] | None = None,
         application: tuple[str, int] | None = None,
         commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
@@ -52,6 +53,7 @@ class CommitsApi:
             detached: Makes a version beside the history, which only its number leads to.
             max_retries: Attempts after the first.
             commit_message: Noted on the transaction.
+            enable_stable_row_ids: Whether a table that this creates has stable row ids.
             transaction_properties: Noted on the transaction.
             application: An application's id and the number of this commit among its own. A number that is not above
                 the last one that the table has of the application was committed already, and is not committed again.
@@ -79,6 +81,7 @@ class CommitsApi:
             commit_lock=commit_lock,
             storage_options=storage_options,
             v2_names=enable_v2_manifest_paths is not False,
+            stable_row_ids=bool(enable_stable_row_ids),
             detached=bool(detached),
             max_retries=max_retries,
             message=commit_message,
@@ -138,6 +141,7 @@ class CommitsApi:
             commit_lock=commit_lock,
             storage_options=storage_options,
             v2_names=enable_v2_manifest_paths is not False,
+            stable_row_ids=False,
             detached=bool(detached),
             max_retries=max_retries,
             message=None,

@@ -50,6 +50,7 @@ def write_dataset(
     storage_options: dict[str, str] | None = None,
     data_storage_version: str | None = None,
     enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
     commit_message: str | None = None,
     transaction_properties: dict[str, str] | None = None,
     application: tuple[str, int] | None = None,
@@ -82,6 +83,9 @@ def write_dataset(
         data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
             another version than the table's leaves the table with files of both.
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
+        enable_stable_row_ids: Whether the rows of a new table keep their `_rowid` when they move: when they are updated or
+            files are compacted. A table has stable row ids from its creation or never, so this is of no effect on one
+            that is there, as in pylance.
         commit_message: Noted on the transaction.
         transaction_properties: Noted on the transaction.
         application: An application's id and the number of this write among its own: what an earlier run wrote under
@@ -144,6 +148,7 @@ def write_dataset(
         target.log,
         staged.transaction(properties),
         data_storage_version=staged.data_storage_version,
+        enable_stable_row_ids=bool(enable_stable_row_ids),
         # An append to nothing creates too: if others were faster, it becomes an append to what they made.
         create=target.base is None and staged.mode != "overwrite",
         scheme=scheme,
@@ -167,6 +172,7 @@ def commit_operation(
     storage_options: dict[str, str] | None,
     v2_names: bool,
     detached: bool,
+    stable_row_ids: bool,
     max_retries: int,
     message: str | None,
     properties: dict[str, str] | None,
@@ -198,6 +204,7 @@ def commit_operation(
         target.log,
         transaction,
         data_storage_version=version,
+        enable_stable_row_ids=stable_row_ids,
         scheme="V2" if v2_names else "V1",
         lock=commit_lock,
     )

@@ -516,9 +516,10 @@ class Transaction:
         timestamp_ns: int,
         restored: Manifest | None = None,
         store: Store | None = None,
+        enable_stable_row_ids: bool = False,
     ) -> Manifest:
         """The manifest of `version`: this change on top of `base` (None: a table that does not exist yet). A Restore
-        needs the manifest of the version that it restores.
+        needs the manifest of the version that it restores. `enable_stable_row_ids` counts for a new table only.
 
         Its `transaction_file` is `{read_version}-{uuid}.txn`. Where the files are of version 0.1, `store` is where the
         dictionaries of new ones are read from, which the manifest is to hold.

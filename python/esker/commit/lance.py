@@ -80,6 +80,7 @@ class LanceCommit:
         transaction: The change.
         data_storage_version: The file version of a table that this transaction creates, or that an overwrite changes
             to; None keeps the table's.
+        enable_stable_row_ids: Whether rows of a table that this creates keep their ids when they move.
         create: Whether it is an error that the table exists.
         scheme: How a new table names its manifests.
         lock: Held around the put, for stores without put-if-absent.
@@ -92,6 +93,7 @@ class LanceCommit:
         transaction: Transaction,
         *,
         data_storage_version: str | None = None,
+        enable_stable_row_ids: bool = False,
         create: bool = False,
         scheme: NamingScheme = "V2",
         lock: CommitLock | None = None,
@@ -102,6 +104,7 @@ class LanceCommit:
         self.read_version = transaction.read_version
         self.write_id = transaction.uuid
         self._data_storage_version = data_storage_version
+        self._enable_stable_row_ids = enable_stable_row_ids
         self._create = create
         self._scheme = scheme
         self._lock = lock
@@ -183,6 +186,7 @@ class LanceCommit:
             timestamp_ns=time.time_ns(),
             restored=self._version_to_restore(),
             store=self.log.store,
+            enable_stable_row_ids=self._enable_stable_row_ids,
         )
         self._stage()
         return self._made.encode()

@@ -14,6 +14,8 @@
 //! | UpdateConfig, UpdateBases, ReserveFragments | key-values of it | as before | as before | what they are about |
 //! | Restore | the older version's | the older version's | the older version's | all the older version's |
 //!
+//! In a table with stable row ids new rows get ids and rows that changed this version, as [`crate::row_ids`] has it.
+//!
 //! Always: fragment ids count on from the highest ever given out; tag, auxiliary data and inline transaction go, for they belong to
 //! one version; fields of newer writers stay. A transaction of an application's own number leaves that number in the config.
 
@@ -46,6 +48,8 @@ pub struct CommitParams {
     /// The version of the table's data files; `None`: as before; as its files for a new table,
     /// and 2.0 if it has none.
     pub data_storage_version: Option<FileVersion>,
+    /// Whether a table that this creates has stable row ids. Of no effect on a table that is there: it has them or not for good.
+    pub stable_row_ids: bool,
 }
 
 impl Transaction {

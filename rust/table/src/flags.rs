@@ -28,8 +28,12 @@ const READABLE: u64 = DELETION_FILES
     | TRANSACTION_FILE_DISABLED
     | MIXED_FILE_VERSIONS;
 /// What esker keeps up when it writes.
-const WRITABLE: u64 =
-    DELETION_FILES | V2_FORMAT_DEPRECATED | TABLE_CONFIG | TRANSACTION_FILE_DISABLED | MIXED_FILE_VERSIONS;
+const WRITABLE: u64 = DELETION_FILES
+    | STABLE_ROW_IDS
+    | V2_FORMAT_DEPRECATED
+    | TABLE_CONFIG
+    | TRANSACTION_FILE_DISABLED
+    | MIXED_FILE_VERSIONS;
 
 /// What a bit stands for, as far as it is known.
 pub fn flag_name(bit: u64) -> &'static str {
@@ -62,8 +66,6 @@ pub fn check_readable(reader_flags: u64) -> Result<()> {
 pub fn check_writable(reader_flags: u64, writer_flags: u64) -> Result<()> {
     check_readable(reader_flags)?;
     check("writer", "written", writer_flags, WRITABLE)?;
-    // Stable row ids are readable: they would slip through if only the reader's bit were set.
-    check("reader", "written", reader_flags, WRITABLE)?;
     if (reader_flags ^ writer_flags) & MIXED_FILE_VERSIONS != 0 {
         return Err(TableError::unsupported(format!(
             "the table cannot be written: expected flag {MIXED_FILE_VERSIONS} ({}) among reader and writer feature flags or in neither, \
@@ -95,6 +97,8 @@ fn check(side: &str, done: &str, flags: u64, known: u64) -> Result<()> {
 pub struct Contents {
     /// A fragment has a deletion file.
     pub deletions: bool,
+    /// Rows have stable ids.
+    pub row_ids: bool,
     /// A data file is of another version than the manifest names.
     pub mixed_files: bool,
 }
@@ -106,7 +110,10 @@ pub fn next_flags(carried: u64, contents: Contents) -> u64 {
     // The manifest names its data format, and each commit writes a transaction file.
     let decided =
         V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | DELETION_FILES | TABLE_CONFIG | MIXED_FILE_VERSIONS;
-    carried & !decided | bit(contents.deletions, DELETION_FILES) | bit(contents.mixed_files, MIXED_FILE_VERSIONS)
+    carried & !decided
+        | bit(contents.deletions, DELETION_FILES)
+        | bit(contents.row_ids, STABLE_ROW_IDS)
+        | bit(contents.mixed_files, MIXED_FILE_VERSIONS)
 }
 
 #[cfg(test)]
@@ -156,10 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn test_stable_row_ids_are_read_but_not_written() {
+    fn test_stable_row_ids_are_read_and_kept_up() {
         check_readable(STABLE_ROW_IDS).unwrap();
-        let message = check_writable(STABLE_ROW_IDS, 0).unwrap_err().to_string();
-        assert!(message.contains("2 (stable row ids)"), "{message}");
+        check_writable(STABLE_ROW_IDS, STABLE_ROW_IDS).unwrap();
+        let row_ids = Contents {
+            row_ids: true,
+            ..Contents::default()
+        };
+        assert_eq!(next_flags(0, row_ids), STABLE_ROW_IDS);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl PyTransaction {
     }
 
     #[allow(clippy::too_many_arguments)] // Each has a name in Python.
-    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None))]
+    #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None, enable_stable_row_ids = false))]
     fn apply(
         &self,
         py: Python<'_>,
@@ -164,11 +164,13 @@ impl PyTransaction {
         timestamp_ns: i64,
         restored: Option<&PyManifest>,
         store: Option<&PyStore>,
+        enable_stable_row_ids: bool,
     ) -> Result<PyManifest> {
         let params = CommitParams {
             version,
             timestamp_ns,
             data_storage_version: Some(FileVersion::parse(data_storage_version)?),
+            stable_row_ids: enable_stable_row_ids,
         };
         let base = base.map(|manifest| manifest.0.clone());
         let restored = restored.map(|manifest| manifest.0.clone());

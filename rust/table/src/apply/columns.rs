@@ -25,13 +25,15 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
     }
     let mut merged = by_id(fragments.to_vec(), base)?;
+    let row_ids = draft.row_ids.clone();
     draft.fragments = base.fragments.edited(|id, before| {
         let Some(fragment) = merged.remove(&id) else {
             return Err(TableError::invalid(format!(
                 "expected all fragments of the table in a Merge, found none of id {id}"
             )));
         };
-        let before = Fragment::decode(before)?.physical_rows();
+        let old = Fragment::decode(before)?;
+        let before = old.physical_rows();
         if before.is_some() && before != fragment.physical_rows() {
             return Err(TableError::invalid(format!(
                 "expected fragment {id} with {} rows as before, found {}; a Merge changes columns only",
@@ -39,6 +41,11 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
                 fragment.physical_rows().unwrap_or_default()
             )));
         }
+        // New values are a change of the rows; the same files with other names of columns are none.
+        let fragment = match &row_ids {
+            Some(row_ids) if old.files() != fragment.files() => row_ids.stamp_changed(&fragment, None)?,
+            _ => fragment,
+        };
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
     set_schema(&mut draft, schema)?;

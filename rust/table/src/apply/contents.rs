@@ -4,13 +4,14 @@ use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
 
 use super::draft::{config_of, set_config, set_data_format, set_map, Draft};
-use super::fragments::{check_new_fragments, push_fragments};
+use super::fragments::{check_new_fragments, push_fragments, with_row_ids};
 use super::CommitParams;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::fragment_list::FragmentList;
 use crate::manifest::{field, Manifest};
 use crate::operation::Operation;
+use crate::row_ids::RowIdAllocator;
 use crate::transaction::is_application_key;
 
 pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &CommitParams) -> Result<Draft> {
@@ -36,6 +37,8 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
             None => FileVersion::V2_0,
         },
     };
+    let mut row_ids = RowIdAllocator::new(base, params.stable_row_ids);
+    let new = with_row_ids(row_ids.as_mut(), &new)?;
     let mixed_files = check_new_fragments(&new, version, &schema.field_ids()?)?;
     let mut fragments = FragmentList::default();
     let highest = base.map(Manifest::max_fragment_id).transpose()?.flatten();
@@ -59,6 +62,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
         index_section: None,
         max_fragment_id,
         mixed_files,
+        row_ids,
     })
 }
 
@@ -66,9 +70,17 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
 pub(super) fn restore(base: &Manifest, restored: &Manifest) -> Result<Draft> {
     let mut draft = Draft::of(restored)?;
     draft.max_fragment_id = draft.max_fragment_id.max(base.max_fragment_id()?);
-    draft
-        .raw
-        .set_varint(field::NEXT_ROW_ID, restored.next_row_id().max(base.next_row_id()));
+    match &mut draft.row_ids {
+        Some(row_ids) => row_ids.skip_to(base.next_row_id()),
+        None if base.has_stable_row_ids() => {
+            return Err(TableError::invalid(format!(
+                "expected a version with stable row ids to restore, found version {} from before the table had them; \
+                 its row addresses could be taken for ids of other rows",
+                restored.version()
+            )))
+        }
+        None => {}
+    }
     let mut config = restored.config().clone();
     let records = base.config().iter().filter(|(key, _)| is_application_key(key));
     config.extend(records.map(|(key, value)| (key.clone(), value.clone())));

@@ -13,6 +13,7 @@ use crate::flags;
 use crate::fragment_list::FragmentList;
 use crate::manifest::{field, Manifest};
 use crate::raw::RawMessage;
+use crate::row_ids::RowIdAllocator;
 use crate::transaction::Transaction;
 
 const LIBRARY: &str = "esker";
@@ -30,6 +31,8 @@ pub(super) struct Draft {
     pub max_fragment_id: Option<u32>,
     /// Whether a file is of another version than the table's.
     pub mixed_files: bool,
+    /// Gives out ids to new rows, if the table has stable ones.
+    pub row_ids: Option<RowIdAllocator>,
 }
 
 impl Draft {
@@ -45,6 +48,7 @@ impl Draft {
             index_section: base.index_section.clone(),
             max_fragment_id: base.max_fragment_id()?,
             mixed_files: base.reader_feature_flags() & flags::MIXED_FILE_VERSIONS != 0,
+            row_ids: RowIdAllocator::new(Some(base), false),
         })
     }
 
@@ -56,6 +60,7 @@ impl Draft {
             index_section,
             max_fragment_id,
             mixed_files,
+            row_ids,
         } = self;
         for of_one_version in [
             field::VERSION_AUX_DATA,
@@ -73,8 +78,12 @@ impl Draft {
         }
         let holds = flags::Contents {
             deletions: fragments.has_deletions()?,
+            row_ids: row_ids.is_some(),
             mixed_files,
         };
+        if let Some(row_ids) = &row_ids {
+            raw.set_varint(field::NEXT_ROW_ID, row_ids.next_row_id());
+        }
         let flags_of = |raw: &RawMessage, number| raw.get(number).map_or(0, |field| field.varint());
         let reader = flags::next_flags(flags_of(&raw, field::READER_FLAGS), holds);
         let mut writer = flags::next_flags(flags_of(&raw, field::WRITER_FLAGS), holds);

@@ -8,6 +8,7 @@ use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::fragment_list::FragmentList;
 use crate::manifest::Manifest;
+use crate::row_ids::RowIdAllocator;
 
 /// Gives the new fragments their ids and returns the highest id given out so far.
 pub(super) fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest: Option<u32>) -> Result<Option<u32>> {
@@ -21,6 +22,24 @@ pub(super) fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest:
     list.push_all(encoded.iter().map(Vec::as_slice))
         .map_err(|error| error.of("manifest"))?;
     Ok(highest)
+}
+
+/// New rows with their ids, in a table that has stable ones.
+pub(super) fn with_row_ids(row_ids: Option<&mut RowIdAllocator>, new: &[Fragment]) -> Result<Vec<Fragment>> {
+    match row_ids {
+        Some(row_ids) => row_ids.stamp_new(new),
+        None => without_row_ids(new),
+    }
+}
+
+/// Refuses ids that would mean nothing.
+pub(super) fn without_row_ids(new: &[Fragment]) -> Result<Vec<Fragment>> {
+    if new.iter().any(Fragment::has_row_ids) {
+        return Err(TableError::invalid(
+            "expected new fragments without row ids, as the table has no stable ones, found some; write them for this table",
+        ));
+    }
+    Ok(new.to_vec())
 }
 
 /// The id after the highest one given out so far.
@@ -39,11 +58,6 @@ pub(super) fn check_new_fragments(
     for (index, fragment) in fragments.iter().enumerate() {
         let name = format!("new fragment {index}");
         mixed |= check_files(fragment, &name, version)?;
-        if fragment.has_row_ids() {
-            return Err(TableError::unsupported(format!(
-                "{name}: stable row ids cannot be written yet"
-            )));
-        }
         for file in fragment.files() {
             if let Some(id) = file.fields.iter().find(|id| !field_ids.contains(id)) {
                 return Err(TableError::invalid(format!(

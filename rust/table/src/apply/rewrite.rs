@@ -35,6 +35,9 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
         .collect();
     for fragment in &new {
         draft.mixed_files |= check_files(fragment, &format!("rewritten fragment {}", fragment.id()), version)?;
+        if let Some(row_ids) = &draft.row_ids {
+            row_ids.check_moved(fragment)?;
+        }
     }
     new.sort_by_key(Fragment::id);
     draft.fragments = base

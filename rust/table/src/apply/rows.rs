@@ -2,8 +2,13 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
+use roaring::RoaringBitmap;
+
 use super::draft::Draft;
-use super::fragments::{by_id, check_files, check_new_fragments, check_present, push_fragments};
+use super::fragments::{
+    by_id, check_files, check_new_fragments, check_present, push_fragments, with_row_ids, without_row_ids,
+};
 use super::indices;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -17,8 +22,9 @@ fn field_ids(base: &Manifest) -> HashSet<i32> {
 
 pub(super) fn append(base: &Manifest, new: &[Fragment]) -> Result<Draft> {
     let mut draft = Draft::of(base)?;
-    draft.mixed_files |= check_new_fragments(new, base.data_storage_version()?, &field_ids(base))?;
-    draft.max_fragment_id = push_fragments(&mut draft.fragments, new, draft.max_fragment_id)?;
+    let new = with_row_ids(draft.row_ids.as_mut(), new)?;
+    draft.mixed_files |= check_new_fragments(&new, base.data_storage_version()?, &field_ids(base))?;
+    draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
 }
 
@@ -49,7 +55,11 @@ pub(super) fn update(base: &Manifest, update: Update) -> Result<Draft> {
     }
     let version = base.data_storage_version()?;
     let mut draft = Draft::of(base)?;
-    draft.mixed_files |= check_new_fragments(&update.new_fragments, version, &field_ids(base))?;
+    let new = match &mut draft.row_ids {
+        Some(row_ids) => row_ids.stamp_updated(base, &update.new_fragments)?,
+        None => without_row_ids(&update.new_fragments)?,
+    };
+    draft.mixed_files |= check_new_fragments(&new, version, &field_ids(base))?;
     for fragment in &update.updated_fragments {
         draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
     }
@@ -62,17 +72,29 @@ pub(super) fn update(base: &Manifest, update: Update) -> Result<Draft> {
         .iter()
         .filter_map(|id| i32::try_from(*id).ok())
         .collect();
+    let row_ids = draft.row_ids.clone();
     draft.fragments = base.fragments.edited(|id, _| {
         if removed.contains(&id) {
             return Ok(Edit::Remove);
         }
-        Ok(updated.remove(&id).map_or(Edit::Keep, |fragment| {
-            Edit::Replace(fragment.with_files_kept(holds_columns))
-        }))
+        let Some(mut fragment) = updated.remove(&id) else {
+            return Ok(Edit::Keep);
+        };
+        if let (Some(row_ids), Some(offsets)) = (&row_ids, update.updated_fragment_offsets.get(&id)) {
+            fragment = row_ids.stamp_changed(&fragment, Some(&offsets_of(offsets)?))?;
+        }
+        Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
     draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
-    draft.max_fragment_id = push_fragments(&mut draft.fragments, &update.new_fragments, draft.max_fragment_id)?;
+    draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
+}
+
+/// The rows of a fragment that changed in place.
+fn offsets_of(bitmap: &Bytes) -> Result<Vec<u32>> {
+    let offsets = RoaringBitmap::deserialize_from(bitmap.as_ref());
+    let damaged = |error: std::io::Error| TableError::corrupt("Update", format!("expected a roaring bitmap: {error}"));
+    Ok(offsets.map_err(damaged)?.into_iter().collect())
 }
 
 /// Whether others have not taken over all columns of the file.

@@ -51,6 +51,7 @@ pub fn deleted_row_ids(files: Arc<TableFiles>, begin: &Manifest, end: Arc<Manife
     Ok(BatchStream {
         schema,
         batches: batches.boxed(),
+        groups: Arc::default(),
     })
 }
 

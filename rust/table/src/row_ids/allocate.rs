@@ -25,13 +25,14 @@ pub struct RowIdAllocator {
 }
 
 impl RowIdAllocator {
-    /// The allocator for the commit of `version` after `base`; `None` for a table without stable row ids. A table has them from its
+    /// The allocator for the commit after `base`; `None` for a table without stable row ids. A table has them from its
     /// creation or never: `enable` counts only where there is no base.
-    pub fn new(base: Option<&Manifest>, enable: bool, version: u64) -> Option<Self> {
-        let next = match base {
-            Some(base) => base.has_stable_row_ids().then(|| base.next_row_id())?,
-            None => enable.then_some(0)?,
+    pub fn new(base: Option<&Manifest>, enable: bool) -> Option<Self> {
+        let (next, version) = match base {
+            Some(base) => (base.has_stable_row_ids().then(|| base.next_row_id())?, base.version()),
+            None => (enable.then_some(0)?, 0),
         };
+        let version = version.saturating_add(1);
         Some(Self { next, version })
     }
 
