@@ -15,7 +15,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check bench bench-kernels docs wheel fmt clean
+.PHONY: help demo test check bench bench-kernels bench-row-ids docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
 	$(PY) -m benches --size $(SIZE) $(ARGS)
+
+bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylance
+	cargo bench --locked --quiet -p esker-table --bench row_ids
+	$(PY) -m benches.row_ids $(ARGS)
 
 bench-kernels: ## measure the encoding kernels: GB/s beside memcpy and plain code (ARGS=name)
 	cargo bench --locked --quiet -p esker-codec --bench kernels -- $(ARGS)

@@ -1,7 +1,8 @@
 """Rows by stable row id, beside pylance: `python -m benches.row_ids`.
 
-One table that pylance wrote: `--rows` rows in `--fragments` fragments, first as they were appended, then with every tenth row updated. For
-both states, and both libraries in turn: what it takes to open the table and to take the first ten rows by id, then 10,000 more.
+One table that pylance wrote: `--rows` rows in `--fragments` fragments, first as they were appended, then with every
+tenth row updated. For both states, and both libraries in turn: what it takes to open the table, to take the first ten
+rows by id, ten more, and then 10,000.
 """
 
 from __future__ import annotations
@@ -48,6 +49,17 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
+def once(library: Any, uri: str, version: int, few: pa.Array, many: pa.Array) -> dict[str, float]:
+    """Seconds of each step, from a table that is not open."""
+    opened: list[Any] = []
+    times = {"open": seconds(lambda: opened.append(library.dataset(uri, version=version)))}
+    dataset = opened[0]
+    times["first take of 10"] = seconds(lambda: dataset._take_rows(few))
+    times["second take of 10"] = seconds(lambda: dataset._take_rows(few))
+    times["take of 10,000"] = seconds(lambda: dataset._take_rows(many))
+    return times
+
+
 def measure(uri: str, version: int, rows: int, rounds: int) -> dict[str, dict[str, float]]:
     """Median seconds of each step for each library, which take turns."""
     chance = np.random.default_rng(3)
@@ -56,13 +68,7 @@ def measure(uri: str, version: int, rows: int, rounds: int) -> dict[str, dict[st
         few = pa.array(np.sort(chance.choice(rows, 10, replace=False)).astype(np.uint64))
         many = pa.array(chance.choice(rows, 10_000, replace=False).astype(np.uint64))
         for name, library in [("esker", esker), ("pylance", lance)][:: 1 if number % 2 else -1]:
-            times: dict[str, float] = {}
-            opened: list[Any] = []
-            times["open"] = seconds(lambda library=library: opened.append(library.dataset(uri, version=version)))
-            dataset = opened[0]
-            times["first take of 10"] = seconds(lambda dataset=dataset: dataset._take_rows(few))
-            times["second take of 10"] = seconds(lambda dataset=dataset: dataset._take_rows(few))
-            times["take of 10,000"] = seconds(lambda dataset=dataset: dataset._take_rows(many))
+            times = once(library, uri, version, few, many)
             if number:  # The first round warms the page cache.
                 for step, taken in times.items():
                     found.setdefault(name, {}).setdefault(step, []).append(taken)

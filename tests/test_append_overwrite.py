@@ -265,15 +265,6 @@ def test_tables_that_pylance_evolved_are_read_and_appended_to(uri: str) -> None:
     same(lance.dataset(uri).to_table(), dataset.to_table())
 
 
-def test_tables_with_stable_row_ids_are_read_and_not_written_yet(uri: str) -> None:
-    lance.write_dataset(people(10), uri, data_storage_version="2.0", enable_stable_row_ids=True)
-    dataset = esker.dataset(uri)
-    assert dataset.has_stable_row_ids
-    same(people(10), dataset.to_table())
-    with pytest.raises(UnsupportedError, match="stable row ids"):
-        esker.write_dataset(people(1), uri, mode="append")
-
-
 def test_config_survives_append_and_overwrite(uri: str) -> None:
     esker.write_dataset(people(1), uri)
     lance.dataset(uri).update_config({"team": "ice"})

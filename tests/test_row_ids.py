@@ -68,9 +68,10 @@ def test_taken_rows_bring_system_columns_and_expressions(uri: str) -> None:
     assert computed == {"twice": [2 * everything[i]["k"] for i in ids], "id": ids}
     numbers = [3, 0, 700]
     by_number = ours.take(numbers, columns=SYSTEM).to_pylist()
-    assert by_number == [{name: row[name] for name in SYSTEM} for row in ours.take_rows(
-        [row["_rowid"] for row in by_number], columns=SYSTEM
-    ).to_pylist()]
+    assert by_number == [
+        {name: row[name] for name in SYSTEM}
+        for row in ours.take_rows([row["_rowid"] for row in by_number], columns=SYSTEM).to_pylist()
+    ]
     assert [row["_rowoffset"] for row in by_number] == numbers
 
 

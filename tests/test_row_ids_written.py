@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import lance
@@ -28,7 +29,8 @@ def ids(dataset: esker.LanceDataset | lance.LanceDataset) -> list[int]:
 
 def test_a_new_table_numbers_its_rows(uri: str) -> None:
     dataset = create(uri, max_rows_per_file=30)
-    assert dataset.has_stable_row_ids and lance.dataset(uri).has_stable_row_ids
+    assert dataset.has_stable_row_ids
+    assert lance.dataset(uri).has_stable_row_ids
     assert ids(dataset) == list(range(100))
     same_lineage(lance.dataset(uri), dataset)
     assert lance.dataset(uri)._take_rows([99, 3, 50]).equals(dataset.take_rows([99, 3, 50]))
@@ -48,7 +50,8 @@ def test_an_append_counts_on(uri: str) -> None:
 def test_an_overwrite_gives_new_ids(uri: str) -> None:
     create(uri)
     dataset = esker.write_dataset(rows(0, 10), uri, mode="overwrite")
-    assert dataset.has_stable_row_ids and ids(dataset) == list(range(100, 110))
+    assert dataset.has_stable_row_ids
+    assert ids(dataset) == list(range(100, 110))
     assert dataset.take_rows([5]).num_rows == 0
     same_lineage(lance.dataset(uri), dataset)
 
@@ -118,6 +121,32 @@ def test_pylance_changes_our_tables_in_every_way(uri: str) -> None:
         wanted = ids(ours)
         random.Random(5).shuffle(wanted)
         assert ours.take_rows(wanted).equals(theirs._take_rows(wanted))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dataset: dataset.add_columns({"twice": "k * 2"}),
+        lambda dataset: dataset.add_columns(pa.field("empty", pa.int8())),
+        lambda dataset: dataset.alter_columns({"path": "v", "name": "w"}),
+        lambda dataset: dataset.alter_columns({"path": "k", "data_type": pa.int32()}),
+        lambda dataset: dataset.drop_columns(["v"]),
+        lambda dataset: dataset.restore(),
+    ],
+    ids=["computed", "null", "renamed", "cast", "dropped", "restored"],
+)
+def test_changes_of_columns_leave_the_lineage_that_pylance_leaves(
+    uri: str, change: Callable[[esker.LanceDataset | lance.LanceDataset], object]
+) -> None:
+    found = []
+    for library in (esker, lance):
+        path = f"{uri}-{library.__name__}"
+        create(path, max_rows_per_file=40)
+        lance.dataset(path).update({"v": "'u'"}, where="k % 9 = 0")
+        change(library.dataset(path))
+        same_lineage(lance.dataset(path), esker.dataset(path))
+        found.append(esker.dataset(path).to_table(columns=["k", *SYSTEM]).to_pydict())
+    assert found[0] == found[1]
 
 
 def test_ids_given_out_before_a_restore_are_not_given_out_again(uri: str) -> None:

@@ -58,7 +58,16 @@ __all__ = [
 ]
 
 
-class LanceDataset(RowIdsApi, VersionsApi, CommitsApi, SettingsApi, ColumnsApi, BlobsApi, PendingApi, pyarrow.dataset.Dataset):  # type: ignore[misc]
+class LanceDataset(
+    RowIdsApi,
+    VersionsApi,
+    CommitsApi,
+    SettingsApi,
+    ColumnsApi,
+    BlobsApi,
+    PendingApi,
+    pyarrow.dataset.Dataset,  # type: ignore[misc]
+):
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
 
     Args:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class DatasetDelta:
     """What changed after version `begin_version`, up to `end_version`. Made by `LanceDataset.delta`.
 
-    Rows are those of the dataset that it was made from, with `_rowid` and the versions that they are from: a row that was
-    inserted and is gone again does not come. Only a table with stable row ids knows of its rows which version they are
-    from; in others all rows count as of version 1.
+    Rows are those of the dataset that it was made from, with `_rowid` and the versions that they are from: a row that
+    was inserted and is gone again does not come. Only a table with stable row ids knows which version a row is from: in
+    others all rows count as of version 1.
     """
 
     dataset: LanceDataset
@@ -75,9 +75,7 @@ class DatasetDelta:
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """The rows that were inserted, as they are now."""
-        return self._rows(
-            f"{CREATED_AT_VERSION} > {self.begin_version} AND {CREATED_AT_VERSION} <= {self.end_version}"
-        )
+        return self._rows(f"{CREATED_AT_VERSION} > {self.begin_version} AND {CREATED_AT_VERSION} <= {self.end_version}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
         """The rows that were there at the beginning and were changed since, as they are now."""

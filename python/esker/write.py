@@ -83,9 +83,9 @@ def write_dataset(
         data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
             another version than the table's leaves the table with files of both.
         enable_v2_manifest_paths: False gives a new table V1 manifest names.
-        enable_stable_row_ids: Whether the rows of a new table keep their `_rowid` when they move: when they are updated or
-            files are compacted. A table has stable row ids from its creation or never, so this is of no effect on one
-            that is there, as in pylance.
+        enable_stable_row_ids: Whether the rows of a new table keep their `_rowid` when they move: when they are updated
+            or files are compacted. A table has stable row ids from its creation or never, so this is of no effect on
+            one that is there, as in pylance.
         commit_message: Noted on the transaction.
         transaction_properties: Noted on the transaction.
         application: An application's id and the number of this write among its own: what an earlier run wrote under

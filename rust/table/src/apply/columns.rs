@@ -111,6 +111,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) ->
     let mut fields = HashSet::new();
     let mut mixed = false;
     let mut draft = Draft::of(base)?;
+    let row_ids = draft.row_ids.clone();
     draft.fragments = base.fragments.edited(|id, before| {
         if !changed.contains(&id) {
             return Ok(Edit::Keep);
@@ -121,6 +122,9 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) ->
             fields.extend(file.fields.iter().copied());
         }
         mixed |= check_files(&fragment, &format!("fragment {id}"), base.data_storage_version()?)?;
+        if let Some(row_ids) = &row_ids {
+            fragment = row_ids.stamp_changed(&fragment, None)?;
+        }
         Ok(Edit::Replace(fragment))
     })?;
     draft.mixed_files |= mixed;

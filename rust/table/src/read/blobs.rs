@@ -103,7 +103,8 @@ pub async fn locate_blobs(
 async fn addresses_of(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -> Result<Vec<u64>> {
     let located = super::locate::locate(files, manifest, ids).await?;
     let address = |(id, row): (&u64, &Option<Candidate>)| {
-        let found = row.and_then(|row| Some((located.fragments.get(&row.fragment)?.id() << 32) | u64::from(row.offset)));
+        let found =
+            row.and_then(|row| Some((located.fragments.get(&row.fragment)?.id() << 32) | u64::from(row.offset)));
         found.ok_or_else(|| TableError::invalid(format!("expected a row with id {id}, found none")))
     };
     ids.iter().zip(&located.rows).map(address).collect()

@@ -39,7 +39,9 @@ impl KeptDeletions {
             self.oldest_first.push_back(path);
         }
         while self.bytes > KEPT_DELETIONS {
-            let Some(oldest) = self.oldest_first.pop_front() else { break };
+            let Some(oldest) = self.oldest_first.pop_front() else {
+                break;
+            };
             if let Some(vector) = self.vectors.remove(&oldest) {
                 self.bytes = self.bytes.saturating_sub(vector.memory());
             }
@@ -105,7 +107,12 @@ impl TableFiles {
             ));
         }
         let path = file.path(fragment.id());
-        if let Some(vector) = self.deletions.lock().ok().and_then(|kept| kept.vectors.get(&path).cloned()) {
+        if let Some(vector) = self
+            .deletions
+            .lock()
+            .ok()
+            .and_then(|kept| kept.vectors.get(&path).cloned())
+        {
             vector.check(file.num_deleted_rows, fragment.physical_rows(), &path)?;
             return Ok(Some(vector));
         }

@@ -69,7 +69,10 @@ async fn gone_from(
     let lineage = read_lineage(&files, &fragment, reader.physical_rows(), wanted).await?;
     let mut ids = Vec::new();
     for rows in live(0..reader.physical_rows(), reader.deletions().map(AsRef::as_ref)) {
-        lineage.ids.iter().for_each(|sequence| sequence.extend_into(rows.clone(), &mut ids));
+        lineage
+            .ids
+            .iter()
+            .for_each(|sequence| sequence.extend_into(rows.clone(), &mut ids));
     }
     let located = locate(&files, &end, &ids).await?;
     let gone = ids.iter().zip(&located.rows).filter(|(_, row)| row.is_none());

@@ -70,16 +70,21 @@ pub async fn locate(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -
     let mut fragments = HashMap::new();
     let mut deletions = vec![Deletions::Unknown; manifest.num_fragments()];
     for candidate in &listed.candidates {
-        let Some(slot) = deletions.get_mut(candidate.fragment as usize) else { continue };
+        let Some(slot) = deletions.get_mut(candidate.fragment as usize) else {
+            continue;
+        };
         if matches!(slot, Deletions::Unknown) && !fragments.contains_key(&candidate.fragment) {
-            let Some(fragment) = manifest.fragment_at(candidate.fragment as usize)? else { continue };
+            let Some(fragment) = manifest.fragment_at(candidate.fragment as usize)? else {
+                continue;
+            };
             if fragment.deletion_file().is_none() {
                 *slot = Deletions::Nothing;
             }
             fragments.insert(candidate.fragment, fragment);
         }
     }
-    let undeleted = |candidate: &&Candidate| matches!(deletions.get(candidate.fragment as usize), Some(Deletions::Nothing));
+    let undeleted =
+        |candidate: &&Candidate| matches!(deletions.get(candidate.fragment as usize), Some(Deletions::Nothing));
     let mut wanted = BTreeSet::new();
     for candidates in listed.of_each().filter(|of| !of.iter().any(|one| undeleted(&one))) {
         wanted.extend(candidates.iter().map(|candidate| candidate.fragment));
@@ -89,13 +94,21 @@ pub async fn locate(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -
             *slot = vector.map_or(Deletions::Nothing, Deletions::Some);
         }
     }
-    let hidden = |row: &&Candidate| deletions.get(row.fragment as usize).is_some_and(|of| of.hide(row.offset));
+    let hidden = |row: &&Candidate| {
+        deletions
+            .get(row.fragment as usize)
+            .is_some_and(|of| of.hide(row.offset))
+    };
     let sure = |row: &&Candidate| matches!(deletions.get(row.fragment as usize), Some(Deletions::Nothing));
     let choose = |candidates: &[Candidate]| match candidates {
         [] => None,
         [only] => Some(only).filter(|row| !hidden(row)).copied(),
         // Where a copy cannot be deleted, the deletions of the others may not have been read.
-        several => several.iter().find(sure).or_else(|| several.iter().find(|row| !hidden(row))).copied(),
+        several => several
+            .iter()
+            .find(sure)
+            .or_else(|| several.iter().find(|row| !hidden(row)))
+            .copied(),
     };
     let rows: Vec<Option<Candidate>> = listed.of_each().map(choose).collect();
     Ok(Located { rows, fragments })
@@ -121,7 +134,9 @@ fn by_address(manifest: &Manifest, ids: &[u64]) -> Result<Listed> {
     for (place, fragment) in manifest.fragment_sizes()?.into_iter().enumerate() {
         if let Some(slot) = places.get_mut(&fragment.id) {
             // Old writers did not note how many rows there are: the files decide.
-            let rows = Some(fragment.physical_rows).filter(|rows| *rows != 0).unwrap_or(u64::MAX);
+            let rows = Some(fragment.physical_rows)
+                .filter(|rows| *rows != 0)
+                .unwrap_or(u64::MAX);
             *slot = u32::try_from(place).ok().map(|place| (place, rows));
         }
     }
@@ -154,5 +169,8 @@ async fn read_deletions(
             Ok((place, vector))
         })
     });
-    stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS).try_collect().await
+    stream::iter(reads.collect::<Vec<_>>())
+        .buffer_unordered(READS)
+        .try_collect()
+        .await
 }

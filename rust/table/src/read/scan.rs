@@ -264,7 +264,10 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let (reader, source) = source_of(&files, &planned, fragment).await?;
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
-                let hidden = reader.deletions().filter(|_| !planned.include_deleted_rows).map(AsRef::as_ref);
+                let hidden = reader
+                    .deletions()
+                    .filter(|_| !planned.include_deleted_rows)
+                    .map(AsRef::as_ref);
                 let rows = clip(live(wanted, hidden), &mut skip, &mut keep);
                 let rows = match (&planned.plan.filter, &source.filter_columns) {
                     (Some(filter), Some(columns)) if !planned.ignore_statistics => {

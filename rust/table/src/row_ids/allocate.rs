@@ -51,7 +51,9 @@ impl RowIdAllocator {
         let rows = rows_of(fragment)?;
         let missing = rows.checked_sub(kept.len()).ok_or_else(|| {
             let found = kept.len();
-            TableError::invalid(format!("expected at most {rows} row ids for a new fragment, found {found}"))
+            TableError::invalid(format!(
+                "expected at most {rows} row ids for a new fragment, found {found}"
+            ))
         })?;
         let end = self.next.checked_add(missing);
         let end = end.ok_or_else(|| TableError::unsupported("the table has used up all 2^64 row ids"))?;
@@ -74,7 +76,9 @@ impl RowIdAllocator {
             let ids = self.assign(fragment, &RowIdSequence::kept_by(fragment)?)?;
             let versions = RowVersions::uniform(ids.len(), self.version);
             let stamped = fragment.clone().without_lineage().with_row_ids(&ids);
-            Ok(stamped.with_updated_versions(&versions).with_created_versions(&versions))
+            Ok(stamped
+                .with_updated_versions(&versions)
+                .with_created_versions(&versions))
         };
         fragments.iter().map(stamp).collect()
     }
@@ -106,7 +110,9 @@ impl RowIdAllocator {
     pub fn stamp_changed(&self, fragment: &Fragment, offsets: Option<&[u32]>) -> Result<Fragment> {
         let lineage = RowLineage::inline(fragment)?;
         let versions = match offsets {
-            Some(offsets) => lineage.updated.with_version(offsets.iter().copied().map(u64::from), self.version),
+            Some(offsets) => lineage
+                .updated
+                .with_version(offsets.iter().copied().map(u64::from), self.version),
             None => RowVersions::uniform(rows_of(fragment)?, self.version),
         };
         Ok(fragment.clone().with_updated_versions(&versions))

@@ -49,7 +49,11 @@ impl Bitmap {
     }
 
     pub fn contains(&self, bit: u64) -> bool {
-        bit < self.len && self.bytes.get(byte_of(bit)).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
+        bit < self.len
+            && self
+                .bytes
+                .get(byte_of(bit))
+                .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
     }
 
     /// How many bits are set in `range`, which starts at a multiple of 8.
@@ -62,7 +66,11 @@ impl Bitmap {
         for word in words.by_ref() {
             count += u64::from(word.try_into().map_or(0, u64::from_le_bytes).count_ones());
         }
-        count += words.remainder().iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
+        count += words
+            .remainder()
+            .iter()
+            .map(|byte| u64::from(byte.count_ones()))
+            .sum::<u64>();
         if end % 8 != 0 && end > range.start {
             let rest = self.bytes.get(last).copied().unwrap_or(0) & ((1u8 << (end % 8)) - 1);
             count += u64::from(rest.count_ones());
@@ -96,7 +104,9 @@ impl Bitmap {
         let skip = usize::try_from(rest).unwrap_or(usize::MAX);
         let places = bytes.iter().zip(start as u64..).flat_map(|(byte, index)| {
             let byte = *byte;
-            (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| index * 8 + bit)
+            (0..8)
+                .filter(move |bit| byte >> bit & 1 == 1)
+                .map(move |bit| index * 8 + bit)
         });
         places.skip(skip).take_while(|bit| *bit < self.len)
     }

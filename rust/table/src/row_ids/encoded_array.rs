@@ -115,7 +115,9 @@ impl EncodedArray {
         let array = Self { width, base, values };
         let fits = |bytes: &[u8]| base.checked_add(word(bytes)).is_some();
         if base > u64::MAX - u64::from(u32::MAX) && !array.values.chunks_exact(width.bytes()).all(fits) {
-            return Err(format!("expected values of 64 bits, found larger ones from base {base} on"));
+            return Err(format!(
+                "expected values of 64 bits, found larger ones from base {base} on"
+            ));
         }
         Ok(array)
     }

@@ -105,7 +105,10 @@ impl RowIdIndex {
     /// About how many bytes the index takes beside the encoded segments, which it shares with the manifest.
     pub fn memory(&self) -> usize {
         let of = |entry: &Entry| {
-            let order = entry.by_value.get().map_or(0, |order| order.capacity() * size_of::<u32>());
+            let order = entry
+                .by_value
+                .get()
+                .map_or(0, |order| order.capacity() * size_of::<u32>());
             size_of::<Entry>() + entry.ranks.memory() + order
         };
         self.entries.iter().map(of).sum::<usize>() + self.cover.memory()

@@ -43,7 +43,10 @@ impl Listed {
         let ids = RowIdSequence::decode(encoded, &what)?;
         if ids.len() != self.rows {
             let (rows, found) = (self.rows, ids.len());
-            return Err(TableError::corrupt(what, format!("expected row ids for {rows} rows, found {found}")));
+            return Err(TableError::corrupt(
+                what,
+                format!("expected row ids for {rows} rows, found {found}"),
+            ));
         }
         builder.push(self.place, &ids, &what)
     }

@@ -254,7 +254,11 @@ fn holes_before(start: u64, holes: &EncodedArray, place: u64) -> usize {
     while low < high {
         let middle = low + (high - low) / 2;
         // That many ids are there before the hole.
-        let before = holes.get(middle).unwrap_or(u64::MAX).saturating_sub(start).saturating_sub(middle as u64);
+        let before = holes
+            .get(middle)
+            .unwrap_or(u64::MAX)
+            .saturating_sub(start)
+            .saturating_sub(middle as u64);
         if before <= place {
             low = middle + 1;
         } else {

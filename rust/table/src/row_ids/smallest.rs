@@ -85,7 +85,13 @@ pub(super) fn smallest(ids: &[u64]) -> Vec<Segment> {
     // Whole, or cut at its wide gaps: for each ascending run whichever is smaller.
     let split = |run| gaps(run).map(cost).sum::<u64>() < cost(run);
     let total: u64 = runs()
-        .map(|run| if split(run) { gaps(run).map(cost).sum() } else { cost(run) })
+        .map(|run| {
+            if split(run) {
+                gaps(run).map(cost).sum()
+            } else {
+                cost(run)
+            }
+        })
         .sum();
     if ids.len() > 1 && Segment::array_size(ids) + overhead(ids) < total {
         return vec![Segment::array(ids)];

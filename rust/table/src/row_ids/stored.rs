@@ -57,7 +57,10 @@ impl Stored {
         };
         let file = store.head(path).await?.size;
         let end = offset.checked_add(size).filter(|end| *end <= file).ok_or_else(|| {
-            TableError::corrupt(path, format!("expected {size} bytes at {offset}, found a file of {file} bytes"))
+            TableError::corrupt(
+                path,
+                format!("expected {size} bytes at {offset}, found a file of {file} bytes"),
+            )
         })?;
         let mut parts = store.get_ranges(path, &[offset..end]).await?;
         Ok(parts.pop().unwrap_or_default())

@@ -51,7 +51,9 @@ impl RowVersions {
 
     /// Adds other rows at the end.
     pub fn extend(&mut self, other: &Self) {
-        other.runs(0..other.len()).for_each(|(rows, version)| self.push(rows, version));
+        other
+            .runs(0..other.len())
+            .for_each(|(rows, version)| self.push(rows, version));
     }
 
     /// Decodes a sequence of versions. `what` is for errors.
@@ -142,7 +144,8 @@ impl RowVersions {
         let mut out = Self::default();
         let mut start = 0;
         for place in places.into_iter().chain([self.len()]) {
-            self.runs(start..place).for_each(|(rows, version)| out.push(rows, version));
+            self.runs(start..place)
+                .for_each(|(rows, version)| out.push(rows, version));
             start = place.saturating_add(1);
         }
         out
@@ -154,11 +157,13 @@ impl RowVersions {
         let mut out = Self::default();
         let mut start = 0;
         for place in places.into_iter().filter(|place| *place < self.len()) {
-            self.runs(start..place).for_each(|(rows, version)| out.push(rows, version));
+            self.runs(start..place)
+                .for_each(|(rows, version)| out.push(rows, version));
             out.push(1, version);
             start = place.saturating_add(1);
         }
-        self.runs(start..self.len()).for_each(|(rows, version)| out.push(rows, version));
+        self.runs(start..self.len())
+            .for_each(|(rows, version)| out.push(rows, version));
         out
     }
 }

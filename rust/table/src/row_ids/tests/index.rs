@@ -57,9 +57,20 @@ proptest! {
 
 #[test]
 fn test_what_the_index_takes_follows_the_segments_not_the_rows() {
-    let small = index(&(0..100).map(|fragment| (fragment * 10..fragment * 10 + 10).collect()).collect::<Vec<_>>());
-    let large = index(&(0..100).map(|fragment| (fragment * 10_000..fragment * 10_000 + 10_000).collect()).collect::<Vec<_>>());
-    assert_eq!((small.num_segments(), small.memory()), (large.num_segments(), large.memory()));
+    let small = index(
+        &(0..100)
+            .map(|fragment| (fragment * 10..fragment * 10 + 10).collect())
+            .collect::<Vec<_>>(),
+    );
+    let large = index(
+        &(0..100)
+            .map(|fragment| (fragment * 10_000..fragment * 10_000 + 10_000).collect())
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        (small.num_segments(), small.memory()),
+        (large.num_segments(), large.memory())
+    );
     assert!(large.memory() < 100 * 250, "{}", large.memory());
     // A bitmap's ranks take a hundredth of the bitmap.
     let bits: Vec<u64> = (0..1_000_000).filter(|id| id % 3 != 0).collect();
@@ -73,7 +84,13 @@ fn test_a_large_bitmap_is_looked_up_in_blocks() {
     let mut found = Vec::new();
     for offset in (0..ids.len()).step_by(997) {
         index.candidates(ids[offset], &mut found);
-        assert_eq!(found, [Candidate { fragment: 1, offset: offset as u32 }]);
+        assert_eq!(
+            found,
+            [Candidate {
+                fragment: 1,
+                offset: offset as u32
+            }]
+        );
     }
     index.candidates(3, &mut found);
     assert!(found.is_empty());

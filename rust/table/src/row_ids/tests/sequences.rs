@@ -91,10 +91,19 @@ proptest! {
 fn test_each_form_is_chosen_where_it_is_the_smallest() {
     let choose = |ids: &[u64]| forms(&RowIdSequence::from_ids(ids));
     assert_eq!(choose(&(5..900).collect::<Vec<_>>()), ["range"]);
-    assert_eq!(choose(&(0..9000).filter(|id| id % 1000 != 7).collect::<Vec<_>>()), ["holes"]);
-    assert_eq!(choose(&(0..9000).filter(|id| id % 3 != 0).collect::<Vec<_>>()), ["bitmap"]);
+    assert_eq!(
+        choose(&(0..9000).filter(|id| id % 1000 != 7).collect::<Vec<_>>()),
+        ["holes"]
+    );
+    assert_eq!(
+        choose(&(0..9000).filter(|id| id % 3 != 0).collect::<Vec<_>>()),
+        ["bitmap"]
+    );
     assert_eq!(choose(&(0..90).map(|id| id * 90).collect::<Vec<_>>()), ["sorted"]);
-    assert_eq!(choose(&(0..900).map(|id| id * 497 % 900).collect::<Vec<_>>()), ["array"]);
+    assert_eq!(
+        choose(&(0..900).map(|id| id * 497 % 900).collect::<Vec<_>>()),
+        ["array"]
+    );
     // Ranges far from each other, and ranges out of order.
     let far: Vec<u64> = (0..1000).chain(100_000..101_000).chain(50..60).collect();
     assert_eq!(choose(&far), ["range", "range", "range"]);
@@ -110,12 +119,24 @@ fn test_the_bytes_of_another_writer() {
     let mut bitmap = vec![0x08, 1, 0x10, 40, 0x1a, 5];
     bitmap.extend([0x3f, 0xfe, 0xfd, 0xfb, 0x77]);
     let message = [&[0x0a, 13, 0x1a, 11][..], &bitmap].concat();
-    assert_eq!(RowIdSequence::decode(&message.clone().into(), "test").unwrap().ids(), bits);
+    assert_eq!(
+        RowIdSequence::decode(&message.clone().into(), "test").unwrap().ids(),
+        bits
+    );
     // Two values of two bytes from base 8: a sorted array.
     let message = [0x0a, 12, 0x22, 10, 0x0a, 8, 0x08, 8, 0x12, 4, 0, 0, 93, 0];
-    assert_eq!(RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().ids(), [8, 101]);
+    assert_eq!(
+        RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().ids(),
+        [8, 101]
+    );
     // Set bits behind the end do not count.
     let message = [0x0a, 7, 0x1a, 5, 0x10, 3, 0x1a, 1, 0xff];
-    assert_eq!(RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().ids(), [0, 1, 2]);
-    assert_eq!(RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().len(), 3);
+    assert_eq!(
+        RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().ids(),
+        [0, 1, 2]
+    );
+    assert_eq!(
+        RowIdSequence::decode(&message.to_vec().into(), "test").unwrap().len(),
+        3
+    );
 }

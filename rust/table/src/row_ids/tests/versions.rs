@@ -6,7 +6,8 @@ use crate::row_ids::{RowIdSequence, RowLineage, RowVersions};
 fn rows(versions: &RowVersions) -> Vec<u64> {
     let versions = RowVersions::decode(&Bytes::from(versions.encode()), "test").unwrap();
     let runs = versions.runs(0..versions.len());
-    runs.flat_map(|(rows, version)| std::iter::repeat_n(version, rows as usize)).collect()
+    runs.flat_map(|(rows, version)| std::iter::repeat_n(version, rows as usize))
+        .collect()
 }
 
 fn version_lists() -> impl Strategy<Value = Vec<u64>> {
