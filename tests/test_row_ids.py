@@ -206,6 +206,33 @@ def test_deltas_between_all_versions_are_pylances(uri: str) -> None:
     same_delta(uri, begin_version=0, end_version=last)
 
 
+def test_a_delta_opens_the_fragments_that_changed_and_no_other(uri: str) -> None:
+    lance.write_dataset(
+        rows(0, 1000), uri, enable_stable_row_ids=True, data_storage_version="2.0", max_rows_per_file=10
+    )
+    lance.write_dataset(rows(1000, 1003), uri, mode="append")
+    ours = esker.dataset(uri)
+    ours.io_stats()
+    assert ours.delta(compared_against=1).get_inserted_rows().read_all()["k"].to_pylist() == [1000, 1001, 1002]
+    assert ours.delta(compared_against=1).get_updated_rows().read_all().num_rows == 0
+    assert ours.io_stats().read_iops < 10
+
+
+def test_blobs_are_found_by_stable_id(uri: str) -> None:
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    columns = [pa.array(range(20), pa.int64()), pa.array([bytes([n]) * n for n in range(20)], pa.large_binary())]
+    table = pa.table(columns, schema=pa.schema([("k", pa.int64()), field]))
+    lance.write_dataset(table, uri, enable_stable_row_ids=True, data_storage_version="2.0", max_rows_per_file=6)
+    lance.dataset(uri).delete("k % 5 = 0")
+    lance.dataset(uri).optimize.compact_files()
+    wanted = [19, 3, 7, 3]
+    theirs = lance.dataset(uri).take_blobs("b", ids=wanted)
+    ours = esker.dataset(uri).take_blobs("b", ids=wanted)
+    assert [blob.read() for blob in ours] == [blob.read() for blob in theirs] == [bytes([n]) * n for n in wanted]
+    with pytest.raises(InvalidArgumentError, match="expected a row with id 5"):
+        esker.dataset(uri).take_blobs("b", ids=[5])
+
+
 def test_a_delta_says_what_it_needs(uri: str) -> None:
     history(uri)
     dataset = esker.dataset(uri, version=3)

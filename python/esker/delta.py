@@ -75,13 +75,16 @@ class DatasetDelta:
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """The rows that were inserted, as they are now."""
-        return self._rows(f"{CREATED_AT_VERSION} > {self.begin_version} AND {CREATED_AT_VERSION} <= {self.end_version}")
+        return self._rows(
+            f"{CREATED_AT_VERSION} > {self.begin_version} AND {CREATED_AT_VERSION} <= {self.end_version}", created=True
+        )
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
         """The rows that were there at the beginning and were changed since, as they are now."""
         return self._rows(
             f"{CREATED_AT_VERSION} <= {self.begin_version} AND {LAST_UPDATED_AT_VERSION} > {self.begin_version} "
-            f"AND {LAST_UPDATED_AT_VERSION} <= {self.end_version}"
+            f"AND {LAST_UPDATED_AT_VERSION} <= {self.end_version}",
+            created=False,
         )
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
@@ -105,6 +108,12 @@ class DatasetDelta:
     def _manifest(self, version: int) -> Manifest:
         return self.dataset._manifest if version == self.dataset.version else self.dataset._log.open(version)[0]
 
-    def _rows(self, filter: str) -> pa.RecordBatchReader:
+    def _rows(self, filter: str, *, created: bool) -> pa.RecordBatchReader:
+        # The manifest knows which fragments have such rows: no file of the others is opened.
+        first, last = max(self.begin_version, 0), max(self.end_version, 0)
+        wanted = set(self.dataset._manifest.fragments_of_versions(first, last, created=created))
+        fragments = [fragment for fragment in self.dataset.get_fragments() if fragment.fragment_id in wanted]
         columns = [*self.dataset._table_schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]
-        return self.dataset.scanner(columns=list(dict.fromkeys(columns)), filter=filter).to_reader()
+        return self.dataset.scanner(
+            columns=list(dict.fromkeys(columns)), filter=filter, fragments=fragments
+        ).to_reader()

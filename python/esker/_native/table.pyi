@@ -273,6 +273,11 @@ class Manifest:
         """Counts over all fragments: `total_fragments`, `total_data_files`, `total_files_size` (bytes),
         `total_data_file_rows`, `total_deletion_files`, `total_deletion_file_rows`, `total_rows`."""
 
+    def fragments_of_versions(self, after: int, upto: int, *, created: bool) -> list[int]:
+        """The ids of the fragments with rows that were created, or else last changed, after version `after` up to `upto`.
+        Nothing is read: fragments whose versions lie in other files are among them whatever those say.
+        """
+
     def check_readable(self) -> None:
         """Raises `UnsupportedError`, naming the bit, if a reader feature flag is unknown."""
 

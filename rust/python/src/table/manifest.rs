@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_table::manifest::Manifest;
+use esker_table::row_ids::RowChange;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -150,6 +151,16 @@ impl PyManifest {
             counts.entry(name).or_insert(0);
         }
         Ok(counts)
+    }
+
+    #[pyo3(signature = (after, upto, *, created))]
+    fn fragments_of_versions(&self, after: u64, upto: u64, created: bool) -> Result<Vec<u64>> {
+        let change = if created {
+            RowChange::Created
+        } else {
+            RowChange::Updated
+        };
+        Ok(self.0.fragments_of_versions(after, upto, change)?)
     }
 
     fn check_readable(&self) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 
 /// What a row has whose fragment does not say which version it is from: as other readers have it.
-const FIRST_VERSION: u64 = 1;
+pub(super) const FIRST_VERSION: u64 = 1;
 
 /// Which sequences of a fragment are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -21,6 +21,7 @@ pub use allocate::RowIdAllocator;
 pub use index::{Candidate, RowIdIndex, RowIdIndexBuilder};
 pub use lineage::{LineageParts, RowLineage};
 pub use moved::MovedRows;
+pub use of_manifest::RowChange;
 pub use sequence::RowIdSequence;
 pub use versions::RowVersions;
 

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use esker_store::store::StoreRef;
 
 use super::index::{RowIdIndex, RowIdIndexBuilder};
+use super::lineage::FIRST_VERSION;
 use super::sequence::RowIdSequence;
-use super::stored::StoredLineage;
+use super::stored::{Stored, StoredLineage};
+use super::versions::RowVersions;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::raw::RawMessage;
@@ -57,6 +59,15 @@ impl Listed {
     }
 }
 
+/// What a version did to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowChange {
+    /// It is the first that held the row.
+    Created,
+    /// It is the last that changed the row.
+    Updated,
+}
+
 impl Manifest {
     fn listed(&self) -> impl Iterator<Item = Result<Listed>> + '_ {
         let fragments = self.fragments.messages().enumerate();
@@ -79,7 +90,35 @@ impl Manifest {
         self.row_id_index.get_or_try_init(make).await.cloned()
     }
 
-    /// The same of what the manifest holds itself, for a commit.
+    /// The fragments with rows that the versions `after + 1` to `upto` brought, or changed last. Those whose lineage lies in other files are
+    /// among them, whatever it says.
+    pub fn fragments_of_versions(&self, after: u64, upto: u64, of: RowChange) -> Result<Vec<u64>> {
+        let mut ids = Vec::new();
+        for fragment in self.fragments() {
+            let fragment = fragment?;
+            let stored = fragment.lineage()?;
+            let versions = match of {
+                RowChange::Created => &stored.created,
+                RowChange::Updated => &stored.updated,
+            };
+            let changed = match versions {
+                Some(Stored::External { .. }) => true,
+                _ if stored.spilled => true,
+                Some(Stored::Inline(encoded)) => {
+                    let versions = RowVersions::decode(encoded, &stored.versions_name())?;
+                    let mut runs = versions.runs(0..versions.len());
+                    runs.any(|(_, version)| after < version && version <= upto)
+                }
+                None => after < FIRST_VERSION && FIRST_VERSION <= upto,
+            };
+            if changed {
+                ids.push(fragment.id());
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The index of what the manifest holds itself, for a commit.
     pub(super) fn inline_row_id_index(&self) -> Result<RowIdIndex> {
         let mut builder = RowIdIndexBuilder::default();
         for listed in self.listed() {
