@@ -201,8 +201,7 @@ fn test_tables_that_need_more_are_refused_by_name() {
     stable.check_readable().unwrap();
     assert_eq!(stable.next_row_id(), 3);
     assert!(stable.fragment_at(0).unwrap().unwrap().has_row_ids());
-    let message = stable.check_writable().unwrap_err().to_string();
-    assert!(message.contains("2 (stable row ids)"), "{message}");
+    stable.check_writable().unwrap();
     let mut tree = Vec::new();
     push_length_delimited(&mut tree, field::FRAGMENT_TREE, b"");
     let message = Manifest::decode(&file_around(&[], &tree), "m")
