@@ -71,7 +71,7 @@ impl Bitmap {
             .iter()
             .map(|byte| u64::from(byte.count_ones()))
             .sum::<u64>();
-        if end % 8 != 0 && end > range.start {
+        if !end.is_multiple_of(8) && end > range.start {
             let rest = self.bytes.get(last).copied().unwrap_or(0) & ((1u8 << (end % 8)) - 1);
             count += u64::from(rest.count_ones());
         }

@@ -148,7 +148,7 @@ impl RowIdSequence {
         starts
             .map_while(move |((segment, start), end)| {
                 let part = places.start.max(start)..places.end.min(*end);
-                (start < places.end).then(|| (segment, part, start))
+                (start < places.end).then_some((segment, part, start))
             })
             .filter(|(_, part, _)| !part.is_empty())
             .map(|(segment, part, start)| (segment, part.start - start..part.end - start))

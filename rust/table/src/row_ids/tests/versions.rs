@@ -35,8 +35,8 @@ proptest! {
         prop_assert_eq!(rows(&versions.mask(present())), masked);
         let changed: Vec<u64> = (0..list.len()).map(|place| if is_in(place) { 99 } else { list[place] }).collect();
         prop_assert_eq!(rows(&versions.with_version(places.iter().copied(), 99)), changed);
-        for place in 0..list.len() {
-            prop_assert_eq!(versions.get(place as u64), Some(list[place]));
+        for (place, version) in list.iter().enumerate() {
+            prop_assert_eq!(versions.get(place as u64), Some(*version));
         }
         prop_assert_eq!(versions.get(list.len() as u64), None);
     }
