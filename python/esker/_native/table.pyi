@@ -12,6 +12,7 @@ __all__ = [
     "Index",
     "Manifest",
     "Operation",
+    "RowsToDelete",
     "Schema",
     "Transaction",
     "manifest_name",
@@ -23,6 +24,12 @@ class ArrowSchemaExportable(Protocol):
     """Anything that hands out its schema by the Arrow PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
+
+@type_check_only
+class ArrowArrayExportable(Protocol):
+    """Anything that hands out an array by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Field:
@@ -163,6 +170,10 @@ class Fragment:
 
     def with_file(self, file: DataFile) -> Fragment:
         """The same fragment with one more file."""
+
+    def with_row_ids(self, ids: ArrowArrayExportable) -> Fragment:
+        """The same new fragment, whose first rows keep these stable row ids (uint64, no nulls); the commit gives ids to
+        the rows behind them."""
 
     @property
     def id(self) -> int:
@@ -531,6 +542,24 @@ class Transaction:
         """
 
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class RowsToDelete:
+    """Rows of one version on their way out, collected by address. Takes bits per row."""
+
+    def __new__(cls) -> RowsToDelete: ...
+    def add(self, addresses: ArrowArrayExportable) -> int:
+        """Adds the rows at these addresses (`_rowaddr` of a scan: uint64, no nulls) and returns how many of them were not
+        among its rows yet."""
+
+    def stage(self, store: Store, manifest: Manifest) -> tuple[list[Fragment], list[int], int]:
+        """Writes the deletion files that take these rows from a version, each with the rows that the version deleted before.
+
+        Returns the fragments with their new deletion files, the ids of fragments that lost all rows, and how many rows
+        were not deleted before. Raises `InvalidArgumentError` for addresses of another version's rows.
+        """
+
+    def __len__(self) -> int: ...
 
 def manifest_name(version: int, scheme: Literal["V1", "V2"]) -> str:
     """The file name of a version within `_versions/`."""

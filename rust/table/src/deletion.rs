@@ -7,6 +7,7 @@
 
 mod arrow_file;
 mod encode;
+mod rows_to_delete;
 
 use std::io::Cursor;
 
@@ -14,6 +15,8 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use self::arrow_file::read_offsets;
+pub(crate) use self::rows_to_delete::write_deletions;
+pub use self::rows_to_delete::{RowsToDelete, StagedDeletions};
 use crate::error::{Result, TableError};
 use crate::fragment::DeletionFileType;
 

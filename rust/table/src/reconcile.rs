@@ -10,11 +10,10 @@
 use std::collections::HashMap;
 
 use esker_store::store::StoreRef;
-use uuid::Uuid;
 
-use crate::deletion::DeletionVector;
+use crate::deletion::{write_deletions, DeletionVector};
 use crate::error::Result;
-use crate::fragment::{DeletionFile, Fragment};
+use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::operation::{Operation, Update, UpdateMode};
 use crate::read::TableFiles;
@@ -106,7 +105,7 @@ impl Merge {
             if theirs.physical_rows().is_some_and(|physical| physical == rows.len()) {
                 emptied.push(id);
             } else {
-                merged.push(self.write(theirs, &rows).await?);
+                merged.push(write_deletions(&self.files, theirs, &rows, self.version).await?);
             }
         }
         Ok(Some((merged, emptied)))
@@ -121,18 +120,5 @@ impl Merge {
         Ok(new_ours
             .is_disjoint(&new_theirs)
             .then(|| DeletionVector::new(ours.rows() | theirs.rows())))
-    }
-
-    async fn write(&self, fragment: &Fragment, rows: &DeletionVector) -> Result<Fragment> {
-        let (file_type, bytes) = rows.encode()?;
-        let file = DeletionFile {
-            file_type,
-            read_version: self.version,
-            id: Uuid::new_v4().as_u64_pair().0,
-            num_deleted_rows: Some(rows.len()),
-            base_id: None,
-        };
-        self.files.store().put(&file.path(fragment.id()), bytes).await?;
-        Ok(fragment.clone().with_deletion_file(Some(file)))
     }
 }

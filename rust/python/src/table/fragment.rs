@@ -4,10 +4,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use esker_table::fragment::Fragment;
+use esker_table::row_ids::RowIdSequence;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3_arrow::PyArray;
 
 use super::data_file::PyDataFile;
+use crate::arrow::row_numbers;
 use crate::error::Result;
 
 /// A horizontal slice of a table.
@@ -43,6 +46,12 @@ impl PyFragment {
 
     fn with_file(&self, file: PyDataFile) -> Self {
         PyFragment(self.0.clone().with_file(file.0))
+    }
+
+    fn with_row_ids(&self, py: Python<'_>, ids: PyArray) -> Result<Self> {
+        let ids = row_numbers(&ids)?;
+        let ids = py.detach(|| RowIdSequence::from_ids(ids.values()));
+        Ok(PyFragment(self.0.clone().with_row_ids(&ids)))
     }
 
     #[getter]

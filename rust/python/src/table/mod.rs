@@ -7,6 +7,7 @@ mod index;
 mod manifest;
 mod naming;
 mod operation;
+mod rows_to_delete;
 mod schema;
 mod transaction;
 
@@ -25,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::PyIndex>()?;
     module.add_class::<operation::PyOperation>()?;
     module.add_class::<transaction::PyTransaction>()?;
+    module.add_class::<rows_to_delete::PyRowsToDelete>()?;
     module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
     module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)
 }
