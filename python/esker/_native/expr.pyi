@@ -51,8 +51,14 @@ class Expression:
     def __arrow_c_schema__(self) -> object:
         """A field without a name, of the type of its values: `pyarrow.field(it).type`."""
 
-    def evaluate(self, batch: ArrowBatchExportable) -> ArrowBatchExportable:
-        """Its values for a batch that holds at least `columns`: an array as long as the batch."""
+    def evaluate(
+        self, batch: ArrowBatchExportable, *, data_type: ArrowSchemaExportable | None = None
+    ) -> ArrowBatchExportable:
+        """Its values for a batch that holds at least `columns`: an array as long as the batch.
+
+        With `data_type` as a column of that type takes them: numbers lose what lies behind the point, text is parsed,
+        and a value that does not fit raises `InvalidArgumentError`.
+        """
 
     def __str__(self) -> str:
         """It as SQL."""

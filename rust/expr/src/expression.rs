@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{DataType, Schema};
 use datafusion_common::Column;
 use datafusion_expr::Expr;
 
-use crate::error::Result;
+use crate::error::{ExprError, Result};
 use crate::plan::Plan;
 use crate::sql::{in_context, Source};
 use crate::stack;
@@ -58,6 +59,26 @@ impl Expression {
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let values = self.plan.evaluate(batch);
         values.map_err(|error| in_context("expression", &self.text, batch.schema_ref(), error))
+    }
+
+    /// Its values in another type, as an assignment to a column of that type makes them: numbers lose what lies behind the point, text is
+    /// parsed, and a value that does not fit is an error.
+    pub fn evaluate_as(&self, batch: &RecordBatch, data_type: &DataType) -> Result<ArrayRef> {
+        let values = self.evaluate(batch)?;
+        if values.data_type() == data_type {
+            return Ok(values);
+        }
+        let options = CastOptions {
+            safe: false,
+            ..CastOptions::default()
+        };
+        cast_with_options(&values, data_type, &options).map_err(|error| {
+            let found = values.data_type();
+            ExprError::invalid(format!(
+                "the values of expression '{}' cannot be {data_type}, found {found}: {error}",
+                self.text
+            ))
+        })
     }
 }
 

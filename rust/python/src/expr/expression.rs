@@ -7,7 +7,7 @@ use esker_expr::Expression;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
-use pyo3_arrow::{PyRecordBatch, PySchema};
+use pyo3_arrow::{PyDataType, PyRecordBatch, PySchema};
 
 use super::predicate::picklable;
 use crate::error::{python, Result};
@@ -60,9 +60,18 @@ impl PyExpression {
         to_schema_pycapsule(py, Field::new("", self.expression.data_type().clone(), true)).map_err(python)
     }
 
-    fn evaluate<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> Result<Bound<'py, PyAny>> {
+    #[pyo3(signature = (batch, *, data_type = None))]
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        batch: PyRecordBatch,
+        data_type: Option<PyDataType>,
+    ) -> Result<Bound<'py, PyAny>> {
         let batch = batch.into_inner();
-        let array = py.detach(|| self.expression.evaluate(&batch))?;
+        let array = py.detach(|| match &data_type {
+            Some(wanted) => self.expression.evaluate_as(&batch, wanted.as_ref()),
+            None => self.expression.evaluate(&batch),
+        })?;
         Ok(Bound::new(py, Values { array }).map_err(python)?.into_any())
     }
 
