@@ -68,11 +68,17 @@ def _upgraded(field: pa.Field) -> pa.Field:
 
 def marked_blobs(rows: pa.RecordBatchReader, table: pa.Schema) -> pa.RecordBatchReader:
     """Rows with their blobs as bytes, in fields that say that they are blobs, as `table` has them."""
-    schema = pa.schema([_marked(f, table.field(f.name)) for f in rows.schema], metadata=rows.schema.metadata)
+    schema = marked_schema(rows.schema, table)
     if schema.equals(rows.schema, check_metadata=True):
         return rows
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def marked_schema(found: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """The schema of rows with their blobs as bytes, with fields that say that they are blobs, as `table` has them."""
+    fields = [_marked(field, table.field(field.name)) if field.name in table.names else field for field in found]
+    return pa.schema(fields, metadata=found.metadata)
 
 
 def _marked(found: pa.Field, stored: pa.Field) -> pa.Field:

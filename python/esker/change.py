@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from ._native import table as native
-from .commit.lance import LanceCommit
+from .commit.lance import DeletionMerge, LanceCommit
 from .commit.loop import Backoff, CommitLimits, commit
 from .exceptions import InvalidArgumentError
 from .operation import LanceOperation, merge_message
@@ -44,12 +44,36 @@ def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff 
     return CommitLimits(max_retries=max_retries, timeout_s=seconds, backoff=backoff or Backoff())
 
 
+def retry_limits(conflict_retries: int, retry_timeout: timedelta) -> CommitLimits:
+    """When a change of rows gives up, by pylance's two arguments.
+
+    Args:
+        conflict_retries: How often it is computed again, where others changed the same rows.
+        retry_timeout: After this time it is not tried again, however long the first try takes.
+
+    Raises:
+        InvalidArgumentError: A negative number, or no time at all.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from esker.change import retry_limits
+        >>> retry_limits(3, timedelta(seconds=5)).max_reruns
+        3
+    """
+    if conflict_retries < 0:
+        raise InvalidArgumentError(f"expected conflict_retries >= 0, found {conflict_retries}")
+    if retry_timeout <= timedelta(0):
+        raise InvalidArgumentError(f"expected a positive retry_timeout, found {retry_timeout}")
+    return CommitLimits(max_reruns=conflict_retries, timeout_s=retry_timeout.total_seconds())
+
+
 def commit_change(
     dataset: LanceDataset,
     make: Callable[[native.Manifest], LanceOperation.BaseOperation],
     *,
     base: native.Manifest | None = None,
     again: bool = True,
+    merge_deletions: bool = False,
     message: str | None = None,
     limits: CommitLimits | None = None,
 ) -> None:
@@ -60,6 +84,9 @@ def commit_change(
         make: Given a version's manifest, the operation that makes the change to that version.
         base: The version that the change is computed from, if it is another one than `dataset` shows.
         again: Whether `make` may be asked again for a later version, if what others committed meanwhile asks for it.
+        merge_deletions: Whether rows that others deleted from the same fragments, if they are other rows, are put
+            into one deletion file with ours instead of asking `make` again. Right for an operation that is a Delete, or
+            an Update that moves rows, made of the manifest that `make` was given.
         message: Noted on the transaction.
         limits: When to give up.
 
@@ -76,7 +103,8 @@ def commit_change(
 
     def change(manifest: native.Manifest) -> LanceCommit:
         transaction = make(manifest).to_native(manifest.version, properties)
-        return LanceCommit(target.log, transaction, lock=dataset._commit_lock)
+        reconcile = DeletionMerge(target.log.store, manifest) if merge_deletions else None
+        return LanceCommit(target.log, transaction, lock=dataset._commit_lock, reconcile=reconcile)
 
     current = change(start._manifest)
 

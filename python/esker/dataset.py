@@ -29,6 +29,7 @@ from .operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from .pending import PendingApi
 from .predicate import Filter
 from .row_ids import RowIdsApi
+from .rows import DeleteResult, RowsApi, UpdateResult
 from .scan_options import ColumnOrdering, Columns, ScanStatistics
 from .scanner import LanceScanner, ScannerBuilder
 from .schema import LanceSchema
@@ -45,12 +46,14 @@ if TYPE_CHECKING:
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
     "ColumnOrdering",
+    "DeleteResult",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
     "ScanStatistics",
     "ScannerBuilder",
     "Transaction",
+    "UpdateResult",
     "Version",
     "dataset",
     "write_dataset",
@@ -60,6 +63,7 @@ __all__ = [
 
 class LanceDataset(
     RowIdsApi,
+    RowsApi,
     VersionsApi,
     CommitsApi,
     SettingsApi,
@@ -422,7 +426,7 @@ class LanceDataset(
         return known if known is not None else count_native(self._store, self._manifest)
 
     def _move_to(self, manifest: native.Manifest) -> None:
-        self._manifest, self._schema = manifest, None
+        self._manifest, self._schema, self._described = manifest, None, None
 
     def _with_manifest(self, manifest: native.Manifest) -> LanceDataset:
         return LanceDataset._at(

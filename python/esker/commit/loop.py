@@ -51,11 +51,13 @@ class Backoff:
 class CommitLimits:
     """When the loop gives up: after `max_retries` more attempts or `timeout_s` seconds (None: no limit).
 
-    Of these attempts at most `max_failures` may end in an error of the store: asking does not empty a full disk.
+    Of these attempts at most `max_failures` may end in an error of the store: asking does not empty a full disk. A
+    change is computed again at most `max_reruns` times (None: no limit of its own).
     """
 
     max_retries: int = DEFAULT_MAX_RETRIES
     max_failures: int = 3
+    max_reruns: int | None = None
     timeout_s: float | None = DEFAULT_TIMEOUT_S
     backoff: Backoff = field(default_factory=Backoff)
     clock: Callable[[], float] = time.monotonic
@@ -85,15 +87,20 @@ def commit(
     """
     limits = limits or CommitLimits()
     started = limits.clock()
-    attempt = failures = 0
+    attempt = failures = reruns = 0
     seen = change.read_version
     while True:
         latest = change.latest()
         if change.applied(latest):
             return latest
+        if limits.max_reruns is not None and reruns >= limits.max_reruns:
+            rerun = None
+        if rerun and reruns and limits.timeout_s is not None and limits.clock() - started > limits.timeout_s:
+            rerun = None
         found, replacement = _reconcile(change, seen, latest, rerun)
         if found is not None:
             return found
+        reruns += replacement is not change
         change = replacement
         seen = latest
         version = latest + 1
