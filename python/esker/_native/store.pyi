@@ -77,6 +77,9 @@ class Store:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes an object only if none of that name exists; False says that one does, and it is untouched."""
 
+    def list_paths(self, prefix: str = "") -> list[str]:
+        """The paths that `list` would tell of, which a file system knows without a look at each file."""
+
     def list(self, prefix: str = "") -> list[ObjectMeta]:
         """All objects whose path starts with `prefix` (a folder, ending in `/`), in byte order of their paths.
 

@@ -74,11 +74,11 @@ class LanceLog:
         """
         versions: list[int] = []
         schemes: dict[NamingScheme, str] = {}
-        for meta in self.store.list(VERSIONS):
-            parsed = parse_manifest_name(meta.path.removeprefix(VERSIONS))
+        for path in self.store.list_paths(VERSIONS):
+            parsed = parse_manifest_name(path.removeprefix(VERSIONS))
             if parsed is not None:
                 versions.append(parsed[0])
-                schemes.setdefault(parsed[1], meta.path)
+                schemes.setdefault(parsed[1], path)
         if len(schemes) > 1:
             raise CorruptFileError(
                 f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "

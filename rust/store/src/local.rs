@@ -135,6 +135,12 @@ impl Store for LocalStore {
         walk::walk(&self.root, prefix)
     }
 
+    async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {
+        check_folder(prefix)?;
+        self.stats.add_list();
+        walk::walk_paths(&self.root, prefix)
+    }
+
     async fn delete(&self, path: &str) -> Result<()> {
         let full = self.full(path)?;
         self.stats.add_write(0);

@@ -82,6 +82,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// All objects whose path starts with `prefix` (a folder, ending in `/`, or empty for all), in byte order of their paths.
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;
 
+    /// Their paths alone, which a file system tells without a look at each file.
+    async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {
+        let found = self.list(prefix).await?;
+        Ok(found.into_iter().map(|meta| meta.path).collect())
+    }
+
     /// Removes an object. Removing what is not there is not an error.
     async fn delete(&self, path: &str) -> Result<()>;
 }

@@ -121,6 +121,11 @@ impl PyStore {
         Ok(found.into_iter().map(PyObjectMeta).collect())
     }
 
+    #[pyo3(signature = (prefix = ""))]
+    fn list_paths(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
+        Ok(py.detach(|| block_on(self.store().list_paths(prefix)))?)
+    }
+
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
         Ok(py.detach(|| block_on(self.store().delete(path)))?)
     }

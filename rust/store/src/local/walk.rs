@@ -1,6 +1,6 @@
 //! Listing a folder and the folders in it.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, FileType, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,15 +13,61 @@ use crate::store::ObjectMeta;
 /// The objects below a folder of the root, in byte order of their paths. A folder that is not there holds nothing.
 pub(super) fn walk(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
     let mut found = Vec::new();
-    let mut folders = vec![prefix.to_owned()];
-    while let Some(folder) = folders.pop() {
-        read_folder(&root.join(&folder), &folder, &mut folders, &mut found)?;
-    }
+    visit(root, prefix, |path, entry, kind| {
+        if kind.is_dir() {
+            return Ok(true);
+        }
+        let meta = if kind.is_symlink() {
+            fs::metadata(entry.path())?
+        } else {
+            entry.metadata()?
+        };
+        if meta.is_file() {
+            found.push(describe(path, &meta));
+        }
+        Ok(meta.is_dir())
+    })?;
     found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
 }
 
-fn read_folder(full: &Path, folder: &str, folders: &mut Vec<String>, found: &mut Vec<ObjectMeta>) -> Result<()> {
+/// Their paths alone: a look at each file costs more than its name.
+pub(super) fn walk_paths(root: &Path, prefix: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    visit(root, prefix, |path, entry, kind| {
+        let kind = if kind.is_symlink() {
+            fs::metadata(entry.path())?.file_type()
+        } else {
+            kind
+        };
+        if kind.is_file() {
+            found.push(path);
+        }
+        Ok(kind.is_dir())
+    })?;
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Shows each entry below a folder to `look`, which says whether it is a folder to go into.
+fn visit(
+    root: &Path,
+    prefix: &str,
+    mut look: impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
+) -> Result<()> {
+    let mut folders = vec![prefix.to_owned()];
+    while let Some(folder) = folders.pop() {
+        read_folder(&root.join(&folder), &folder, &mut folders, &mut look)?;
+    }
+    Ok(())
+}
+
+fn read_folder(
+    full: &Path,
+    folder: &str,
+    folders: &mut Vec<String>,
+    look: &mut impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
+) -> Result<()> {
     let fail = |error| StoreError::from_io(shown(full), "list", error);
     let entries = match fs::read_dir(full) {
         Ok(entries) => entries,
@@ -42,15 +88,9 @@ fn read_folder(full: &Path, folder: &str, folders: &mut Vec<String>, found: &mut
             continue;
         }
         let kind = entry.file_type().map_err(fail)?;
-        let meta = if kind.is_symlink() {
-            fs::metadata(entry.path())
-        } else {
-            entry.metadata()
-        };
-        match meta {
-            Ok(meta) if meta.is_dir() => folders.push(format!("{folder}{name}/")),
-            Ok(meta) if meta.is_file() => found.push(describe(format!("{folder}{name}"), &meta)),
-            Ok(_) => {}
+        match look(format!("{folder}{name}"), &entry, kind) {
+            Ok(true) => folders.push(format!("{folder}{name}/")),
+            Ok(false) => {}
             // Deleted since, or a link that leads nowhere.
             Err(error) if is_gone(&error) => {}
             Err(error) => return Err(StoreError::from_io(shown(&entry.path()), "look up", error)),

@@ -171,6 +171,9 @@ fn test_a_listing_is_sorted_and_keeps_to_its_folder(store: StoreRef) {
     assert_eq!(paths(&store, ""), sorted);
     assert_eq!(paths(&store, "a/"), ["a/1", "a/10", "a/2", "a/b/c"]);
     assert_eq!(paths(&store, "a/b/"), ["a/b/c"]);
+    assert_eq!(block_on(store.list_paths("b/")).unwrap(), paths(&store, "b/"));
+    assert_eq!(block_on(store.list_paths("")).unwrap(), paths(&store, ""));
+    assert_eq!(block_on(store.list_paths("a")).unwrap_err().kind(), "invalid_argument");
     let listed = block_on(store.list("b/")).unwrap();
     assert_eq!((listed.len(), listed[0].size), (1, 3));
     assert_eq!(block_on(store.list("a")).unwrap_err().kind(), "invalid_argument");

@@ -68,6 +68,26 @@ fn test_a_temporary_file_of_a_dead_writer_is_not_listed() {
     assert_eq!(fs::read_dir(folder.path().join("_versions")).unwrap().count(), 2);
     assert_eq!(paths(&store, ""), ["_versions/1.manifest"]);
     assert_eq!(paths(&store, "_versions/"), ["_versions/1.manifest"]);
+    assert_eq!(block_on(store.list_paths("")).unwrap(), ["_versions/1.manifest"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn test_paths_are_those_of_a_listing_where_links_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_at(folder.path());
+    for path in ["a/1", "a/b/2", "c/3"] {
+        put(&store, path, "x");
+    }
+    let link =
+        |from: &str, to: &str| std::os::unix::fs::symlink(folder.path().join(to), folder.path().join(from)).unwrap();
+    link("a/file", "c/3");
+    link("a/folder", "c");
+    link("a/nowhere", "none");
+    assert_eq!(paths(&store, "a/"), ["a/1", "a/b/2", "a/file", "a/folder/3"]);
+    assert_eq!(block_on(store.list_paths("a/")).unwrap(), paths(&store, "a/"));
+    assert_eq!(block_on(store.list_paths("")).unwrap(), paths(&store, ""));
+    assert!(block_on(store.list_paths("none/")).unwrap().is_empty());
 }
 
 #[test]
