@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from benches import run
+from benches import commits, run
 from benches.peers.parquet import Parquet, ParquetReader
 from benches.peers.peer import Reader
 
@@ -56,3 +56,12 @@ def test_wrong_rows_are_found_before_anything_is_timed(
     monkeypatch.setattr(Parquet, "open", open_forgetful)
     assert run.main([*SMALL, "--engines", "parquet", "--cases", "scan", "--output", str(tmp_path)]) == 1
     assert "WRONG RESULT: take: the values differ" in capsys.readouterr().out
+
+
+def test_commits_are_measured_beside_pylance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = ["append", "delete-10", "update-10", "update-few"]
+    commits.main(["--rows", "2000", "--rounds", "1", "--scratch", str(tmp_path), "--cases", *cases])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(cases)
+    assert all(float(line.split()[-1]) > 0 for line in lines[1:])
+    assert not list(tmp_path.iterdir())

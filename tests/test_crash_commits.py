@@ -107,6 +107,9 @@ KINDS: dict[str, Callable[[str, str], object]] = {
     "merge of nulls": _call(lambda dataset: dataset.add_columns(pa.field("n", pa.int8()))),
     "merge": _call(lambda dataset: dataset.add_columns({"twice": "id * 2"})),
     "cast": _call(lambda dataset: dataset.alter_columns({"path": "id", "data_type": pa.int32()})),
+    "delete of rows": _call(lambda dataset: dataset.delete("id = 3 or id = 12 or id >= 20")),
+    "truncate": _call(lambda dataset: dataset.truncate_table()),
+    "update of rows": _call(lambda dataset: dataset.update({"t": "'y'"}, where="id = 3 or id = 12 or id >= 20")),
     "batch": lambda uri, plan: LanceDataset.commit_batch(
         f"fault://{uri}",
         [write_fragments(_ids(start, 2), uri, return_transaction=True) for start in (50, 60)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,20 @@ def test_an_update_is_computed_again_where_a_column_came_meanwhile(uri: str) -> 
     assert stale.to_table(filter="id = 3").select(["a", "twice"]).to_pylist() == [{"a": 0, "twice": 6}]
 
 
+def test_a_numbered_change_happens_once(uri: str) -> None:
+    dataset, _ = _pair(uri)
+    for rows in (20, 0, 0):
+        done = esker.dataset(dataset.uri).update({"a": "a + 1"}, application=("nightly", 5))
+        assert done == {"num_rows_updated": rows}
+    for rows in (1, 0):
+        done = dataset.delete("id = 3 or id = 100 + a", application=("nightly", 6))
+        assert done == {"num_deleted_rows": rows}
+        assert dataset.version == 3
+    assert dataset.delete("id = 4", application=("nightly", 5)) == {"num_deleted_rows": 0}
+    found = {row["id"]: row["a"] for row in lance.dataset(dataset.uri).to_table(columns=["id", "a"]).to_pylist()}
+    assert found == {n: n + 1 for n in range(20) if n != 3}
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 def test_increments_of_one_row_by_many_writers_all_count(uri: str, stable: bool) -> None:
     rows = pa.table({"id": range(10), "n": [0] * 10})
@@ -262,6 +277,34 @@ def test_any_updates_and_deletes_keep_ids_and_versions(
     found = esker.dataset(uri).to_table(columns=["id", "n", "_rowid", "_row_created_at_version"]).to_pylist()
     assert {row["id"]: row["n"] for row in found} == model
     assert all(row["_rowid"] == row["id"] and row["_row_created_at_version"] == 1 for row in found)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_pylance_finds_changed_rows_by_its_indices(uri: str, stable: bool) -> None:
+    rows = pa.table({"id": range(600), "a": [n % 50 for n in range(600)], "b": [n % 7 for n in range(600)]})
+    lance.write_dataset(rows, uri, max_rows_per_file=200, enable_stable_row_ids=stable)
+    for column, kind in (("id", "BTREE"), ("a", "BTREE"), ("b", "BITMAP")):
+        lance.dataset(uri).create_scalar_index(column, kind)
+    model = {n: (n % 50, n % 7) for n in range(600)}
+    for step in range(8):
+        modulus = step % 4 + 2
+        if step % 3 == 2:
+            esker.dataset(uri).delete(f"id % {modulus * 7} = 1")
+            model = {n: value for n, value in model.items() if n % (modulus * 7) != 1}
+        else:
+            esker.dataset(uri).update({"a": "a + 1"}, where=f"id % {modulus} = 0")
+            model = {n: (a + (n % modulus == 0), b) for n, (a, b) in model.items()}
+        theirs = lance.dataset(uri)
+        queries: list[tuple[str, Callable[[int, int, int], bool]]] = [
+            ("a = 5", lambda n, a, b: a == 5),
+            ("a > 40", lambda n, a, b: a > 40),
+            ("id < 20", lambda n, a, b: n < 20),
+            ("a = 6 and b = 2", lambda n, a, b: (a, b) == (6, 2)),
+        ]
+        for query, holds in queries:
+            expected = sorted(n for n, (a, b) in model.items() if holds(n, a, b))
+            assert sorted(theirs.to_table(filter=query)["id"].to_pylist()) == expected, (step, query)
+            assert sorted(esker.dataset(uri).to_table(filter=query)["id"].to_pylist()) == expected, (step, query)
 
 
 MEMORY = """

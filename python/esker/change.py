@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from ._native import table as native
-from .commit.lance import DeletionMerge, LanceCommit
+from .commit.lance import DeletionMerge, LanceCommit, is_applied
+from .commit.log import LanceLog
 from .commit.loop import Backoff, CommitLimits, commit
 from .exceptions import InvalidArgumentError
-from .operation import LanceOperation, merge_message
-from .staging import open_target
+from .operation import LanceOperation, application_properties, merge_message
+from .staging import check_changeable, log_of
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
@@ -75,7 +76,9 @@ def commit_change(
     again: bool = True,
     merge_deletions: bool = False,
     message: str | None = None,
+    application: tuple[str, int] | None = None,
     limits: CommitLimits | None = None,
+    log: LanceLog | None = None,
 ) -> None:
     """Commits what `make` says and moves the dataset to the version that this makes.
 
@@ -88,7 +91,10 @@ def commit_change(
             into one deletion file with ours instead of asking `make` again. Right for an operation that is a Delete, or
             an Update that moves rows, made of the manifest that `make` was given.
         message: Noted on the transaction.
+        application: An application's id and the number of this change among its own: one that was committed under that
+            number, or a higher one, is not committed again.
         limits: When to give up.
+        log: The table to commit to, as `log_of` gives it; one of its own by default, where the commit is durable.
 
     Raises:
         CommitConflictError: Others' changes leave no room for this one.
@@ -98,19 +104,25 @@ def commit_change(
         `commit_change(dataset, lambda manifest: LanceOperation.Restore(2))`
     """
     start = dataset if base is None else dataset._with_manifest(base)
-    target = open_target(start, storage_options=None, durable=True)
-    properties = merge_message(message, None)
+    table = log or log_of(start, durable=True)
+    check_changeable(start)
+    properties = application_properties(application, merge_message(message, None))
+    if application is not None:
+        latest = table.open()[0]
+        if is_applied(latest, *application):
+            dataset._move_to(latest)
+            return
 
     def change(manifest: native.Manifest) -> LanceCommit:
         transaction = make(manifest).to_native(manifest.version, properties)
-        reconcile = DeletionMerge(target.log.store, manifest) if merge_deletions else None
-        return LanceCommit(target.log, transaction, lock=dataset._commit_lock, reconcile=reconcile)
+        reconcile = DeletionMerge(table.store, manifest) if merge_deletions else None
+        return LanceCommit(table, transaction, lock=dataset._commit_lock, reconcile=reconcile)
 
     current = change(start._manifest)
 
     def rerun(latest: int) -> LanceCommit:
         nonlocal current
-        current = change(target.log.open(latest)[0])
+        current = change(table.open(latest)[0])
         return current
 
     version = commit(current, limits=limits, rerun=rerun if again else None)

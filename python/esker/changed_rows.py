@@ -20,9 +20,10 @@ from .blob_storage import marked_schema
 from .exceptions import UnsupportedError
 from .fragment import FragmentMetadata
 from .operation import LanceOperation
-from .staging import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT, Target, stage
+from .staging import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT, Target, log_of, stage
 
 if TYPE_CHECKING:
+    from .commit.log import LanceLog
     from .dataset import LanceDataset
     from .predicate import Filter
 
@@ -36,6 +37,7 @@ class ChangedRows:
     Args:
         dataset: The table at the version that the change is computed from.
         memory_limit: Bytes that writing new rows may buffer.
+        log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
 
     Raises:
         UnsupportedError: A column of the table is named as row ids or row addresses are.
@@ -54,7 +56,9 @@ class ChangedRows:
         [1, 3, 2]
     """
 
-    def __init__(self, dataset: LanceDataset, *, memory_limit: int = DEFAULT_MEMORY_LIMIT) -> None:
+    def __init__(
+        self, dataset: LanceDataset, *, memory_limit: int = DEFAULT_MEMORY_LIMIT, log: LanceLog | None = None
+    ) -> None:
         self.dataset = dataset._with_manifest(dataset._manifest)
         # Options that users chose for their own scans must not hide rows or columns from a change.
         self.dataset._default_scan_options = None
@@ -64,6 +68,7 @@ class ChangedRows:
                     f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
                 )
         self._memory_limit = memory_limit
+        self._log = log or log_of(self.dataset, durable=True)
         self._gone = native.RowsToDelete()
         self._all = False
         self._new: list[native.Fragment] = []
@@ -190,12 +195,12 @@ class ChangedRows:
     def _stage(self) -> tuple[list[FragmentMetadata], list[int]]:
         if self._all:
             return [], self.dataset.fragment_ids()
-        updated, removed, _ = self._gone.stage(self.dataset._store, self.dataset._manifest)
+        updated, removed, _ = self._gone.stage(self._log.store, self.dataset._manifest)
         return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
 
     @property
     def _target(self) -> Target:
-        return Target(self.dataset._log, self.dataset._manifest, "V2")
+        return Target(self._log, self.dataset._manifest, "V2")
 
     def _without_ids(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ids: list[pa.Array]

@@ -152,18 +152,9 @@ class ColumnsApi:
         if nulls is not None:
             commit_change(self._dataset, lambda manifest: _add_nulls(manifest, nulls))
             return
-        if isinstance(transforms, Mapping) and all(isinstance(value, str) for value in transforms.values()):
-            if not transforms:
-                return
-            source: ColumnSource = ExpressionValues(
-                {str(name): str(value) for name, value in transforms.items()}, batch_size
-            )
-        elif isinstance(transforms, BatchUDF) or callable(transforms):
-            function = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
-            source = FunctionValues(function, read_columns, batch_size)
-        else:
-            source = StreamValues(coerce_reader(transforms, reader_schema))
-        self._add(source)
+        if isinstance(transforms, Mapping) and not transforms:
+            return
+        self._add(column_source(transforms, read_columns, reader_schema, batch_size))
 
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
@@ -207,6 +198,18 @@ class ColumnsApi:
     @property
     def _dataset(self) -> LanceDataset:
         return cast("LanceDataset", self)
+
+
+def column_source(
+    transforms: NewColumns, read_columns: list[str] | None, reader_schema: pa.Schema | None, batch_size: int | None
+) -> ColumnSource:
+    """Where the values of new columns come from. See `ColumnsApi.add_columns` for the arguments."""
+    if isinstance(transforms, Mapping) and all(isinstance(value, str) for value in transforms.values()):
+        return ExpressionValues({str(name): str(value) for name, value in transforms.items()}, batch_size)
+    if isinstance(transforms, BatchUDF) or callable(transforms):
+        function = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
+        return FunctionValues(function, read_columns, batch_size)
+    return StreamValues(coerce_reader(transforms, reader_schema))
 
 
 def _null_columns(transforms: Any) -> pa.Schema | None:

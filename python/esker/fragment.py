@@ -13,7 +13,9 @@ import pyarrow.dataset
 
 from ._native import table as native
 from ._native.table import DataFile
+from .deletion_file import DeletionFile
 from .exceptions import NotFoundError, UnsupportedError
+from .fragment_changes import FragmentChangesApi
 from .progress import Progress, report
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from .operation import Transaction
     from .scanner import LanceScanner
 
-__all__ = ["DataFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
 
 
 class FragmentMetadata:
@@ -43,14 +45,23 @@ class FragmentMetadata:
         id: Unique within a table; 0 until a commit assigns it.
         files: The data files, each with all rows of some columns.
         physical_rows: Rows in the files, deleted ones among them.
+        deletion_file: The file that says which are deleted.
 
     Example:
         `LanceOperation.Append(write_fragments(table, uri))`
     """
 
-    def __init__(self, id: int, files: list[DataFile], physical_rows: int, **pylance_only: Any) -> None:
+    def __init__(
+        self,
+        id: int,
+        files: list[DataFile],
+        physical_rows: int,
+        deletion_file: DeletionFile | None = None,
+        **pylance_only: Any,
+    ) -> None:
         refuse_options(**pylance_only)
-        self._fragment = native.Fragment(id, files=files, physical_rows=physical_rows)
+        fragment = native.Fragment(id, files=files, physical_rows=physical_rows)
+        self._fragment = deletion_file.put_on(fragment) if deletion_file else fragment
 
     @classmethod
     def from_native(cls, fragment: native.Fragment) -> FragmentMetadata:
@@ -89,9 +100,9 @@ class FragmentMetadata:
         return self._fragment.num_rows or 0
 
     @property
-    def deletion_file(self) -> str | None:
-        """Path of the deletion file relative to the table's root, None if no row is deleted."""
-        return self._fragment.deletion_file
+    def deletion_file(self) -> DeletionFile | None:
+        """What says which rows are deleted, None if no row is."""
+        return DeletionFile.of(self._fragment)
 
     def to_json(self) -> dict[str, Any]:
         """The fragment as JSON values, with `encoded` holding all of it for `from_json`."""
@@ -110,7 +121,7 @@ class FragmentMetadata:
                 for file in self.files
             ],
             "physical_rows": self.physical_rows,
-            "deletion_file": self.deletion_file,
+            "deletion_file": self.deletion_file.asdict() if self.deletion_file else None,
             "encoded": base64.b64encode(self._fragment.encode()).decode(),
         }
 
@@ -121,7 +132,10 @@ class FragmentMetadata:
         if "encoded" in values:
             return FragmentMetadata.from_native(native.Fragment.decode(base64.b64decode(values["encoded"])))
         files = [DataFile(file.pop("path"), **file) for file in (dict(item) for item in values["files"])]
-        return FragmentMetadata(values["id"], files, values["physical_rows"], deletion_file=values.get("deletion_file"))
+        deletion_file = values.get("deletion_file")
+        return FragmentMetadata(
+            values["id"], files, values["physical_rows"], DeletionFile(**deletion_file) if deletion_file else None
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FragmentMetadata) and self._fragment == other._fragment
@@ -137,7 +151,7 @@ class FragmentMetadata:
         return FragmentMetadata.from_native, (self._fragment,)
 
 
-class LanceFragment(pyarrow.dataset.Fragment):  # type: ignore[misc]
+class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: ignore[misc]
     """One fragment of a dataset, to be scanned, taken from and counted by itself.
 
     Args:

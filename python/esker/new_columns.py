@@ -5,7 +5,7 @@ Values are computed for the rows that count. Deleted rows repeat the value of an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -77,8 +77,10 @@ class ColumnWriter:
             with suppress(OSError):
                 self._store.delete(f"data/{file.path}")
 
-    def add(self, dataset: LanceDataset, source: ColumnSource) -> tuple[native.Schema, list[native.Fragment]]:
-        """The table's schema with the new columns, and its fragments with their files.
+    def add(
+        self, dataset: LanceDataset, source: ColumnSource, fragments: Sequence[LanceFragment] | None = None
+    ) -> tuple[native.Schema, list[native.Fragment]]:
+        """The table's schema with the new columns, and its fragments (or those given) with their files.
 
         Raises:
             InvalidArgumentError: A column that is there already.
@@ -87,25 +89,32 @@ class ColumnWriter:
         schema = dataset._manifest.schema
         fields = native.Schema.from_arrow(new, first_id=dataset._manifest.max_field_id + 1)
         extended = schema.extended(fields)
-        fragments = self.write(dataset, fields, source.values)
+        written = self.write(dataset, fields, source.values, fragments)
         source.finish()
-        return extended, fragments
+        return extended, written
 
-    def write(self, dataset: LanceDataset, fields: native.Schema, values: Values) -> list[native.Fragment]:
-        """All fragments of the table, each with a file of the new columns."""
+    def write(
+        self,
+        dataset: LanceDataset,
+        fields: native.Schema,
+        values: Values,
+        fragments: Sequence[LanceFragment] | None = None,
+    ) -> list[native.Fragment]:
+        """All fragments of the table, or those given, each with a file of the new columns."""
         result = []
-        for fragment in dataset.get_fragments():
+        for fragment in dataset.get_fragments() if fragments is None else fragments:
             found = fragment.metadata.to_native()
             # Field ids are in the key: a table that changed meanwhile may give other ones.
             key = (found.id, tuple(file.path for file in found.files), fields)
             if key not in self._written:
-                self._written[key] = self._write(dataset, fragment, fields, values)
+                self._written[key] = self.file_of(dataset, fragment, fields, values)
             result.append(found.with_file(self._written[key]))
         return result
 
-    def _write(
+    def file_of(
         self, dataset: LanceDataset, fragment: LanceFragment, fields: native.Schema, values: Values
     ) -> native.DataFile:
+        """A file with some columns of one fragment."""
         schema = pa.schema(fields)
         batches = spread(values(dataset, fragment), schema, fragment.physical_rows)
         source = BatchSource(schema, batches)

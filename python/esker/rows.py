@@ -21,6 +21,7 @@ from .changed_rows import ChangedRows
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from .operation import LanceOperation
 from .predicate import Filter, to_predicate
+from .staging import DEFAULT_MEMORY_LIMIT, log_of
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
@@ -53,6 +54,8 @@ class RowsApi:
         conflict_retries: int = CONFLICT_RETRIES,
         retry_timeout: timedelta = RETRY_TIMEOUT,
         commit_message: str | None = None,
+        application: tuple[str, int] | None = None,
+        durable: bool = True,
     ) -> DeleteResult:
         """Deletes the rows for which a predicate is true, and moves to the version without them.
 
@@ -64,6 +67,9 @@ class RowsApi:
             conflict_retries: How often it is computed again, where others changed the same rows meanwhile.
             retry_timeout: After this time it is not tried again, however long the first try takes.
             commit_message: Noted on the transaction.
+            application: An application's id and the number of this change among its own: what an earlier run did under
+                that number, or a higher one, is not done again.
+            durable: Whether files and commit are on stable storage on return.
 
         Returns:
             `num_deleted_rows`.
@@ -81,16 +87,25 @@ class RowsApi:
             [3]
         """
         limits = retry_limits(conflict_retries, retry_timeout)
+        log = log_of(self._dataset, durable=durable)
         changed: ChangedRows | None = None
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal changed
-            changed = ChangedRows(self._dataset._with_manifest(manifest))
+            changed = ChangedRows(self._dataset._with_manifest(manifest), log=log)
             described = str(to_predicate(predicate, changed.dataset._described_schema))
             changed.delete_where(predicate)
             return changed.delete_operation(described)
 
-        commit_change(self._dataset, make, merge_deletions=True, message=commit_message, limits=limits)
+        commit_change(
+            self._dataset,
+            make,
+            merge_deletions=True,
+            message=commit_message,
+            application=application,
+            limits=limits,
+            log=log,
+        )
         return {"num_deleted_rows": changed.num_deleted if changed else 0}
 
     def truncate_table(self) -> None:
@@ -117,6 +132,9 @@ class RowsApi:
         data_storage_version: str | None = None,
         *,
         commit_message: str | None = None,
+        application: tuple[str, int] | None = None,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        durable: bool = True,
     ) -> UpdateResult:
         """Changes values of the rows for which a predicate is true, and moves to the version with them.
 
@@ -132,6 +150,10 @@ class RowsApi:
             retry_timeout: After this time it is not tried again, however long the first try takes.
             data_storage_version: The file version of the new files; None keeps the table's.
             commit_message: Noted on the transaction.
+            application: An application's id and the number of this change among its own: what an earlier run did under
+                that number, or a higher one, is not done again.
+            memory_limit: Bytes that writing the rows anew may buffer.
+            durable: Whether files and commit are on stable storage on return.
 
         Returns:
             `num_rows_updated`.
@@ -157,16 +179,26 @@ class RowsApi:
         for name, value in updates.items():
             if not isinstance(value, str):
                 raise TypeError(f"expected SQL text as the new value of {name!r}, found {type(value).__name__}")
+        log = log_of(self._dataset, durable=durable)
         changed: ChangedRows | None = None
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal changed
-            changed = ChangedRows(self._dataset._with_manifest(manifest))
+            at = self._dataset._with_manifest(manifest)
+            changed = ChangedRows(at, memory_limit=memory_limit, log=log)
             rows = Assignments(updates, changed.schema).applied(changed.take_out(where))
             changed.write(rows, changed.schema, data_storage_version=data_storage_version)
             return changed.update_operation(updates)
 
-        commit_change(self._dataset, make, merge_deletions=True, message=commit_message, limits=limits)
+        commit_change(
+            self._dataset,
+            make,
+            merge_deletions=True,
+            message=commit_message,
+            application=application,
+            limits=limits,
+            log=log,
+        )
         return {"num_rows_updated": changed.num_deleted if changed else 0}
 
     @property

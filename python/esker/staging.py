@@ -79,18 +79,9 @@ def open_target(
     from .dataset import LanceDataset
 
     if isinstance(uri, LanceDataset):
-        options = storage_options if storage_options is not None else uri._storage_options
-        # By its absolute URI: the working folder may be another one since it was opened.
-        log = LanceLog(resolve(uri._log.uri, storage_options=options, durable=durable), uri._log.uri)
-        base = uri._manifest
-        if is_detached(base.version):
-            raise InvalidArgumentError(
-                f"expected a version of the history to write to, found the detached version {base.version}; "
-                "restore it, or check another one out",
-                version=base.version,
-            )
-        base.check_writable()
-        return Target(log, base, log.listing().scheme)
+        log = log_of(uri, storage_options=storage_options, durable=durable)
+        check_changeable(uri)
+        return Target(log, uri._manifest, log.listing().scheme)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
     log = LanceLog(resolve(uri, storage_options=storage_options, durable=durable), absolute(uri))
@@ -101,6 +92,36 @@ def open_target(
     base.check_readable()
     base.check_writable()
     return Target(log, base, listing.scheme)
+
+
+def check_changeable(dataset: LanceDataset) -> None:
+    """Refuses a dataset that nothing can be committed on top of.
+
+    Raises:
+        InvalidArgumentError: It shows a detached version.
+        UnsupportedError: The table needs a newer writer.
+    """
+    version = dataset._manifest.version
+    if is_detached(version):
+        raise InvalidArgumentError(
+            f"expected a version of the history to write to, found the detached version {version}; "
+            "restore it, or check another one out",
+            version=version,
+        )
+    dataset._manifest.check_writable()
+
+
+def log_of(dataset: LanceDataset, *, storage_options: dict[str, str] | None = None, durable: bool) -> LanceLog:
+    """A dataset's table, to write to.
+
+    Args:
+        dataset: The table.
+        storage_options: Options of the store; those that it was opened with by default.
+        durable: Whether a put returns only when its bytes are on stable storage.
+    """
+    options = storage_options if storage_options is not None else dataset._storage_options
+    # By its absolute URI: the working folder may be another one since it was opened.
+    return LanceLog(resolve(dataset._log.uri, storage_options=options, durable=durable), dataset._log.uri)
 
 
 def stage(

@@ -171,6 +171,20 @@ class Fragment:
     def with_file(self, file: DataFile) -> Fragment:
         """The same fragment with one more file."""
 
+    def with_replacing_file(self, file: DataFile) -> Fragment:
+        """The same fragment with a file that takes over its columns from the files that had them."""
+
+    def with_deletion_file(
+        self,
+        read_version: int,
+        id: int,
+        file_type: str,
+        num_deleted_rows: int,
+        base_id: int | None = None,
+    ) -> Fragment:
+        """The same fragment with other deleted rows. Raises `InvalidArgumentError` for a type that is neither "array"
+        nor "bitmap"."""
+
     def with_row_ids(self, ids: ArrowArrayExportable) -> Fragment:
         """The same new fragment, whose first rows keep these stable row ids (uint64, no nulls); the commit gives ids to
         the rows behind them."""
@@ -198,6 +212,11 @@ class Fragment:
     @property
     def deletion_file(self) -> str | None:
         """Path of the deletion file relative to the table's root, None if no row is deleted."""
+
+    @property
+    def deletion_parts(self) -> tuple[int, int, str, int, int | None] | None:
+        """Of the deletion file: the version that its writer had read, its random id, "array" or "bitmap", how many rows
+        it deletes (0 where an old writer did not note that), its base path."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -558,6 +577,9 @@ class RowsToDelete:
         Returns the fragments with their new deletion files, the ids of fragments that lost all rows, and how many rows
         were not deleted before. Raises `InvalidArgumentError` for addresses of another version's rows.
         """
+
+    def encode_offsets(self, fragment_id: int) -> bytes:
+        """The offsets of its rows of one fragment, as a portable roaring bitmap."""
 
     def __len__(self) -> int: ...
 

@@ -296,6 +296,21 @@ impl Fragment {
         self
     }
 
+    /// The same fragment with `file`, which takes over the columns that it holds: where another file had them stands -2.
+    #[must_use]
+    pub fn with_replacing_file(mut self, file: DataFile) -> Self {
+        /// Stands for a column that another file has taken over.
+        const TAKEN_OVER: i32 = -2;
+        for (position, old) in self.files.clone().into_iter().enumerate() {
+            if old.fields.iter().any(|id| file.fields.contains(id)) {
+                let left = |id: &i32| if file.fields.contains(id) { TAKEN_OVER } else { *id };
+                let fields = old.fields.iter().map(left).collect();
+                self = self.with_file_at(position, DataFile { fields, ..old });
+            }
+        }
+        self.with_file(file)
+    }
+
     /// The same fragment with other deleted rows.
     #[must_use]
     pub fn with_deletion_file(mut self, file: Option<DeletionFile>) -> Self {

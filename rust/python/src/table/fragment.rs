@@ -3,8 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use esker_table::fragment::Fragment;
+use esker_table::fragment::{DeletionFile, DeletionFileType, Fragment};
 use esker_table::row_ids::RowIdSequence;
+use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
@@ -12,6 +13,12 @@ use pyo3_arrow::PyArray;
 use super::data_file::PyDataFile;
 use crate::arrow::row_numbers;
 use crate::error::Result;
+
+/// Read version, id, type, deleted rows, base path.
+type DeletionParts = (u64, u64, &'static str, u64, Option<u32>);
+
+const ARRAY: &str = "array";
+const BITMAP: &str = "bitmap";
 
 /// A horizontal slice of a table.
 #[pyclass(name = "Fragment", module = "esker._native.table", frozen, from_py_object)]
@@ -48,6 +55,37 @@ impl PyFragment {
         PyFragment(self.0.clone().with_file(file.0))
     }
 
+    fn with_replacing_file(&self, file: PyDataFile) -> Self {
+        PyFragment(self.0.clone().with_replacing_file(file.0))
+    }
+
+    #[pyo3(signature = (read_version, id, file_type, num_deleted_rows, base_id = None))]
+    fn with_deletion_file(
+        &self,
+        read_version: u64,
+        id: u64,
+        file_type: &str,
+        num_deleted_rows: u64,
+        base_id: Option<u32>,
+    ) -> Result<Self> {
+        let file_type = match file_type {
+            ARRAY => DeletionFileType::Arrow,
+            BITMAP => DeletionFileType::Bitmap,
+            other => {
+                let message = format!("expected the deletion file type '{ARRAY}' or '{BITMAP}', found '{other}'");
+                return Err(TableError::invalid(message).into());
+            }
+        };
+        let file = DeletionFile {
+            file_type,
+            read_version,
+            id,
+            num_deleted_rows: Some(num_deleted_rows).filter(|rows| *rows != 0),
+            base_id,
+        };
+        Ok(PyFragment(self.0.clone().with_deletion_file(Some(file))))
+    }
+
     fn with_row_ids(&self, py: Python<'_>, ids: PyArray) -> Result<Self> {
         let ids = row_numbers(&ids)?;
         let ids = py.detach(|| RowIdSequence::from_ids(ids.values()));
@@ -82,6 +120,17 @@ impl PyFragment {
     #[getter]
     fn deletion_file(&self) -> Option<String> {
         self.0.deletion_file().map(|file| file.path(self.0.id()))
+    }
+
+    #[getter]
+    fn deletion_parts(&self) -> Option<DeletionParts> {
+        let file = self.0.deletion_file()?;
+        let file_type = match file.file_type {
+            DeletionFileType::Arrow => ARRAY,
+            DeletionFileType::Bitmap => BITMAP,
+        };
+        let rows = file.num_deleted_rows.unwrap_or(0);
+        Some((file.read_version, file.id, file_type, rows, file.base_id))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

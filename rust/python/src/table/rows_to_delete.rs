@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use esker_store::block_on;
 use esker_table::deletion::RowsToDelete;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
 
 use super::fragment::PyFragment;
@@ -49,6 +50,10 @@ impl PyRowsToDelete {
         })?;
         let updated = staged.updated.into_iter().map(PyFragment).collect();
         Ok((updated, staged.removed, staged.num_deleted))
+    }
+
+    fn encode_offsets<'py>(&self, py: Python<'py>, fragment_id: u64) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.rows().encode_offsets(fragment_id))
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

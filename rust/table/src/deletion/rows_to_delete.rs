@@ -62,6 +62,15 @@ impl RowsToDelete {
         added
     }
 
+    /// The offsets of its rows of one fragment, as a portable roaring bitmap: how an Update says which rows it changed in place.
+    pub fn encode_offsets(&self, fragment_id: u64) -> Vec<u8> {
+        let rows = self.fragments.get(&fragment_id).cloned().unwrap_or_default();
+        let mut out = Vec::with_capacity(rows.serialized_size());
+        // Writing to memory does not fail.
+        let _ = rows.serialize_into(&mut out);
+        out
+    }
+
     /// How many rows it holds.
     pub fn len(&self) -> u64 {
         self.fragments.values().map(RoaringBitmap::len).sum()

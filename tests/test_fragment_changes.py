@@ -1,0 +1,168 @@
+"""Fragments changed by themselves, on one machine or many, and committed by one: both libraries read the same."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker import LanceDataset, LanceOperation
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.fragment import DeletionFile, FragmentMetadata
+from tests.lineage import same_lineage
+
+
+def _rows(count: int = 40) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "a": pa.array(range(count), pa.int32()),
+            "s": [f"s{n}" for n in range(count)],
+            "st": [{"x": n, "y": "q"} for n in range(count)],
+        }
+    )
+
+
+def _table(uri: str, **options: Any) -> esker.LanceDataset:
+    dataset = esker.write_dataset(_rows(), uri, max_rows_per_file=10, durable=False, **options)
+    dataset.delete("id in (3, 10, 19)")
+    return dataset
+
+
+def test_a_fragment_tells_what_would_be_left_of_it(uri: str) -> None:
+    dataset = esker.write_dataset(_rows(), uri, max_rows_per_file=10)
+    fragment = dataset.get_fragments()[1]
+    left = fragment.delete("id in (12, 14, 2)")
+    assert left is not None
+    assert (left.id, left.num_deletions, left.physical_rows, left.num_rows) == (1, 2, 10, 8)
+    assert fragment.delete("id > 3") is None
+    untouched = fragment.delete("id < 3")
+    assert untouched == fragment.metadata
+    rows = fragment.delete_rows([0, 9])
+    assert rows is not None
+    assert dataset.version == 1, "nothing is visible before a commit"
+    operation = LanceOperation.Delete([left], [], "by hand")
+    dataset = LanceDataset.commit(uri, operation, read_version=1)
+    assert dataset.to_table()["id"].to_pylist() == [n for n in range(40) if n not in (12, 14)]
+    again = dataset.get_fragments()[1].delete("id = 13")
+    assert again is not None
+    assert again.num_deletions == 3
+    with pytest.raises(InvalidArgumentError, match="found row 10"):
+        fragment.delete_rows([10])
+
+
+def test_a_deletion_file_tells_what_pylances_tells(uri: str) -> None:
+    dataset = _table(uri)
+    assert dataset.get_fragments()[3].metadata.deletion_file is None
+    ours = dataset.get_fragments()[0].metadata.deletion_file
+    theirs = lance.dataset(uri).get_fragments()[0].metadata.deletion_file
+    assert ours is not None
+    for name in ("read_version", "id", "file_type", "num_deleted_rows", "base_id"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.path(0) == theirs.path(0) == dataset.get_fragments()[0].deletion_file()
+    assert ours.asdict() == theirs.asdict()
+
+
+def test_metadata_with_deletions_go_to_other_machines(uri: str) -> None:
+    metadata = _table(uri).get_fragments()[1].metadata
+    assert pickle.loads(pickle.dumps(metadata)) == metadata
+    assert FragmentMetadata.from_json(json.dumps(metadata.to_json())) == metadata
+    told = metadata.to_json()
+    del told["encoded"]
+    again = FragmentMetadata.from_json(told)
+    assert (again.deletion_file, again.num_deletions, again.files) == (metadata.deletion_file, 2, metadata.files)
+    assert DeletionFile.from_json(metadata.deletion_file.json()) == metadata.deletion_file  # type: ignore[union-attr]
+    with pytest.raises(InvalidArgumentError, match="found 'list'"):
+        FragmentMetadata(0, metadata.files, 10, DeletionFile(1, 2, "list", 3))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_fragments_get_new_columns_one_by_one(uri: str, version: str) -> None:
+    dataset = _table(uri, data_storage_version=version)
+    merged, schema = [], None
+    for fragment in dataset.get_fragments():
+        changed, schema = fragment.merge_columns({"twice": "id * 2"})
+        merged.append(changed)
+    assert schema is not None
+    committed = LanceDataset.commit(uri, LanceOperation.Merge(merged, schema), read_version=2)
+    assert committed.to_table()["twice"].to_pylist() == [n * 2 for n in range(40) if n not in (3, 10, 19)]
+    assert lance.dataset(uri).to_table().equals(committed.to_table())
+
+    merged = []
+    for fragment in committed.get_fragments():
+        changed, schema = fragment.merge(pa.table({"key": [5, 19, 27], "new": ["a", "b", "c"]}), "id", "key")
+        merged.append(changed)
+    committed = LanceDataset.commit(uri, LanceOperation.Merge(merged, schema), read_version=3)
+    found = {row["id"]: row["new"] for row in committed.to_table().to_pylist() if row["new"]}
+    assert found == {5: "a", 27: "c"}
+    assert lance.dataset(uri).to_table().equals(committed.to_table())
+
+
+def test_values_of_new_columns_may_come_from_a_function_or_a_stream(uri: str) -> None:
+    fragment = _table(uri).get_fragments()[1]
+    by_function, schema = fragment.merge_columns(lambda batch: pa.record_batch([batch["a"]], ["again"]), columns=["a"])
+    assert schema.to_pyarrow().names[-1] == "again"
+    assert len(by_function.files) == 2
+    values = pa.table({"z": range(8)})
+    assert len(fragment.merge_columns(values)[0].files) == 2
+    for wrong in (pa.table({"z": range(9)}), pa.table({"z": range(7)}), {"a": "id"}):
+        with pytest.raises(InvalidArgumentError):
+            fragment.merge_columns(wrong)
+
+
+UPDATES: list[tuple[pa.Table, str, str | None]] = [
+    (pa.table({"id": [10, 11, 15, 77], "a": pa.array([1, 2, None, 3], pa.int32())}), "id", None),
+    (pa.table({"key": [12], "s": ["new"], "a": pa.array([7], pa.int32())}), "id", "key"),
+    (pa.table({"id": [12, 18], "st": [{"x": 100, "y": "e"}, {"x": None, "y": None}]}), "id", None),
+    (pa.table({"id": pa.array([None, 13], pa.int64()), "a": pa.array([7, 8], pa.int32())}), "id", None),
+    (pa.table({"id": [99], "a": pa.array([7], pa.int32())}), "id", None),
+    (pa.table({"_rowaddr": pa.array([(1 << 32) + 4], pa.uint64()), "s": ["new"]}), "_rowaddr", None),
+]
+
+
+@pytest.mark.parametrize("number", range(len(UPDATES)))
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_columns_are_updated_as_by_pylance(uri: str, version: str, number: int) -> None:
+    new, left_on, right_on = UPDATES[number]
+    tables = []
+    for library, end in ((esker, "1"), (lance, "2")):
+        lance.write_dataset(
+            _rows(), uri + end, max_rows_per_file=10, enable_stable_row_ids=True, data_storage_version=version
+        ).delete("id in (3, 10, 19)")
+        dataset = library.dataset(uri + end)
+        fragment, fields, offsets = dataset.get_fragments()[1].update_columns(new, left_on, right_on, with_offsets=True)
+        operation = library.LanceOperation.Update(
+            updated_fragments=[fragment],
+            fields_modified=fields,
+            update_mode="rewrite_columns",
+            updated_fragment_offsets={1: offsets},
+        )
+        library.LanceDataset.commit(uri + end, operation, read_version=2)
+        tables.append(offsets)
+    assert tables[0] == tables[1]
+    for end in "12":
+        same_lineage(lance.dataset(uri + end), esker.dataset(uri + end))
+    same_lineage(lance.dataset(uri + "2"), esker.dataset(uri + "1"))
+    # Both libraries go on from there.
+    for library in (esker, lance):
+        library.dataset(uri + "1").update({"a": "a + 1"}, where="id > 15")
+        library.dataset(uri + "1").delete("id = 17 or id = 12")
+    same_lineage(lance.dataset(uri + "1"), esker.dataset(uri + "1"))
+
+
+def test_what_does_not_fit_is_refused(uri: str) -> None:
+    fragment = _table(uri).get_fragments()[0]
+    for wrong, left_on, error in (
+        (pa.table({"id": [1], "a": pa.array([1], pa.int64())}), "id", SchemaMismatchError),
+        (pa.table({"id": [1], "none": [1]}), "id", InvalidArgumentError),
+        (pa.table({"id": [1]}), "id", InvalidArgumentError),
+        (pa.table({"a": pa.array([1], pa.int32())}), "id", InvalidArgumentError),
+        (pa.table({"key": [1], "a": pa.array([1], pa.int32())}), "key", InvalidArgumentError),
+    ):
+        with pytest.raises(error):
+            fragment.update_columns(wrong, left_on)
