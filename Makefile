@@ -41,6 +41,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
 	$(PY) -m benches --size $(SIZE) $(ARGS)
+	$(PY) -m benches.commits
 
 bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylance
 	cargo bench --locked --quiet -p esker-table --bench row_ids
