@@ -93,11 +93,20 @@ def columns() -> dict[str, tuple[pa.Array, dict[str, str]]]:
     }
 
 
-def write_legacy(writer: str, table: pa.Table, path: Path) -> None:
-    """The data file of a table, for version 0.1 has no writer of files."""
+def second_blobs(writer: str) -> pa.Table:
+    """Payloads in the file, in one beside it that has several, and in one of its own."""
+    package = lance if writer == "pylance" else esker
+    blobs = [b"a" * 40, None, b"", b"b" * 90, b"c" * 300, b"d" * 10]
+    field = package.blob_field("x", inline_size_threshold=50, dedicated_size_threshold=200)
+    return pa.table([package.blob_array(blobs)], schema=pa.schema([field]))
+
+
+def write_table(writer: str, table: pa.Table, version: str, path: Path) -> None:
+    """The data file of a table, for what has no writer of files: version 0.1, and blobs of the second kind."""
     with tempfile.TemporaryDirectory() as folder:
         write = lance.write_dataset if writer == "pylance" else esker.write_dataset
-        write(table, f"{folder}/t", data_storage_version="legacy", max_rows_per_group=512)
+        loss = {} if writer == "pylance" else {"allow_null_loss": True}
+        write(table, f"{folder}/t", data_storage_version=version, max_rows_per_group=512, **loss)
         (data,) = Path(folder, "t", "data").glob("*.lance")
         path.write_bytes(data.read_bytes())
 
@@ -122,13 +131,16 @@ def main() -> None:
                 path = CORPUS / f"{name}.{version}.{writer}.lance"
                 try:
                     if version == "0.1":
-                        write_legacy(writer, pa.table([values.drop_null()], schema=schema), path)
+                        write_table(writer, pa.table([values.drop_null()], schema=schema), version, path)
                         continue
                     with kind(str(path), schema=schema, version=version) as out:
                         out.write_batch(pa.record_batch([values], schema=schema))
                 except BaseException as error:  # pylance panics at some types
                     path.unlink(missing_ok=True)
                     print(f"{path.name}: {str(error)[:100]}", file=sys.stderr)
+    if not wanted or "blobs_v2" in wanted:
+        for writer in ("pylance", "esker"):
+            write_table(writer, second_blobs(writer), "2.2", CORPUS / f"blobs_v2.2.2.{writer}.lance")
     files = list(CORPUS.glob("*.lance"))
     print(f"{len(files)} files, {sum(file.stat().st_size for file in files)} bytes")
 

@@ -7,4 +7,4 @@ mod input;
 mod kernels;
 pub mod mutation;
 
-pub use kernels::TARGETS;
+pub use kernels::{run, TARGETS};

@@ -1,0 +1,4 @@
+//! The body `general_round_trip` of `esker_codec::fuzz`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| esker_codec::fuzz::run("general_round_trip", data));
