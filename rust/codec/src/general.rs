@@ -94,7 +94,10 @@ fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
         });
     }
     let mut out = Vec::new();
-    let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
+    // A frame's header may ask for 128 MiB to look back into. All levels below 20 make do with 8; more must be worth it.
+    let window = likely.min(limit).max(1).ilog2() + 1;
+    decoder.window_log_max(window.clamp(23, 27)).map_err(failed)?;
     decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;
     Ok(out)
 }
@@ -132,6 +135,15 @@ mod tests {
         prefixed.extend_from_slice(&frame);
         assert_eq!(decompress("zstd", &prefixed, usize::MAX).unwrap(), raw);
         assert_eq!(decompress("zstd", &prefixed, 10).unwrap(), &raw[..10]);
+    }
+
+    #[test]
+    fn test_a_small_frame_cannot_ask_for_a_huge_window() {
+        // No content size, the window as 2^(10 + exponent), one raw block of a byte, which is the last.
+        let frame = |exponent: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, 9, 0, 0, 7];
+        assert_eq!(decompress("zstd", &frame(13), usize::MAX).unwrap(), [7]);
+        let refused = decompress("zstd", &frame(17), usize::MAX).unwrap_err().to_string();
+        assert!(refused.contains("expected a zstd frame"), "{refused}");
     }
 
     #[test]
