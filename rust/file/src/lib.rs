@@ -14,10 +14,12 @@
 pub mod batches;
 pub mod blob;
 pub mod container;
+mod dictionaries;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod inspect;
+mod nulls;
 mod paged_writer;
 pub mod reader;
 pub mod schema;

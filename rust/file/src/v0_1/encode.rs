@@ -1,7 +1,7 @@
 //! From arrays to pages: one page a field and group, its bytes gathered in one buffer that goes out when it is full.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{make_array, Array, ArrayRef};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use super::column::{ColumnNode, Kind};
@@ -9,6 +9,7 @@ use super::dictionary::encode::DictionaryWriters;
 use super::page::Page;
 use super::{list, plain, var_binary};
 use crate::error::{FileError, Result};
+use crate::nulls::replaced;
 use crate::version::FileVersion;
 
 /// Pages while they are written.
@@ -84,7 +85,7 @@ pub(crate) fn encode(
                     let parent = array.as_struct();
                     let column = parent.columns().get(index).cloned();
                     let column = column.ok_or_else(|| FileError::invalid("expected a struct of all its fields"))?;
-                    Ok(with_nulls(&column, parent.nulls()))
+                    with_nulls(&column, parent.nulls())
                 });
                 encode(context, child, &values.collect::<Result<Vec<_>>>()?, out)?;
             }
@@ -94,14 +95,13 @@ pub(crate) fn encode(
 }
 
 /// The array with a null wherever `nulls` has one.
-pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> ArrayRef {
+pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
-        return array.clone();
+        return Ok(array.clone());
     };
     if array.data_type().is_null() {
-        return array.clone();
+        return Ok(array.clone());
     }
     let nulls = NullBuffer::union(Some(nulls), array.nulls());
-    let data = array.to_data().into_builder().nulls(nulls).build();
-    data.map_or_else(|_| array.clone(), make_array)
+    replaced(array, nulls).map_err(|e| FileError::invalid(format!("expected nulls that fit their values: {e}")))
 }

@@ -123,7 +123,7 @@ impl GroupWriter {
             let arrays = parts.iter().filter_map(|part| part.columns().get(column).cloned());
             let arrays: Vec<ArrayRef> = arrays.collect();
             encode(context, node, &arrays, &mut self.pages)?;
-            self.statistics.add(node, &arrays);
+            self.statistics.add(node, &arrays)?;
         }
         let pages = self.pages.pages.drain(..);
         self.table.extend(pages.map(|(field, page)| (field, group, page)));

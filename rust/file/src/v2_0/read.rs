@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{make_array, new_empty_array, Array, ArrayRef, StructArray};
+use arrow_array::{make_array, new_empty_array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use futures::future::{try_join_all, BoxFuture};
 use futures::FutureExt;
@@ -14,6 +14,7 @@ use super::list::text;
 use super::page::{count, length, PageContext};
 use super::{blob, decode};
 use crate::container::{ColumnMeta, Container};
+use crate::dictionaries;
 use crate::error::{FileError, Result};
 
 /// The wanted rows of one page, counted from the page's first.
@@ -155,9 +156,7 @@ pub(crate) async fn read_leaf(
         0 => Ok(new_empty_array(data_type)),
         1 => Ok(arrays.remove(0)),
         _ => {
-            let parts: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
-            arrow_select::concat::concat(&parts)
-                .map_err(|e| FileError::corrupt(file.path(), format!("column {column}: {e}")))
+            dictionaries::join(&arrays).map_err(|e| dictionaries::too_many(data_type, &format!("column {column}"), &e))
         }
     }
 }

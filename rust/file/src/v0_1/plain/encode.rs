@@ -20,7 +20,7 @@ pub(crate) fn encode(
 ) -> Result<()> {
     let rows: usize = arrays.iter().map(|a| a.len()).sum();
     let position = out.position();
-    let values = flatten(arrays.to_vec());
+    let values = flatten(arrays.to_vec())?;
     let lists = arrays.iter().map(|a| a.null_count()).sum();
     context.check_loss(node, lists, "nulls", becomes(&node.data_type))?;
     let items = values.iter().map(|a| a.null_count()).sum();
@@ -40,7 +40,7 @@ fn becomes(data_type: &DataType) -> &'static str {
 }
 
 /// The values inside fixed-size lists, side by side.
-fn flatten(mut arrays: Vec<ArrayRef>) -> Vec<ArrayRef> {
+fn flatten(mut arrays: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     while let Some(DataType::FixedSizeList(_, size)) = arrays.first().map(|a| a.data_type()) {
         let size = usize::try_from(*size).unwrap_or(0);
         let items = arrays.iter().map(|array| {
@@ -48,9 +48,9 @@ fn flatten(mut arrays: Vec<ArrayRef>) -> Vec<ArrayRef> {
             let nulls = list.nulls().map(|nulls| nulls.expand(size));
             with_nulls(list.values(), nulls.as_ref())
         });
-        arrays = items.collect();
+        arrays = items.collect::<Result<_>>()?;
     }
-    arrays
+    Ok(arrays)
 }
 
 /// Appends the bytes of values that are no lists.

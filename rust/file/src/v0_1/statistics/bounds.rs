@@ -5,6 +5,7 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{new_null_array, Array, ArrayRef, BooleanArray, Float32Array, Float64Array};
 use arrow_schema::DataType;
 
+use crate::nulls::replaced;
 use crate::v0_1::column::{ColumnNode, Kind};
 
 /// Bounds of a column, a value for each group.
@@ -66,8 +67,7 @@ fn masked(array: &ArrayRef, keep: &BooleanArray) -> Option<ArrayRef> {
         array.nulls(),
         Some(&arrow_buffer::NullBuffer::new(keep.values().clone())),
     );
-    let data = array.to_data().into_builder().nulls(nulls).build().ok()?;
-    Some(arrow_array::make_array(data))
+    replaced(array, nulls).ok()
 }
 
 /// Zero of either sign as the bound that covers both.

@@ -36,7 +36,7 @@ impl StatisticsWriter {
     }
 
     /// Adds a group: the values of a top-level column.
-    pub(crate) fn add(&mut self, node: &ColumnNode, arrays: &[ArrayRef]) {
+    pub(crate) fn add(&mut self, node: &ColumnNode, arrays: &[ArrayRef]) -> Result<()> {
         if let Kind::Struct(_, children) = &node.kind {
             for (index, child) in children.iter().enumerate() {
                 let columns = arrays.iter().filter_map(|array| {
@@ -44,13 +44,14 @@ impl StatisticsWriter {
                     let column = parent.columns().get(index)?;
                     Some(with_nulls(column, parent.nulls()))
                 });
-                self.add(child, &columns.collect::<Vec<_>>());
+                self.add(child, &columns.collect::<Result<Vec<_>>>()?)?;
             }
-            return;
+            return Ok(());
         }
         if let Some((_, pages)) = self.by_field.get_mut(&node.id) {
             pages.extend(collect(&node.data_type, arrays));
         }
+        Ok(())
     }
 
     /// Writes what was gathered and says where it is; nothing where there is nothing.

@@ -15,6 +15,7 @@ use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 use hashbrown::HashMap;
 
+use crate::dictionaries;
 use crate::error::{FileError, Result};
 use crate::v2_0::encode::{self, encoding, PageBuffers};
 use crate::v2_0::flat;
@@ -95,8 +96,7 @@ pub(crate) fn encode_arrow(column: &str, arrays: &[ArrayRef], out: &mut PageBuff
             "column '{column}': the dictionaries of the batches do not fit into one ({e}); use a wider key type or plain values"
         ))
     };
-    let parts: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
-    let joined = arrow_select::concat::concat(&parts).map_err(failed)?;
+    let joined = dictionaries::join(arrays).map_err(failed)?;
     let DataType::Dictionary(key, _) = joined.data_type() else {
         return Err(FileError::invalid(format!(
             "expected a dictionary, found {}",

@@ -8,6 +8,7 @@ use esker_proto::lance::encodings as pb;
 use esker_proto::lance::encodings::nullable::Nullability;
 
 use crate::error::Result;
+use crate::nulls::replaced;
 use crate::v2_0::decode;
 use crate::v2_0::fixed_width::FixedWidth;
 use crate::v2_0::flat::decode::fetch_bits;
@@ -50,11 +51,6 @@ pub(crate) fn with_nulls(page: &PageContext<'_>, values: ArrayData, nulls: NullB
         )));
     }
     let nulls = NullBuffer::union(Some(&nulls), values.nulls());
-    if values.offset() != 0 {
-        // A bitmap that starts inside a byte: rebuild from the sliced array, which keeps values and validity in step.
-        let array = make_array(values);
-        let data = array.to_data();
-        return data.into_builder().nulls(nulls).build().map_err(|e| page.corrupt(e));
-    }
-    values.into_builder().nulls(nulls).build().map_err(|e| page.corrupt(e))
+    let array = replaced(&make_array(values), nulls).map_err(|e| page.corrupt(e))?;
+    Ok(array.to_data())
 }

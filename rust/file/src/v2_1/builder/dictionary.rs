@@ -9,6 +9,7 @@ use arrow_schema::DataType;
 
 use super::values::ColumnName;
 use super::{FixedBuilder, Values};
+use crate::dictionaries;
 use crate::error::{FileError, Result};
 use crate::v2_0::flat::decode::byte_width;
 
@@ -153,10 +154,8 @@ impl KeyedBuilder {
         match arrays.len() {
             0 => part(0, len, new_empty_array(value)),
             1 => Ok(arrays.remove(0)),
-            _ => {
-                let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-                arrow_select::concat::concat(&parts).map_err(|e| column.corrupt(e))
-            }
+            _ => dictionaries::join(&arrays)
+                .map_err(|e| dictionaries::too_many(data_type, &format!("column {}", column.column), &e)),
         }
     }
 }
