@@ -1,7 +1,7 @@
-"""Structs within structs that start at an offset: made to start at zero before they cross to Rust.
+"""Structs within structs or fixed-size lists that start at an offset: made to start at zero before they cross to Rust.
 
-arrow-rs applies the offset of an imported struct to the children of a struct within it twice, and panics or, worse,
-would read other rows. Only types with such a struct are touched; everything else crosses as it is.
+arrow-rs applies the offset of an imported struct or fixed-size list to the children of a struct within it twice, and
+panics or, worse, would read other rows. Only types with such a struct are touched; everything else crosses as it is.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ def _children(type_: pa.DataType) -> list[pa.DataType]:
     return [type_.field(i).type for i in range(type_.num_fields)]
 
 
-def _is_nested(type_: pa.DataType, *, below_struct: bool = False) -> bool:
-    """Whether a struct stands anywhere below a struct."""
+def _is_nested(type_: pa.DataType, *, below: bool = False) -> bool:
+    """Whether a struct stands anywhere below a struct or a fixed-size list."""
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
     is_struct = pa.types.is_struct(type_)
-    if is_struct and below_struct:
+    if is_struct and below:
         return True
-    return any(_is_nested(child, below_struct=below_struct or is_struct) for child in _children(type_))
+    below = below or is_struct or pa.types.is_fixed_size_list(type_)
+    return any(_is_nested(child, below=below) for child in _children(type_))
 
 
 def _rebase(array: pa.Array) -> pa.Array:
@@ -63,6 +64,10 @@ def _rebase(array: pa.Array) -> pa.Array:
         mask = array.is_null() if array.null_count else None
         fields = [type_.field(i) for i in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    if pa.types.is_fixed_size_list(type_):
+        size = type_.list_size
+        items = _rebase(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=array.is_null() if array.null_count else None)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         cls = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         if array.null_count and array.offset:

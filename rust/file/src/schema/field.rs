@@ -7,6 +7,9 @@ use super::blob::BlobView;
 /// Field metadata that marks a struct as packed: its fields lie row by row in one column.
 const PACKED_KEYS: [&str; 2] = ["packed", "lance-encoding:packed"];
 
+/// What pylance takes for a yes, in any case.
+const YES: [&[u8]; 5] = [b"true", b"1", b"yes", b"on", b"y"];
+
 /// One node of the schema tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Field {
@@ -46,12 +49,14 @@ impl Field {
 
     /// True for a struct whose fields lie row by row in one column.
     pub fn is_packed_struct(&self) -> bool {
-        self.is_struct()
-            && PACKED_KEYS.iter().any(|key| {
-                self.metadata
-                    .get(*key)
-                    .is_some_and(|value| !value.eq_ignore_ascii_case(b"false") && !value.is_empty())
-            })
+        self.is_struct() && self.packed_mark().is_some()
+    }
+
+    /// The metadata value by which the field is marked as packed, be it a struct or not.
+    pub fn packed_mark(&self) -> Option<&[u8]> {
+        let values = PACKED_KEYS.iter().filter_map(|key| self.metadata.get(*key));
+        let mut marks = values.filter(|value| YES.iter().any(|yes| value.eq_ignore_ascii_case(yes)));
+        marks.next().map(|value| value.as_slice())
     }
 
     /// A metadata value as text.

@@ -26,6 +26,10 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
         })
     };
     match &data_type {
+        // Pylance looks for one column below the mark, whatever bears it.
+        DataType::List(_) | DataType::LargeList(_) if field.packed_mark().is_some() => {
+            return refuse("a mark as packed on anything but a struct; mark the struct in it");
+        }
         DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) => return refuse("fixed-width values of width 0"),
         DataType::Map(_, _) => return refuse("a map, version 2.2 can; store it as a list of structs"),
         DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {

@@ -73,7 +73,9 @@ pub(crate) fn encode(
         data_type,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
     );
-    if null_count == num_values && !(is_text && num_values == 0) {
+    // A packed struct says for itself that it has no nulls.
+    let is_struct = matches!(data_type, DataType::Struct(_));
+    if null_count == num_values && !is_struct && !(is_text && num_values == 0) {
         return Ok(nullable::encode::all_nulls());
     }
     match data_type {

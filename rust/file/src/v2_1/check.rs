@@ -56,6 +56,17 @@ fn check_field(field: &Field, path: &str, version: FileVersion, around: Around) 
         })
     };
     let later = version >= FileVersion::V2_2;
+    // Pylance looks for one column below the mark, whatever bears it.
+    match field.packed_mark() {
+        Some(_) if !field.is_struct() && leaves(field)?.len() > 1 => {
+            return refuse("a mark as packed on anything but a struct; mark the struct in it");
+        }
+        // What its writer takes for a yes, its reader does not.
+        Some(mark) if field.is_struct() && !mark.eq_ignore_ascii_case(b"true") => {
+            return refuse("a mark as packed other than 'true'; say 'true'");
+        }
+        _ => {}
+    }
     let mut below = around;
     match &data_type {
         DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) => return refuse("fixed-width values of width 0"),

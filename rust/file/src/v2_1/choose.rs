@@ -174,7 +174,7 @@ pub(super) fn candidates(levels: &Levels, values: &LeafValues, target: Target) -
             let found = dictionary_candidate(values, values_bytes(values).min(least(&out)), target)?;
             let made = found.as_ref().filter(|found| found.barred.is_none());
             let bytes = made.map_or(usize::MAX, |found| found.bytes);
-            out.extend(variable_candidates(variable, bytes, target)?);
+            out.extend(variable_candidates(levels, variable, bytes, target)?);
             out.extend(found);
         }
         _ => {}
@@ -304,7 +304,12 @@ pub(super) fn compressed_size(chunks: &dyn ChunkEncoder, len: usize, scheme: Sch
     Ok(plain.saturating_mul(after.min(before)) / before.max(1))
 }
 
-fn variable_candidates(variable: &VariableWidth, dictionary: usize, target: Target) -> Result<Vec<Candidate>> {
+fn variable_candidates(
+    levels: &Levels,
+    variable: &VariableWidth,
+    dictionary: usize,
+    target: Target,
+) -> Result<Vec<Candidate>> {
     let hints = target.hints();
     let len = variable.len();
     let average = variable.bytes.len() / len.max(1);
@@ -341,8 +346,13 @@ fn variable_candidates(variable: &VariableWidth, dictionary: usize, target: Targ
     if scheme.is_some() || (longest > HUGE_VALUE && hints.compression.is_none()) {
         let scheme = scheme.unwrap_or(Scheme::ZSTD);
         let bytes = compressed_values_size(variable, scheme)?.saturating_add(offsets);
+        let has_nulls = levels.num_valid < levels.num_visible;
         out.push(
             Candidate::new("full zip of compressed values", Way::ZipCompressed(scheme), bytes)
+                .barred_if(
+                    has_nulls && !scheme.reads_nulls(),
+                    "pylance reads no nulls among such values",
+                )
                 .asked_if(hints.general().is_some(), "compression asks for it"),
         );
     }

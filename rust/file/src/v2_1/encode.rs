@@ -39,11 +39,14 @@ pub struct Alternative {
 }
 
 /// Encodes the values of one page of a leaf; each array holds the way to the leaf and nothing else. `alone`: the column has no other page.
-pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
+///
+/// The arrays are given up: the page is as large as they are, and so are the copies that it is made from.
+pub(crate) fn encode(arrays: Vec<ArrayRef>, leaf: &Leaf, version: FileVersion, alone: bool) -> Result<EncodedPage> {
     if leaf.field.blob_kind() == Some(BlobKind::V1) {
-        return blob::encode::encode(arrays, leaf, version, alone);
+        return blob::encode::encode(&arrays, leaf, version, alone);
     }
-    let Shredded { levels, leaves } = shred(arrays, &leaf.path, alone)?;
+    let Shredded { levels, leaves } = shred(&arrays, &leaf.path, alone)?;
+    drop(arrays);
     let target = Target { leaf, version };
     if leaf.data_type == DataType::Struct(Fields::empty()) && levels.num_valid < levels.num_entries {
         return Err(FileError::UnsupportedColumn {
@@ -56,8 +59,9 @@ pub(crate) fn encode(arrays: &[ArrayRef], leaf: &Leaf, version: FileVersion, alo
     if levels.num_valid == 0 {
         return encode_all_null(&levels, target.large());
     }
-    let values = filled(gather(&leaf.name, &leaves, &leaf.data_type)?, &levels);
-    encode_values(&levels, values, target)
+    let values = gather(&leaf.name, &leaves, &leaf.data_type)?;
+    drop(leaves);
+    encode_values(&levels, filled(values, &levels), target)
 }
 
 /// What the page could have been written as, and what was chosen.

@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 use arrow_select::dictionary::garbage_collect_any_dictionary;
 use esker_codec::bitpack::BLOCK;
 
+use crate::dictionaries;
 use crate::error::{FileError, Result};
 use crate::v2_0::flat::decode::byte_width;
 use crate::v2_0::flat::encode::fixed_width_bytes;
@@ -221,13 +222,8 @@ pub(crate) fn gather(name: &str, arrays: &[ArrayRef], data_type: &DataType) -> R
     })
 }
 
-/// True if a field is null, or an item of it, in a row that is there.
+/// True if a field is null in a row that is there.
 fn hides_null(row: &ArrayRef, field: &ArrayRef) -> bool {
-    if let Some(lists) = field.as_fixed_size_list_opt() {
-        if lists.values().null_count() > 0 {
-            return true;
-        }
-    }
     match (field.nulls(), row.nulls()) {
         (None, _) => false,
         (Some(field), None) => field.null_count() > 0,
@@ -242,8 +238,7 @@ fn dictionary(name: &str, arrays: &[ArrayRef]) -> Result<LeafValues> {
             "column '{name}': the dictionaries of the batches do not fit into one ({e}); use a wider key type or plain values"
         ))
     };
-    let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-    let mut joined = arrow_select::concat::concat(&parts).map_err(failed)?;
+    let mut joined = dictionaries::join(arrays).map_err(failed)?;
     if joined.as_any_dictionary().values().len() > joined.len() {
         // A page need not bring the values of others along.
         joined = garbage_collect_any_dictionary(joined.as_any_dictionary()).map_err(failed)?;

@@ -82,7 +82,7 @@ impl PendingPage {
     pub(crate) fn encode(self) -> Result<WrittenPage> {
         let num_rows: u64 = self.arrays.iter().map(|array| array.len() as u64).sum();
         let stride = stride(&self.leaf.path);
-        let page = encode(&self.arrays, &self.leaf, self.version, self.alone)?;
+        let page = encode(self.arrays, &self.leaf, self.version, self.alone)?;
         Ok(WrittenPage {
             column: self.column,
             buffers: page.buffers,

@@ -19,6 +19,7 @@ pub(crate) fn encode(column: &str, arrays: &[ArrayRef], out: &mut PageBuffers) -
     let mut pieces = Vec::with_capacity(arrays.len());
     let mut inner = Vec::new();
     for array in arrays {
+        refuse_nulls(column, array)?;
         let array = array.as_struct();
         let widths = widths_of(column, array.columns())?;
         let row_width: usize = widths.iter().sum();
@@ -67,7 +68,7 @@ fn refuse_nulls(column: &str, field: &ArrayRef) -> Result<()> {
     };
     if field.null_count() + inner_nulls > 0 {
         return Err(FileError::unsupported(format!(
-            "column '{column}': a packed struct cannot hold nulls in file version 2.0; leave it unpacked"
+            "column '{column}': file version 2.0 cannot hold nulls of or in a packed struct; fill them"
         )));
     }
     Ok(())

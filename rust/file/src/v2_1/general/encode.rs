@@ -19,6 +19,11 @@ pub(crate) struct Scheme {
 }
 
 impl Scheme {
+    /// Whether pylance decompresses a value without any byte, which is what a null is: its lz4 wants a length before all else.
+    pub(crate) fn reads_nulls(self) -> bool {
+        self.name != "lz4"
+    }
+
     /// What dictionaries are compressed with unless asked otherwise.
     pub(crate) const LZ4: Scheme = Scheme {
         name: "lz4",

@@ -99,12 +99,24 @@ pub(crate) fn shred(arrays: &[ArrayRef], path: &[Step], alone: bool) -> Result<S
         note_needs(array, path, &mut needs)?;
     }
     if !alone {
-        // Structs around lists: where some pages say that they are all there and others do not, pylance counts them wrong. What later
-        // pages hold is not known yet.
-        let mut around_list = false;
+        // Structs around lists, and fixed-size lists of structs: where some pages say that they are all there and others do not, pylance
+        // counts them wrong. What later pages hold is not known yet.
+        let mut around_items = false;
         for (need, step) in needs.iter_mut().zip(path).rev() {
-            need.nulls |= around_list && matches!(step, Step::Struct { nullable: true, .. });
-            around_list |= need.is_list;
+            let is_fixed = matches!(step, Step::FixedSizeList(_));
+            need.nulls |= is_fixed || (around_items && matches!(step, Step::Struct { nullable: true, .. }));
+            around_items |= is_fixed || need.is_list;
+        }
+    }
+    // A list that is always there within structs that are not always: pylance counts the structs wrong. Its own writer calls such
+    // lists nullable.
+    let mut null_around = false;
+    for need in &mut needs {
+        if need.is_list {
+            need.nulls |= null_around && !need.empties;
+            null_around = false;
+        } else {
+            null_around |= need.nulls;
         }
     }
     let max_rep = count_levels(needs.iter().map(|n| u16::from(n.is_list)))?;

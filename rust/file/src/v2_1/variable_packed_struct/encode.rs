@@ -35,7 +35,7 @@ pub(crate) fn rows(name: &str, fields: &[LeafValues]) -> Result<Rows> {
             }
             LeafValues::FixedSizeList(lists) => {
                 let bits = fixed_size_list::zipped_width(lists).saturating_mul(8);
-                let bytes = lists.items.contiguous();
+                let bytes = fixed_size_list::zip_validity(lists)?;
                 let layout = Layout::BitsPerValue(bits as u64);
                 (Column::Fixed { bits, bytes }, fixed_size_list::encoding(lists), layout)
             }
