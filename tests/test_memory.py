@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -37,9 +38,10 @@ print(peak - before)
 
 
 def _growth(uri: str, batches: int, limit: int) -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", WRITE, uri, str(batches), str(limit)], capture_output=True, text=True, check=False
-    )
+    # What the allocator keeps for a second after it was given back is not what a write needs.
+    environment = {**os.environ, "MIMALLOC_PURGE_DELAY": "0"}
+    command = [sys.executable, "-c", WRITE, uri, str(batches), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
@@ -49,9 +51,9 @@ def test_a_write_of_many_times_its_limit_stays_near_it(limit: int, uri: str) -> 
     batches = 250  # 10,000 rows of about 100 bytes each: 240 MB
     growth = _growth(uri, batches, limit)
     assert lance.dataset(uri).count_rows() == batches * 10_000
-    # Beside the limit: the batches on their way, the pages that are weighed and encoded (one a core, each with its
-    # values, its levels and its bytes), and what the allocators keep. The input is 240 MB.
-    assert growth < limit + (160 << 20), f"{growth >> 20} MiB"
+    # Beside the limit: the batches on their way, and the pages that are weighed and encoded, one a core, each with its
+    # values, its levels and its bytes. The input is 240 MB.
+    assert growth < limit + (64 << 20), f"{growth >> 20} MiB"
 
 
 def test_memory_does_not_grow_with_the_input(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -14,6 +14,9 @@ use uuid::Uuid;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 
+/// Bytes of a page however little memory there may be: pages far smaller are slow to read.
+const LEAST_PAGE: u64 = 256 * 1024;
+
 /// How fragments are written.
 #[derive(Debug, Clone)]
 pub struct WriteRequest {
@@ -139,14 +142,17 @@ impl Output<'_> {
 
     async fn start_file(&self) -> Result<OpenFile> {
         let name = format!("{}.lance", Uuid::new_v4().simple());
+        let defaults = WriteOptions::default();
         let options = WriteOptions {
             version: self.request.version,
+            // A page that is encoded is in memory several times over: its values, their levels, its bytes.
+            page_bytes: (self.request.memory_limit / 8).clamp(LEAST_PAGE, defaults.page_bytes),
             memory_limit: self.request.memory_limit,
             external_blobs: self.request.external_blobs,
             rows_per_group: self.request.max_rows_per_group,
             allow_null_loss: self.request.allow_null_loss,
             dictionaries: self.request.dictionaries.clone(),
-            ..Default::default()
+            ..defaults
         };
         let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
         Ok(OpenFile { name, writer })
