@@ -32,7 +32,7 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
         }
         DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) => return refuse("fixed-width values of width 0"),
         DataType::Map(_, _) => return refuse("a map, version 2.2 can; store it as a list of structs"),
-        DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {
+        DataType::FixedSizeList(item, _) if !is_item(item.data_type()) => {
             return refuse("a fixed_size_list of anything but fixed-width values; use list");
         }
         DataType::Dictionary(_, value) if !is_dictionary_value(value) => {
@@ -54,6 +54,14 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
         .children
         .iter()
         .try_for_each(|child| check_field(child, &format!("{path}.{}", child.name)))
+}
+
+/// What a fixed-size list may hold.
+fn is_item(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeList(item, _) => is_item(item.data_type()),
+        other => other.is_null() || is_fixed_width(other),
+    }
 }
 
 fn is_fixed_width(data_type: &DataType) -> bool {

@@ -79,7 +79,7 @@ fn check_field(field: &Field, path: &str, version: FileVersion, around: Around) 
             }
             below.fixed_size_list = true;
         }
-        DataType::FixedSizeList(item, _) if !is_fixed_width(item.data_type()) => {
+        DataType::FixedSizeList(item, _) if !is_item(item.data_type()) => {
             return refuse("a fixed_size_list of anything but fixed-width values and structs; use list");
         }
         DataType::Map(_, _) if !later => return refuse("a map, version 2.2 can; store it as a list of structs"),
@@ -149,10 +149,11 @@ fn whole_bytes(data_type: &DataType) -> bool {
     }
 }
 
-fn is_fixed_width(data_type: &DataType) -> bool {
+/// What a fixed-size list may hold.
+fn is_item(data_type: &DataType) -> bool {
     match data_type {
-        DataType::FixedSizeList(item, _) => is_fixed_width(item.data_type()),
-        DataType::Boolean | DataType::FixedSizeBinary(_) => true,
+        DataType::FixedSizeList(item, _) => is_item(item.data_type()),
+        DataType::Null | DataType::Boolean | DataType::FixedSizeBinary(_) => true,
         other => other.is_primitive(),
     }
 }

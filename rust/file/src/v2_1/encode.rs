@@ -244,6 +244,10 @@ fn encode_way(levels: &Levels, values: &LeafValues, way: Way, target: Target) ->
 
 /// Lists that lie by themselves rather than in chunks.
 fn zips_lists(lists: &FixedSizeLists, target: Target) -> bool {
+    if lists.items.bits == 0 {
+        // Items that are nothing but null have no place in a chunk.
+        return true;
+    }
     let whole_bytes = lists
         .items_per_list()
         .saturating_mul(lists.items.bits)

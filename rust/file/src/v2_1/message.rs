@@ -23,6 +23,11 @@ pub(crate) fn flat(bits: u64) -> pb::CompressiveEncoding {
     }))
 }
 
+/// Nothing but nulls, which take no bytes.
+pub(crate) fn nothing() -> pb::CompressiveEncoding {
+    compressive(Compression::Constant(pb::Constant { value: None }))
+}
+
 /// Offsets of `offset_bits`, then bytes.
 pub(crate) fn variable(offset_bits: u64) -> pb::CompressiveEncoding {
     compressive(Compression::Variable(Box::new(pb::Variable {

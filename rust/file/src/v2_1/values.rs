@@ -263,6 +263,13 @@ fn fixed(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: usize) -> R
             pieces: vec![bits.finish().into_inner()],
         });
     }
+    if data_type == &DataType::Null {
+        return Ok(FixedWidth {
+            bits: 0,
+            len,
+            pieces: Vec::new(),
+        });
+    }
     let width = byte_width(data_type).and_then(|width| usize::try_from(width).ok());
     let width = width.ok_or_else(|| {
         FileError::unsupported(format!(
@@ -345,6 +352,9 @@ fn fixed_size_lists(name: &str, arrays: &[ArrayRef], data_type: &DataType, len: 
 }
 
 fn validity(arrays: &[ArrayRef], len: usize) -> Option<BooleanBuffer> {
+    if arrays.first().is_some_and(|array| array.data_type() == &DataType::Null) {
+        return Some(BooleanBuffer::new_unset(len));
+    }
     if arrays.iter().all(|array| array.null_count() == 0) {
         return None;
     }

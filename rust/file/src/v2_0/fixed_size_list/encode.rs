@@ -7,6 +7,7 @@ use esker_proto::lance::encodings::array_encoding::ArrayEncoding as Kind;
 
 use crate::error::{FileError, Result};
 use crate::v2_0::encode::{encode_nullable, encoding, PageBuffers};
+use crate::v2_0::nullable::encode::all_nulls;
 
 /// Encodes lists of one length. What stands at a null list is written as it is.
 pub(crate) fn encode(arrays: &[ArrayRef], out: &mut PageBuffers) -> Result<pb::ArrayEncoding> {
@@ -24,7 +25,10 @@ pub(crate) fn encode(arrays: &[ArrayRef], out: &mut PageBuffers) -> Result<pb::A
     // The items of a sliced array are sliced as well.
     let items: Vec<ArrayRef> = arrays.iter().map(|a| a.as_fixed_size_list().values().clone()).collect();
     let null_count: usize = items.iter().map(|a| a.null_count()).sum();
-    let values = encode_nullable(&items, &item_type, null_count, out)?;
+    let values = match item_type.is_null() {
+        true => all_nulls(),
+        false => encode_nullable(&items, &item_type, null_count, out)?,
+    };
     Ok(encoding(Kind::FixedSizeList(Box::new(pb::FixedSizeList {
         dimension,
         items: Some(Box::new(values)),

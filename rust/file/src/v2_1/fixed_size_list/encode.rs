@@ -32,13 +32,13 @@ impl<'a> FixedSizeListChunks<'a> {
 
 /// How the lists are described, around flat items.
 pub(crate) fn encoding(lists: &FixedSizeLists) -> pb::CompressiveEncoding {
-    lists
-        .layers
-        .iter()
-        .rev()
-        .fold(message::flat(lists.items.bits as u64), |items, layer| {
-            message::fixed_size_list(layer.size as u64, layer.validity.is_some(), items)
-        })
+    let items = match lists.items.bits {
+        0 => message::nothing(),
+        bits => message::flat(bits as u64),
+    };
+    lists.layers.iter().rev().fold(items, |items, layer| {
+        message::fixed_size_list(layer.size as u64, layer.validity.is_some(), items)
+    })
 }
 
 /// The bits `range`, from the first bit of a byte on.
