@@ -77,7 +77,7 @@ fn kept(array: &ArrayRef) -> ArrayRef {
         DataType::FixedSizeList(item, size) => {
             let list = array.as_fixed_size_list();
             let nulls = list.nulls().map(|nulls| nulls.expand(*size as usize));
-            let items = crate::v0_1::encode::with_nulls(list.values(), nulls.as_ref());
+            let items = crate::v0_1::encode::with_nulls(list.values(), nulls.as_ref()).unwrap();
             Arc::new(FixedSizeListArray::new(item.clone(), *size, kept(&items), None))
         }
         _ => {
