@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import esker
+from tests.lineage import same_lineage
 from tests.samples import people
 
 WRITERS = 16
@@ -92,3 +93,42 @@ def test_one_dataset_serves_many_threads(uri: str) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+CHANGE = """
+import sys, time, os, datetime, esker
+patience = {"conflict_retries": 500, "retry_timeout": datetime.timedelta(minutes=3)}
+uri, writer, gate, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+open(gate + f"/{writer}", "w").close()
+while len(os.listdir(gate)) < count:
+    time.sleep(0.005)
+for part in range(4):
+    # A row that all want, rows of one's own, and a row of one's own that goes.
+    where = f"id = 0 or (id % {count} = {writer} and id < {count * 20})"
+    esker.dataset(uri).update({"n": "n + 1"}, where=where, **patience)
+    gone = esker.dataset(uri).delete(f"id = {count * (20 + part) + writer}", **patience)
+    assert gone == {"num_deleted_rows": 1}, gone
+"""
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_processes_that_change_the_same_fragments_lose_nothing(stable: bool, tmp_path: Path) -> None:
+    uri, gate, count = str(tmp_path / "table"), tmp_path / "gate", 6
+    gate.mkdir()
+    rows = pa.table({"id": range(count * 30), "n": [0] * (count * 30)})
+    esker.write_dataset(rows, uri, max_rows_per_file=90, enable_stable_row_ids=stable)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHANGE, uri, str(number), str(gate), str(count)], stderr=subprocess.PIPE
+        )
+        for number in range(count)
+    ]
+    errors = [writer.communicate(timeout=240)[1].decode() for writer in writers]
+    assert not any(writer.returncode for writer in writers), "\n".join(filter(None, errors))
+    own = {n: 4 if n < count * 20 else 0 for n in range(count * 30) if not count * 20 <= n < count * 24}
+    found = esker.dataset(uri).to_table(columns=["id", "n", "_rowid"]).to_pylist()
+    assert {row["id"]: row["n"] for row in found} == own | {0: 4 * count}
+    assert len(found) == len(own)
+    assert not stable or all(row["_rowid"] == row["id"] for row in found)
+    assert esker.dataset(uri).version == 1 + count * 8
+    same_lineage(lance.dataset(uri), esker.dataset(uri))

@@ -12,6 +12,7 @@ import pytest
 
 import esker
 from esker import LanceDataset, LanceOperation
+from esker._native.table import RowsToDelete
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.fragment import DeletionFile, FragmentMetadata
 from tests.lineage import same_lineage
@@ -52,8 +53,13 @@ def test_a_fragment_tells_what_would_be_left_of_it(uri: str) -> None:
     again = dataset.get_fragments()[1].delete("id = 13")
     assert again is not None
     assert again.num_deletions == 3
-    with pytest.raises(InvalidArgumentError, match="found row 10"):
-        fragment.delete_rows([10])
+    for wrong, message in (([10], "found row 10"), ([-1], "offsets from 0"), ([1 << 32], "offsets from 0")):
+        with pytest.raises(InvalidArgumentError, match=message):
+            fragment.delete_rows(wrong)
+    elsewhere = RowsToDelete()
+    assert elsewhere.add(pa.array([5, 77 << 32, 5], pa.uint64())) == 2
+    with pytest.raises(InvalidArgumentError, match="rows of fragment 77, which it does not have"):
+        elsewhere.stage(dataset._store, dataset._manifest)
 
 
 def test_a_deletion_file_tells_what_pylances_tells(uri: str) -> None:

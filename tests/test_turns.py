@@ -121,6 +121,36 @@ class Turns:
             row.update(change(row))
         return f"update {text} where {sql}"
 
+    def stale(self, library: Library) -> str:
+        """A change of some rows by a dataset that shows an older version: it goes on top, or says that it cannot."""
+        newest = esker.dataset(self.uri).version
+        number = self.random.choice(sorted(n for n in self.snapshots if n >= newest - 3))
+        keys = sorted(set(self.rows) & set(self.snapshots[number][0]))
+        keys = self.random.sample(keys, min(4, len(keys))) or [-1]
+        where, step = f"k in ({', '.join(map(str, keys))})", self.random.randrange(1, 50)
+        dataset, deletes = library.dataset(self.uri, version=number), self.random.random() < 0.4
+        changed = [self.rows[key] for key in keys if key in self.rows]
+        try:
+            if deletes:
+                assert dataset.delete(where) == {"num_deleted_rows": len(changed)}
+            else:
+                assert dataset.update({"n": str(step)}, where=where) == {"num_rows_updated": len(changed)}
+        except OSError as error:
+            if "conflict" not in str(error).lower():
+                raise
+            return f"stale change of version {number} refused"
+        for row in changed:
+            if deletes:
+                del self.rows[row["k"]]
+            else:
+                row["n"] = step
+        return f"stale {'delete' if deletes else 'update'} of version {number}: {where}"
+
+    def truncate(self, library: Library) -> str:
+        library.dataset(self.uri).truncate_table()
+        self.rows = {}
+        return "truncate"
+
     def merge_insert(self, library: Library) -> str:
         if hasattr(PendingApi, "merge_insert"):
             library = lance
@@ -208,9 +238,9 @@ class Turns:
     def turn(self) -> None:
         operations = [self.append] * 3 + [self.delete] * 4 + [self.update] * 5 + [self.merge_insert] * 2
         operations += [self.add_column, self.add_nulls, self.drop_column, self.rename_column, self.compact]
-        operations += [self.restore] * 2
+        operations += [self.restore] * 2 + [self.stale] * 3
         if self.random.random() < 0.05:
-            operations = [self.overwrite]
+            operations = [self.overwrite, self.overwrite, self.truncate]
         operation, library = self.random.choice(operations), self.random.choice([lance, esker])
         self.history.append(f"{library.__name__}: {operation.__name__} fails")
         done = operation(library)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ._native import table as native
 from .commit.lance import DeletionMerge, LanceCommit, is_applied
 from .commit.log import LanceLog
-from .commit.loop import Backoff, CommitLimits, commit
+from .commit.loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits, commit
 from .exceptions import InvalidArgumentError
 from .operation import LanceOperation, application_properties, merge_message
 from .staging import check_changeable, log_of
@@ -65,7 +65,12 @@ def retry_limits(conflict_retries: int, retry_timeout: timedelta) -> CommitLimit
         raise InvalidArgumentError(f"expected conflict_retries >= 0, found {conflict_retries}")
     if retry_timeout <= timedelta(0):
         raise InvalidArgumentError(f"expected a positive retry_timeout, found {retry_timeout}")
-    return CommitLimits(max_reruns=conflict_retries, timeout_s=retry_timeout.total_seconds())
+    return CommitLimits(
+        # Who is patient about changes of the same rows is so about races for the next version.
+        max_retries=max(DEFAULT_MAX_RETRIES, conflict_retries),
+        max_reruns=conflict_retries,
+        timeout_s=retry_timeout.total_seconds(),
+    )
 
 
 def commit_change(

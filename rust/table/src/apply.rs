@@ -92,13 +92,13 @@ impl Transaction {
         }
         let draft = match operation {
             Operation::Overwrite { .. } => contents::overwrite(Some(base), operation, params)?,
-            Operation::Append { fragments } => rows::append(base, &fragments)?,
+            Operation::Append { fragments } => rows::append(base, fragments, self.read_version())?,
             Operation::Delete {
                 updated_fragments,
                 deleted_fragment_ids,
                 ..
             } => rows::delete(base, updated_fragments, &deleted_fragment_ids)?,
-            Operation::Update(update) => rows::update(base, update)?,
+            Operation::Update(update) => rows::update(base, update, self.read_version())?,
             Operation::Rewrite(rewrite) => rewrite::rewrite(base, &rewrite)?,
             Operation::Merge { fragments, schema, .. } => columns::merge(base, &fragments, &schema)?,
             Operation::Project { schema, .. } => columns::project(base, &schema)?,

@@ -48,7 +48,7 @@ enum Cell {
     Indices,
     /// Computed again if the index covers a column that the other replaces.
     IndexedColumns,
-    /// Computed again unless the one that changes the schema says that no column became required.
+    /// Computed again unless the one that changes the schema says that no column became required, and replaced none that an Append holds.
     Required,
     /// Refused if both change a key.
     Config,
@@ -134,7 +134,11 @@ pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
         FragmentsOrKeys => retry_if(overlap::fragments(ours, theirs) || overlap::inserted_keys(ours, theirs)),
         Indices => retry_if(overlap::indices(ours, theirs)),
         IndexedColumns => retry_if(overlap::indexed_columns(ours, theirs)),
-        Required => retry_if(overlap::may_require_columns(ours) || overlap::may_require_columns(theirs)),
+        Required => retry_if(
+            overlap::may_require_columns(ours)
+                || overlap::may_require_columns(theirs)
+                || overlap::replaced_columns(ours, theirs),
+        ),
         Config => never_if(overlap::config_keys(ours, theirs)),
         Bases => never_if(overlap::bases(ours, theirs)),
     }

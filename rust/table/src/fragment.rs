@@ -18,6 +18,9 @@ const INLINE_ROW_IDS: u32 = 5;
 const EXTERNAL_ROW_IDS: u32 = 6;
 const NUM_DELETED_ROWS: u32 = 4;
 
+/// Stands among the fields of a file for a column that another file has taken over, or that is gone.
+pub(crate) const TAKEN_OVER: i32 = -2;
+
 /// What an error calls a fragment before its file is known.
 const WHAT: &str = "fragment";
 
@@ -299,8 +302,6 @@ impl Fragment {
     /// The same fragment with `file`, which takes over the columns that it holds: where another file had them stands -2.
     #[must_use]
     pub fn with_replacing_file(mut self, file: DataFile) -> Self {
-        /// Stands for a column that another file has taken over.
-        const TAKEN_OVER: i32 = -2;
         for (position, old) in self.files.clone().into_iter().enumerate() {
             if old.fields.iter().any(|id| file.fields.contains(id)) {
                 let left = |id: &i32| if file.fields.contains(id) { TAKEN_OVER } else { *id };

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use esker_file::version::FileVersion;
 
 use crate::error::{Result, TableError};
-use crate::fragment::Fragment;
+use crate::fragment::{DataFile, Fragment, TAKEN_OVER};
 use crate::fragment_list::FragmentList;
 use crate::manifest::Manifest;
 use crate::row_ids::RowIdAllocator;
@@ -48,6 +48,32 @@ pub(super) fn next_id(highest: Option<u32>) -> Result<u32> {
     id.ok_or_else(|| TableError::unsupported("the table has used up all 2^32 fragment ids"))
 }
 
+/// New fragments without the columns that others dropped while they were written: their ids must not be found again under those of later
+/// columns. Nobody can have dropped one of a transaction that was made from `base` itself, so there they are an error.
+pub(super) fn without_dropped_columns(new: Vec<Fragment>, base: &Manifest, read_version: u64) -> Vec<Fragment> {
+    if read_version >= base.version() {
+        return new;
+    }
+    let ids = field_ids(base);
+    let dropped = |file: &DataFile| file.fields.iter().any(|id| *id >= 0 && !ids.contains(id));
+    let clean = |mut fragment: Fragment| {
+        for (position, file) in fragment.files().to_vec().into_iter().enumerate() {
+            if dropped(&file) {
+                let kept = |id: &i32| if ids.contains(id) { *id } else { TAKEN_OVER };
+                let fields = file.fields.iter().map(kept).collect();
+                fragment = fragment.with_file_at(position, DataFile { fields, ..file });
+            }
+        }
+        fragment
+    };
+    new.into_iter().map(clean).collect()
+}
+
+/// The ids of the table's fields.
+pub(super) fn field_ids(base: &Manifest) -> HashSet<i32> {
+    base.schema_fields().iter().map(|field| field.id).collect()
+}
+
 /// What readers rely on, and whether a file is of another version than the table's.
 pub(super) fn check_new_fragments(
     fragments: &[Fragment],
@@ -59,7 +85,11 @@ pub(super) fn check_new_fragments(
         let name = format!("new fragment {index}");
         mixed |= check_files(fragment, &name, version)?;
         for file in fragment.files() {
-            if let Some(id) = file.fields.iter().find(|id| !field_ids.contains(id)) {
+            if let Some(id) = file
+                .fields
+                .iter()
+                .find(|id| **id != TAKEN_OVER && !field_ids.contains(id))
+            {
                 return Err(TableError::invalid(format!(
                     "{name}: expected fields of the table's schema, found field {id} in {}",
                     file.path

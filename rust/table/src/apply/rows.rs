@@ -7,22 +7,20 @@ use roaring::RoaringBitmap;
 
 use super::draft::Draft;
 use super::fragments::{
-    by_id, check_files, check_new_fragments, check_present, push_fragments, with_row_ids, without_row_ids,
+    by_id, check_files, check_new_fragments, check_present, field_ids, push_fragments, with_row_ids,
+    without_dropped_columns, without_row_ids,
 };
 use super::indices;
 use crate::error::{Result, TableError};
-use crate::fragment::Fragment;
+use crate::fragment::{Fragment, TAKEN_OVER};
 use crate::fragment_list::Edit;
 use crate::manifest::Manifest;
 use crate::operation::Update;
 
-fn field_ids(base: &Manifest) -> HashSet<i32> {
-    base.schema_fields().iter().map(|field| field.id).collect()
-}
-
-pub(super) fn append(base: &Manifest, new: &[Fragment]) -> Result<Draft> {
+pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> Result<Draft> {
     let mut draft = Draft::of(base)?;
-    let new = with_row_ids(draft.row_ids.as_mut(), new)?;
+    let new = without_dropped_columns(new, base, read_version);
+    let new = with_row_ids(draft.row_ids.as_mut(), &new)?;
     draft.mixed_files |= check_new_fragments(&new, base.data_storage_version()?, &field_ids(base))?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
@@ -47,7 +45,7 @@ pub(super) fn delete(base: &Manifest, updated: Vec<Fragment>, deleted: &[u64]) -
     Ok(draft)
 }
 
-pub(super) fn update(base: &Manifest, update: Update) -> Result<Draft> {
+pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Result<Draft> {
     if !update.mem_wal_to_merge.is_empty() {
         return Err(TableError::unsupported(
             "an Update that absorbs a write-ahead log is not supported",
@@ -55,9 +53,10 @@ pub(super) fn update(base: &Manifest, update: Update) -> Result<Draft> {
     }
     let version = base.data_storage_version()?;
     let mut draft = Draft::of(base)?;
+    let new = without_dropped_columns(update.new_fragments, base, read_version);
     let new = match &mut draft.row_ids {
-        Some(row_ids) => row_ids.stamp_updated(base, &update.new_fragments)?,
-        None => without_row_ids(&update.new_fragments)?,
+        Some(row_ids) => row_ids.stamp_updated(base, &new)?,
+        None => without_row_ids(&new)?,
     };
     draft.mixed_files |= check_new_fragments(&new, version, &field_ids(base))?;
     for fragment in &update.updated_fragments {
@@ -99,7 +98,5 @@ fn offsets_of(bitmap: &Bytes) -> Result<Vec<u32>> {
 
 /// Whether others have not taken over all columns of the file.
 pub(super) fn holds_columns(file: &crate::fragment::DataFile) -> bool {
-    /// Stands for a column that another file has taken over.
-    const TAKEN_OVER: i32 = -2;
     file.fields.is_empty() || file.fields.iter().any(|id| *id != TAKEN_OVER)
 }

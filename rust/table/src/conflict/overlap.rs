@@ -121,6 +121,21 @@ pub(super) fn may_require_columns(transaction: &Transaction) -> bool {
     }
 }
 
+/// Whether ours appends values of a column that their Merge put another one in the place of, as for another type: these values would
+/// be read as nulls. A Project drops columns on purpose, with the values that others append meanwhile.
+pub(super) fn replaced_columns(ours: &Transaction, theirs: &Transaction) -> bool {
+    if (ours.kind(), theirs.kind()) != (Kind::Append, Kind::Merge) {
+        return false;
+    }
+    let (Some(ours), Some(theirs)) = (decode::<op::Append>(ours), decode::<op::Merge>(theirs)) else {
+        return true;
+    };
+    let kept: BTreeSet<i32> = theirs.schema.iter().map(|field| field.id).collect();
+    let files = ours.fragments.iter().flat_map(|fragment| &fragment.files);
+    let mut held = files.flat_map(|file| &file.fields);
+    held.any(|id| *id >= 0 && !kept.contains(id))
+}
+
 /// A key of the table's config, its metadata, its schema's or a field's.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConfigKey {

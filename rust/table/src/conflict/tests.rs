@@ -333,3 +333,31 @@ fn test_a_damaged_operation_counts_as_a_conflict() {
     let damaged = Transaction::decode(&Bytes::from(encoded)).unwrap();
     assert_eq!(check(&sample(Kind::Delete, false), &damaged), Verdict::Retry);
 }
+
+#[test]
+fn test_an_append_to_a_column_that_was_replaced_is_computed_again() {
+    let file = pb::DataFile {
+        fields: vec![0, 2, -2],
+        ..Default::default()
+    };
+    let fragment = pb::DataFragment {
+        files: vec![file],
+        ..Default::default()
+    };
+    let append = transaction(Op::Append(op::Append {
+        fragments: vec![fragment],
+    }));
+    let merge = |ids: &[i32]| {
+        let field = |id: &i32| esker_proto::lance::file::Field {
+            id: *id,
+            ..Default::default()
+        };
+        transaction(Op::Merge(op::Merge {
+            schema: ids.iter().map(field).collect(),
+            preserves_nullability: true,
+            ..Default::default()
+        }))
+    };
+    assert_eq!(check(&append, &merge(&[0, 1, 2, 3])), Verdict::Compatible);
+    assert_eq!(check(&append, &merge(&[0, 1, 3])), Verdict::Retry);
+}
