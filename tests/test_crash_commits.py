@@ -11,9 +11,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import esker
 from esker import LanceDataset, LanceOperation
+from esker._native.store import Store
 from esker.commit import stores
 from esker.commit.log import LATEST_COPY
 from esker.exceptions import EskerError
@@ -185,3 +188,50 @@ def test_a_detached_commit_leaves_the_history_alone(fault: str, faulty: Faulty, 
         with suppress(EskerError):
             append(uri, f"{fault}@{number}")
         assert _state(uri) == before, f"plan {fault}@{number} ({verb} {path})"
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32),
+    per_mille=st.sampled_from([30, 100, 300]),
+    kinds=st.sampled_from(["crash", "lose_reply+fail+delay", "crash+lose_reply+fail+tear+disk_full+reorder+age"]),
+    updates=st.booleans(),
+    same_row=st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore:version .* is committed, but what follows a commit failed")
+def test_any_mixture_of_faults_leaves_a_change_of_rows_done_or_not(
+    seed: int, per_mille: int, kinds: str, updates: bool, same_row: bool
+) -> None:
+    """A change that was computed before another one landed: it is merged with that, or computed again, or reported."""
+    stores.register("fault", Faulty())
+    uri = f"memory://rows-{seed}-{per_mille}-{kinds}-{updates}-{same_row}"
+    Store(uri)
+    for left in Store(uri).list():
+        Store(uri).delete(left.path)
+    esker.write_dataset(_ids(0, 12), uri, max_rows_per_file=5)
+    stale = esker.dataset(uri)
+    rival = "id in (2, 7)" if same_row else "id in (1, 8)"
+    esker.dataset(uri).delete(rival)
+    gone = {2, 7} if same_row else {1, 8}
+    before = {n: "x" for n in range(12) if n not in gone}
+    after = (
+        {n: "new" if n in (2, 6, 7) else "x" for n in before}
+        if updates
+        else {n: "x" for n in before if n not in (2, 6, 7)}
+    )
+    faulty = LanceDataset(f"fault://{uri}", version=1, storage_options={"plan": ""})
+    faulty._storage_options = {"plan": f"seed:{seed}:{per_mille}:{kinds}"}
+    reported = True
+    try:
+        if updates:
+            faulty.update({"t": "'new'"}, where="id in (2, 6, 7)")
+        else:
+            faulty.delete("id in (2, 6, 7)")
+    except EskerError:
+        reported = False
+    found = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
+    assert found == after or (found == before and not reported)
+    # The next writer knows nothing of it all.
+    stale.delete("id = 11")
+    left = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
+    assert left == {n: value for n, value in found.items() if n != 11}
