@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import esker
 from esker.exceptions import UnsupportedError
 from esker.file import LanceFileReader, LanceFileWriter
 from tests.random_columns import STYLES, RandomColumns
@@ -150,3 +151,15 @@ def _peer_reads_its_own(folder: Path, table: pa.Table, version: str, cache: int 
         raise
     except BaseException:
         return False
+
+
+@pytest.mark.parametrize("version", ["0.1", *ANY_VERSION])
+def test_narrow_dictionaries_over_many_fragments(version: str, uri: str) -> None:
+    items = [f"item {i}" for i in range(120)]
+    keys = pa.array(list(range(120)) * 3, pa.int8())
+    parts = [pa.DictionaryArray.from_arrays(keys, pa.array(items[turn:] + items[:turn])) for turn in range(8)]
+    table = pa.table({"c": pa.chunked_array(parts)})
+    expected = [item for part in parts for item in part.to_pylist()]
+    dataset = esker.write_dataset(table, uri, data_storage_version=version, max_rows_per_file=360)
+    assert dataset.to_table()["c"].to_pylist() == expected
+    assert dataset.take(list(range(0, 2880, 3)))["c"].to_pylist() == expected[::3]

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{make_array, Array, ArrayRef, UInt64Array};
+use arrow_array::{make_array, Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_cast::{cast_with_options, CastOptions};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::interleave::interleave;
 use hashbrown::HashMap;
@@ -17,10 +17,24 @@ use hashbrown::HashMap;
 use crate::error::FileError;
 use crate::v2_0::flat::decode::byte_width;
 
+/// The rows of all batches one after the other, with [`join`] for each column.
+pub fn concat_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+    if batches.is_empty() {
+        return Ok(RecordBatch::new_empty(schema.clone()));
+    }
+    let columns = (0..schema.fields().len()).map(|index| {
+        let parts = batches.iter().filter_map(|batch| batch.columns().get(index).cloned());
+        join(&parts.collect::<Vec<_>>())
+    });
+    let rows = batches.iter().map(|batch| batch.num_rows()).sum();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
+}
+
 /// The arrays one after the other. Dictionaries become one that has each item once, unless all of them fit as they are.
 ///
 /// An error where the key type has too few keys for the items that are in use.
-pub(crate) fn join(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+pub fn join(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
     match concat(&parts) {
         Err(ArrowError::DictionaryKeyOverflowError) => join_exactly(arrays),

@@ -14,7 +14,7 @@
 pub mod batches;
 pub mod blob;
 pub mod container;
-mod dictionaries;
+pub mod dictionaries;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use esker_file::dictionaries::concat_batches;
 use esker_file::schema::BlobView;
 use futures::future::try_join_all;
 use tokio::task::JoinHandle;
@@ -108,7 +109,7 @@ async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: &SchemaRef)
     let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
     match batches.as_slice() {
         [only] => Ok(only.clone()),
-        all => arrow_select::concat::concat_batches(schema, all).map_err(|e| TableError::invalid(e.to_string())),
+        all => concat_batches(schema, all).map_err(|e| TableError::invalid(e.to_string())),
     }
 }
 
