@@ -338,7 +338,7 @@ def write_fragments(
         data_storage_version: The file version; None keeps the table's.
         storage_options: Options of the store.
         durable: Whether the files are on stable storage on return.
-        memory_limit: Bytes that may be buffered.
+        memory_limit: Bytes of values that may be buffered. A page takes an eighth of them at most, and at most 8 MiB.
         external_blob_mode: Whether blobs given by their URI stay where they are or are copied into the table.
         allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
         allow_null_loss: Whether files of version 0.1 may forget what they cannot keep: most nulls, and the difference

@@ -149,7 +149,7 @@ def stage(
         data_storage_version: The file version; None keeps the table's.
         max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
         max_bytes_per_file: Bytes after which a new file is started.
-        memory_limit: Bytes that may be buffered.
+        memory_limit: Bytes of values that may be buffered. A page takes an eighth of them at most, and at most 8 MiB.
         max_rows_per_group: Rows of a group of files of version 0.1.
         allow_null_loss: Whether files of version 0.1 may forget nulls.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
