@@ -10,9 +10,12 @@
 //! draws, and mean nothing until a manifest names them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use roaring::RoaringBitmap;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::DeletionVector;
@@ -83,7 +86,7 @@ impl RowsToDelete {
 
     /// Writes the deletion files that take these rows from `manifest`'s version, with the rows that its fragments lack already. Rows
     /// that are deleted already do not count.
-    pub async fn stage(&self, files: &TableFiles, manifest: &Manifest) -> Result<StagedDeletions> {
+    pub async fn stage(&self, files: &Arc<TableFiles>, manifest: &Manifest) -> Result<StagedDeletions> {
         let mut touched = Vec::with_capacity(self.fragments.len());
         for (place, summary) in manifest.fragment_sizes()?.into_iter().enumerate() {
             if let Some(rows) = self.fragments.get(&summary.id) {
@@ -94,12 +97,16 @@ impl RowsToDelete {
             return Err(self.foreign(manifest, &touched));
         }
         let version = manifest.version();
-        let staged = stream::iter(
-            touched
-                .into_iter()
-                .map(|(fragment, rows)| stage_one(files, fragment, rows, version)),
-        );
-        let staged: Vec<Staged> = staged.buffered(FILES).try_collect().await?;
+        let tasks = touched.into_iter().map(|(fragment, rows)| {
+            let (files, rows, runtime) = (files.clone(), rows.clone(), Handle::current());
+            // A local store writes and flushes where it is called: on threads of their own many files wait for the disk at once.
+            let task = spawn_blocking(move || runtime.block_on(stage_one(&files, fragment, rows, version)));
+            async move {
+                task.await
+                    .map_err(|error| TableError::task_failed("deletion file", &error))?
+            }
+        });
+        let staged: Vec<Staged> = stream::iter(tasks).buffered(FILES).try_collect().await?;
         let mut out = StagedDeletions::default();
         for one in staged {
             out.num_deleted += one.num_deleted;
@@ -140,7 +147,7 @@ struct Staged {
     num_deleted: u64,
 }
 
-async fn stage_one(files: &TableFiles, fragment: Fragment, rows: &RoaringBitmap, version: u64) -> Result<Staged> {
+async fn stage_one(files: &TableFiles, fragment: Fragment, rows: RoaringBitmap, version: u64) -> Result<Staged> {
     let id = fragment.id();
     let physical_rows = fragment.physical_rows().ok_or_else(|| {
         TableError::unsupported(format!(
@@ -155,7 +162,7 @@ async fn stage_one(files: &TableFiles, fragment: Fragment, rows: &RoaringBitmap,
     let before = files.deletions(&fragment).await?;
     let all = match &before {
         Some(before) => DeletionVector::new(before.rows() | rows),
-        None => DeletionVector::new(rows.clone()),
+        None => DeletionVector::new(rows),
     };
     let num_deleted = all.len() - before.map_or(0, |before| before.len());
     let left = if num_deleted == 0 {
