@@ -229,14 +229,34 @@ fn strings(table: &Table) {
             start = *end;
         }
     };
-    table.line("fsst decode, 45 B strings", bytes, run, Some(&mut plain));
-    let (mut out, mut ends) = (Vec::with_capacity(bytes), Vec::new());
+    table.line("fsst decode, 45 B strings, one by one", bytes, run, Some(&mut plain));
+    let (mut out, mut decoded) = (Vec::with_capacity(bytes), Vec::new());
     let run = || {
         out.clear();
-        ends.clear();
-        encode(&mut out, &mut ends);
+        decoded.clear();
+        let bounds = ends.iter().copied();
+        let found = decoder.decode_values(black_box(&codes), bounds, &mut out, |end| decoded.push(end));
+        found.unwrap();
     };
-    table.line("fsst encode, 45 B strings", bytes, run, None);
+    table.line("fsst decode, 45 B strings", bytes, run, Some(&mut plain));
+    let (joined, mut offsets) = (values.concat(), vec![0]);
+    offsets.extend(values.iter().scan(0, |end, value| {
+        *end += value.len();
+        Some(*end)
+    }));
+    let (mut out, mut coded) = (Vec::with_capacity(bytes), Vec::new());
+    let (mut slow_out, mut slow_ends) = (Vec::with_capacity(bytes), Vec::new());
+    let mut one_by_one = || {
+        slow_out.clear();
+        slow_ends.clear();
+        encode(&mut slow_out, &mut slow_ends);
+    };
+    let run = || {
+        out.clear();
+        coded.clear();
+        encoder.encode_values(black_box(&joined), &offsets, &mut out, &mut coded);
+    };
+    table.line("fsst encode, 45 B strings", bytes, run, Some(&mut one_by_one));
     let run = || drop(black_box(fsst::Encoder::train(black_box(&values))));
     table.line("fsst train (64 KiB looked at)", 64 * 1024, run, None);
 

@@ -8,7 +8,7 @@ use super::{ESCAPE, MAGIC, MAX_SYMBOL};
 use crate::error::{CodecError, Result};
 
 /// A length with a bit that no symbol's length has.
-const NO_SYMBOL: u8 = 16;
+pub(super) const NO_SYMBOL: u8 = 16;
 
 /// How many codes are decoded at a time.
 const PIECE: usize = 256;
@@ -70,6 +70,18 @@ impl Decoder {
         Ok(decoder)
     }
 
+    /// Whether values are codes at all.
+    pub(super) fn is_encoded(&self) -> bool {
+        self.is_encoded
+    }
+
+    /// What a code stands for: eight bytes, and how many of them count.
+    #[inline(always)]
+    pub(super) fn symbol(&self, code: u8) -> ([u8; MAX_SYMBOL], u8) {
+        #[allow(clippy::indexing_slicing)] // A byte is below 256.
+        (self.symbols[usize::from(code)], self.lengths[usize::from(code)])
+    }
+
     /// Appends the bytes of one value, or of several one after the other.
     pub fn decode(&self, compressed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if !self.is_encoded {
@@ -99,8 +111,7 @@ impl Decoder {
         let (mut read, mut written, mut lengths) = (0, 0, 0);
         // Writes the eight bytes of a symbol, of which as many as it has count.
         let mut put = |code: u8, written: &mut usize| {
-            #[allow(clippy::indexing_slicing)] // A byte is below 256.
-            let (symbol, length) = (self.symbols[usize::from(code)], self.lengths[usize::from(code)]);
+            let (symbol, length) = self.symbol(code);
             debug_assert!(*written + MAX_SYMBOL <= reserved);
             // SAFETY: `reserved` bytes are reserved from `spare` on. `put` runs at most `piece + 8` times, since each run consumes a
             // code, codes are consumed while less than `piece` are, and at most 8 at a time. Each run moves `written` on by a
@@ -150,7 +161,7 @@ impl Decoder {
 
 /// Whether one of eight codes is the escape.
 #[inline(always)]
-fn has_escape(codes: [u8; 8]) -> bool {
+pub(super) fn has_escape(codes: [u8; 8]) -> bool {
     let inverted = !u64::from_le_bytes(codes);
     inverted.wrapping_sub(0x0101_0101_0101_0101) & !inverted & 0x8080_8080_8080_8080 != 0
 }

@@ -9,7 +9,8 @@ use super::{MAGIC, SYMBOL_TABLE_SIZE};
 pub struct Encoder {
     symbols: Vec<Symbol>,
     matcher: Matcher,
-    terminator: u8,
+    /// A byte that no symbol of two bytes and more holds.
+    terminator: Option<u8>,
     suffix_limit: u8,
 }
 
@@ -41,12 +42,11 @@ impl Encoder {
             .collect();
         ordered.sort_unstable();
         let suffix_limit = ordered.iter().filter(|(group, _)| *group == 1).count();
+        let longer = || ordered.iter().filter(|(_, symbol)| symbol.length > 1);
         let used = |byte: u8| {
-            ordered
-                .iter()
-                .any(|(_, symbol)| symbol.bits.to_le_bytes().contains(&byte))
+            longer().any(|(_, symbol)| symbol.bits.to_le_bytes().iter().take(symbol.length).any(|b| *b == byte))
         };
-        let terminator = (0..=u8::MAX).find(|byte| !used(*byte)).unwrap_or(0);
+        let terminator = (0..=u8::MAX).find(|byte| !used(*byte));
         symbols = ordered.into_iter().map(|(_, symbol)| symbol).collect();
         Encoder {
             matcher: Matcher::new(&symbols),
@@ -56,10 +56,19 @@ impl Encoder {
         }
     }
 
+    /// A byte that no symbol of two bytes and more holds, if there is one.
+    pub(super) fn terminator(&self) -> Option<u8> {
+        self.terminator
+    }
+
+    pub(super) fn matcher(&self) -> &Matcher {
+        &self.matcher
+    }
+
     /// The symbol table as files hold it: 2312 bytes.
     pub fn symbol_table(&self) -> Vec<u8> {
         let count = u8::try_from(self.symbols.len()).unwrap_or(u8::MAX);
-        let mut table = vec![count, self.terminator, self.suffix_limit, 1];
+        let mut table = vec![count, self.terminator.unwrap_or(0), self.suffix_limit, 1];
         table.extend(MAGIC);
         table.extend(self.symbols.iter().flat_map(|symbol| symbol.bits.to_le_bytes()));
         table.extend(

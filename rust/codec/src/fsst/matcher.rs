@@ -1,5 +1,7 @@
 //! Which symbol comes next in a text: the longest one that fits.
 
+use std::hint::select_unpredictable;
+
 use super::{ESCAPE, MAX_SYMBOL};
 
 /// Up to eight bytes that get a code of their own.
@@ -39,16 +41,17 @@ impl Symbol {
     }
 }
 
-/// What comes next: a code in the lowest byte, a bit if it is an escape, and the bytes that it stands for above.
+/// What comes next: a code in the lowest byte, above it how many bytes it takes (2 with the literal after an escape), and from bit 12 on
+/// how many bytes it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match(u16);
 
 impl Match {
     /// A byte that no symbol starts.
-    const LITERAL: Match = Match(1 << 12 | 1 << 8 | ESCAPE as u16);
+    const LITERAL: Match = Match(1 << 12 | 2 << 8 | ESCAPE as u16);
 
     fn new(code: u8, length: u8) -> Match {
-        Match(u16::from(length) << 12 | u16::from(code))
+        Match(u16::from(length) << 12 | 1 << 8 | u16::from(code))
     }
 
     /// The code, or the escape.
@@ -57,10 +60,26 @@ impl Match {
         self.0.to_le_bytes()[0]
     }
 
+    /// The code and the byte after it, which counts if [`Match::size`] says so.
+    #[inline(always)]
+    pub fn codes(self, byte: u64) -> [u8; 2] {
+        (u64::from(self.0 & 0xff) | byte << 8)
+            .to_le_bytes()
+            .first_chunk()
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// How many bytes the code takes, with the literal after an escape.
+    #[inline(always)]
+    pub fn size(self) -> usize {
+        usize::from(self.0 >> 8 & 3)
+    }
+
     /// Whether the byte itself follows the code.
     #[inline(always)]
     pub fn is_literal(self) -> bool {
-        self.0 & 1 << 8 != 0
+        self.size() > 1
     }
 
     /// How many bytes of the text it stands for.
@@ -70,35 +89,26 @@ impl Match {
     }
 }
 
-/// A symbol of three bytes and more.
+/// Symbols of three bytes and more that start alike, and of which a table may have as many.
+pub(super) const WAYS: usize = 2;
+
+/// The symbols of three bytes and more with one hash, the longest first; where there are fewer, ones that no word matches.
 #[derive(Clone, Copy, Debug)]
-struct Long {
-    bits: u64,
-    found: Match,
-    /// The bits beyond the length.
-    unused: u8,
-    /// How many shorter symbols the bucket has, and where they start in `others`.
-    others: u8,
-    first_other: u8,
+#[repr(align(64))]
+struct Bucket {
+    /// The bytes that count.
+    masks: [u64; WAYS],
+    bits: [u64; WAYS],
+    found: [Match; WAYS],
 }
 
-/// What no word matches: its bits are not 0 beyond its length.
-const NO_SYMBOL: Long = Long {
-    bits: u64::MAX,
-    found: Match::LITERAL,
-    unused: 56,
-    others: 0,
-    first_other: 0,
+const EMPTY: Bucket = Bucket {
+    masks: [0; WAYS],
+    bits: [u64::MAX; WAYS],
+    found: [Match::LITERAL; WAYS],
 };
 
-impl Long {
-    #[inline(always)]
-    fn matches(&self, word: u64) -> bool {
-        word & (u64::MAX >> self.unused) == self.bits
-    }
-}
-
-const BUCKETS: usize = 1024;
+pub(super) const BUCKETS: usize = 1024;
 
 /// Finds symbols by their first bytes.
 #[derive(Clone, Debug)]
@@ -107,26 +117,24 @@ pub(super) struct Matcher {
     pairs: Box<[Match; 1 << 16]>,
     /// For each byte, as in `pairs`.
     bytes: [Match; 256],
-    /// For each hash of three bytes, the longest of its symbols.
-    buckets: Box<[Long; BUCKETS]>,
-    /// The other symbols of three bytes and more by bucket, the longest first.
-    others: Vec<Long>,
+    /// By the hash of three bytes.
+    buckets: Box<[Bucket; BUCKETS]>,
 }
 
-fn bucket(word: u64) -> usize {
+/// Where the symbols of three bytes and more are looked for that a text starts with.
+pub(super) fn bucket(word: u64) -> usize {
     #[allow(clippy::cast_possible_truncation)] // 10 bits are left.
     let bucket = ((word & 0xff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
     bucket
 }
 
 impl Matcher {
-    /// A matcher of at most 255 symbols; a symbol's code is its place.
+    /// A matcher of at most 255 symbols; a symbol's code is its place. Of those that share a bucket, the [`WAYS`] longest are found.
     pub fn new(symbols: &[Symbol]) -> Matcher {
         let mut matcher = Matcher {
             pairs: Box::new([Match::LITERAL; 1 << 16]),
             bytes: [Match::LITERAL; 256],
-            buckets: Box::new([NO_SYMBOL; BUCKETS]),
-            others: Vec::new(),
+            buckets: Box::new([EMPTY; BUCKETS]),
         };
         let place = |symbol: &Symbol| usize::try_from(symbol.prefix()).unwrap_or(0);
         for (code, symbol) in (0_u8..=254).zip(symbols).filter(|(_, symbol)| symbol.length == 1) {
@@ -149,61 +157,44 @@ impl Matcher {
         longs.sort_by_key(|(_, symbol)| (bucket(symbol.bits), std::cmp::Reverse(symbol.length)));
         for (code, symbol) in longs {
             let length = u8::try_from(symbol.length).unwrap_or(8);
-            let long = Long {
-                bits: symbol.bits,
-                found: Match::new(code, length),
-                unused: 64 - 8 * length,
-                others: 0,
-                first_other: u8::try_from(matcher.others.len()).unwrap_or(u8::MAX),
+            let Some(bucket) = matcher.buckets.get_mut(bucket(symbol.bits)) else {
+                continue;
             };
-            match matcher.buckets.get_mut(bucket(symbol.bits)) {
-                Some(bucket) if !bucket.found.is_literal() => {
-                    bucket.others += 1;
-                    matcher.others.push(long);
+            let ways = bucket.masks.iter_mut().zip(&mut bucket.bits).zip(&mut bucket.found);
+            for ((mask, bits), found) in ways {
+                if *mask == 0 {
+                    (*mask, *bits) = (u64::MAX >> (64 - 8 * length), symbol.bits);
+                    *found = Match::new(code, length);
+                    break;
                 }
-                Some(bucket) => *bucket = long,
-                None => {}
             }
         }
         matcher
     }
 
     #[inline(always)]
-    fn bucket_of(&self, word: u64) -> &Long {
-        self.buckets.get(bucket(word)).unwrap_or(&NO_SYMBOL)
+    fn bucket_of(&self, word: u64) -> &Bucket {
+        self.buckets.get(bucket(word)).unwrap_or(&EMPTY)
     }
 
-    #[inline(always)]
-    fn others_of(&self, longest: &Long) -> &[Long] {
-        let start = usize::from(longest.first_other);
-        self.others
-            .get(start..start + usize::from(longest.others))
-            .unwrap_or_default()
-    }
-
-    /// The symbol at the start of a text of eight bytes and more.
+    /// The symbol at the start of a text of eight bytes and more. Without a branch: which symbol it is, no one can predict.
     #[inline(always)]
     pub fn next(&self, word: u64) -> Match {
-        let longest = self.bucket_of(word);
-        if longest.matches(word) {
-            return longest.found;
-        }
-        if longest.others > 0 {
-            if let Some(other) = self.others_of(longest).iter().find(|other| other.matches(word)) {
-                return other.found;
-            }
-        }
+        let Bucket { masks, bits, found } = self.bucket_of(word);
+        let ([mask, other_mask], [bits, other_bits], [longest, other]) = (masks, bits, found);
         #[allow(clippy::cast_possible_truncation)] // 16 bits are left.
         let pair = (word & 0xffff) as usize;
-        self.pairs.get(pair).copied().unwrap_or(Match::LITERAL)
+        let short = self.pairs.get(pair).map_or(Match::LITERAL.0, |found| found.0);
+        let shorter = select_unpredictable(word & other_mask == *other_bits, other.0, short);
+        Match(select_unpredictable(word & mask == *bits, longest.0, shorter))
     }
 
     /// The symbol at the start of a text of one to seven bytes, `word` filled up with zeros.
     pub fn next_of(&self, word: u64, left: usize) -> Match {
-        let longest = self.bucket_of(word);
-        let mut longs = std::iter::once(longest).chain(self.others_of(longest));
-        if let Some(long) = longs.find(|long| long.found.length() <= left && long.matches(word)) {
-            return long.found;
+        let Bucket { masks, bits, found } = self.bucket_of(word);
+        let mut ways = masks.iter().zip(bits).zip(found);
+        if let Some((_, found)) = ways.find(|((mask, bits), found)| found.length() <= left && word & **mask == **bits) {
+            return *found;
         }
         #[allow(clippy::cast_possible_truncation)] // 16 and 8 bits are left.
         let (pair, byte) = ((word & 0xffff) as usize, (word & 0xff) as usize);

@@ -3,7 +3,7 @@
 //! ```text
 //! symbol table   2312 bytes, filled up with zeros
 //!   0            number of symbols, 0 to 255
-//!   1            terminator: a byte that is rare in the text, or not in it
+//!   1            terminator: a byte that no symbol of two bytes and more holds; 0 if there is none
 //!   2            suffix limit: codes below it are symbols of two bytes that a longer symbol starts with
 //!   3            1: the values are codes; 0: they are stored as they are
 //!   4            "TSSF" (the magic number 0x46535354)
@@ -13,7 +13,9 @@
 //! ```
 
 mod decode;
+mod decode_values;
 mod encode;
+mod encode_values;
 mod matcher;
 mod train;
 

@@ -6,13 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::matcher::{first_word, Matcher, Symbol};
+use super::matcher::{bucket, first_word, Matcher, Symbol, BUCKETS, WAYS};
 
 /// How many bytes of the text are looked at.
 const SAMPLE: usize = 64 * 1024;
 /// The longest piece of one value.
 const PIECE: usize = 1024;
-const ROUNDS: usize = 6;
+/// The rounds: by what their part of the sample is smaller. The first ones find little but pairs.
+const ROUNDS: [usize; 6] = [8, 8, 4, 4, 2, 1];
 const MAX_SYMBOLS: usize = 255;
 /// Codes of symbols, then from here on of bytes that stand for themselves.
 const BYTES: usize = 256;
@@ -23,21 +24,25 @@ const BYTE_WEIGHT: u64 = 8;
 /// The best symbols for a text, in no order.
 pub(super) fn train<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<Symbol> {
     let sample = sample(count, value);
-    let (mut symbols, mut best, mut best_size) = (Vec::new(), Vec::new(), usize::MAX);
+    let (mut symbols, mut before) = (Vec::new(), None);
     let mut counts = Counts::new();
-    for round in 0..ROUNDS {
+    for (round, share) in ROUNDS.into_iter().enumerate() {
         counts.clear();
-        let size = counts.count(&sample, &symbols);
-        if size < best_size {
-            (best_size, best) = (size, symbols.clone());
+        let part = sample.get(..sample.len().div_ceil(share)).unwrap_or(&sample);
+        let size = counts.count(part, &symbols);
+        let join = round + 1 < ROUNDS.len();
+        let next = counts.best_symbols(&symbols, join);
+        if !join {
+            before = Some((size, symbols));
         }
-        symbols = counts.best_symbols(&symbols, round + 1 < ROUNDS);
+        symbols = next;
     }
     counts.clear();
-    if counts.count(&sample, &symbols) <= best_size {
-        best = symbols;
+    let size = counts.count(&sample, &symbols);
+    match before {
+        Some((smaller, before)) if smaller < size => before,
+        _ => symbols,
     }
-    best
 }
 
 /// Pieces from all over the text, always the same ones for the same text.
@@ -162,12 +167,22 @@ impl Counts {
             .into_iter()
             .map(|(symbol, gain)| (Reverse(gain), symbol))
             .collect();
-        let keep = MAX_SYMBOLS.min(gains.len());
+        // Some may not find a place in their bucket.
+        let keep = (4 * MAX_SYMBOLS).min(gains.len());
         if keep < gains.len() {
             gains.select_nth_unstable(keep);
             gains.truncate(keep);
         }
         gains.sort_unstable();
-        gains.into_iter().map(|(_, symbol)| symbol).collect()
+        let mut taken = vec![0; BUCKETS];
+        let symbols = gains.into_iter().map(|(_, symbol)| symbol);
+        let placed = symbols.filter(|symbol| {
+            let Some(taken) = taken.get_mut(bucket(symbol.bits)).filter(|_| symbol.length > 2) else {
+                return true;
+            };
+            *taken += 1;
+            *taken <= WAYS
+        });
+        placed.take(MAX_SYMBOLS).collect()
     }
 }

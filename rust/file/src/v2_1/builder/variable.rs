@@ -58,6 +58,12 @@ impl<O: Offset> VariableBuilder<O> {
         &mut self.bytes
     }
 
+    /// The memory to append the bytes of `n` values to, and their ends.
+    pub(crate) fn parts(&mut self, n: usize) -> (&mut Vec<u8>, &mut Vec<O>) {
+        let _ = self.offsets.try_reserve(n);
+        (&mut self.bytes, &mut self.offsets)
+    }
+
     /// Ends the value that was appended to [`Self::bytes`].
     pub(crate) fn end_value(&mut self) {
         self.offsets.push(O::from_u64(self.bytes.len() as u64));

@@ -67,7 +67,11 @@ impl Fsst {
         range: Range<usize>,
         out: &mut VariableBuilder<O>,
     ) -> Result<()> {
-        stored.each(at, range, |codes| self.append(at, codes, out))
+        let codes = stored.span(at, range.clone())?;
+        let (bytes, offsets) = out.parts(range.len());
+        let end = |end: usize| offsets.push(O::from_u64(end as u64));
+        let decoded = self.decoder.decode_values(codes, stored.ends(range), bytes, end);
+        decoded.map_err(|e| at.kernel(e))
     }
 
     /// Appends the `wanted` of the `n` values of a chunk.

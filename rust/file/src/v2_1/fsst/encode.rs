@@ -64,13 +64,12 @@ impl Trained {
 
     /// All values, coded.
     pub(crate) fn encode(&self, values: &VariableWidth) -> Coded {
-        let mut bytes = Vec::with_capacity(values.bytes.len());
+        let mut bytes = Vec::with_capacity(self.coded_size(values.bytes.len()));
         let mut offsets = Vec::with_capacity(values.offsets.len());
         offsets.push(0);
-        for value in values.iter() {
-            self.encoder.encode(value, &mut bytes);
-            offsets.push(bytes.len());
-        }
+        let plain = values.bytes.as_slice();
+        self.encoder
+            .encode_values(plain, &values.offsets, &mut bytes, &mut offsets);
         Coded {
             table: self.encoder.symbol_table(),
             values: VariableWidth {

@@ -53,46 +53,11 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Calls `each` with the bytes of every value of `range`.
-    pub(crate) fn each(
-        &self,
-        at: &PageId,
-        range: Range<usize>,
-        each: impl FnMut(&'a [u8]) -> Result<()>,
-    ) -> Result<()> {
-        match self.offsets {
-            Offsets::Narrow(offsets) => {
-                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
-                let offsets = offsets.iter().map(|o| u64::from(u32::from_le_bytes(*o)));
-                self.each_between(at, offsets, each)
-            }
-            Offsets::Wide(offsets) => {
-                let offsets = offsets.get(range.start..=range.end).unwrap_or_default();
-                self.each_between(at, offsets.iter().map(|o| u64::from_le_bytes(*o)), each)
-            }
-        }
-    }
-
-    fn each_between(
-        &self,
-        at: &PageId,
-        mut offsets: impl Iterator<Item = u64>,
-        mut each: impl FnMut(&'a [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut start = place(offsets.next().unwrap_or(0));
-        for end in offsets {
-            let end = place(end);
-            let value = self.bytes.get(start..end).ok_or_else(|| {
-                at.corrupt(format!(
-                    "expected offsets within {} bytes of strings, found {start} and {end}",
-                    self.bytes.len()
-                ))
-            })?;
-            each(value)?;
-            start = end;
-        }
-        Ok(())
+    /// Where each value of `range` ends, counted from where the first one starts.
+    pub(crate) fn ends(&self, range: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        let first = self.offset(range.start);
+        (range.start..range.end)
+            .map(move |index| usize::try_from(self.offset(index + 1).wrapping_sub(first)).unwrap_or(usize::MAX))
     }
 
     /// The bytes between two values.
