@@ -13,7 +13,7 @@ use super::matcher::Matcher;
 const LANES: usize = 4;
 
 /// Bytes of a part.
-const PART: usize = 8 * 1024;
+const PART: usize = 7 * 1024 + 832;
 
 /// For so many bytes of a text that are left, which of eight do not count.
 const BEYOND: [u64; 9] = {

@@ -164,18 +164,34 @@ pub(super) fn candidates(levels: &Levels, values: &LeafValues, target: Target) -
                 Way::Zip,
                 fixed.len.saturating_mul(fixed.bits / 8),
             ));
-            out.extend(dictionary_candidate(values, least(&out), target)?);
+            if let Some(estimated) = dictionary_estimate(values, target) {
+                out.push(dictionary_candidate(values, &estimated, least(&out), target)?);
+            }
         }
         LeafValues::Fixed(fixed) => {
             out.extend(fixed_candidates(fixed, target)?);
-            out.extend(dictionary_candidate(values, least(&out), target)?);
+            if let Some(estimated) = dictionary_estimate(values, target) {
+                out.push(dictionary_candidate(values, &estimated, least(&out), target)?);
+            }
         }
         LeafValues::Variable(variable) => {
-            let found = dictionary_candidate(values, values_bytes(values).min(least(&out)), target)?;
-            let made = found.as_ref().filter(|found| found.barred.is_none());
-            let bytes = made.map_or(usize::MAX, |found| found.bytes);
-            out.extend(variable_candidates(levels, variable, bytes, target)?);
-            out.extend(found);
+            // Where no symbols can make the values as small as a dictionary, none are looked for; where they can, they come first, as they
+            // cost less to find.
+            let estimated = dictionary_estimate(values, target);
+            let small = values_bytes(values) / SYMBOLS_GAIN;
+            let first = estimated.as_ref().is_some_and(|found| found.bytes < small);
+            if let Some(estimated) = estimated.as_ref().filter(|_| first) {
+                let best = values_bytes(values).min(least(&out));
+                let found = dictionary_candidate(values, estimated, best, target)?;
+                let bytes = found.barred.is_none().then_some(found.bytes).unwrap_or(usize::MAX);
+                out.extend(variable_candidates(levels, variable, bytes, target)?);
+                out.push(found);
+            } else {
+                out.extend(variable_candidates(levels, variable, usize::MAX, target)?);
+                if let Some(estimated) = &estimated {
+                    out.push(dictionary_candidate(values, estimated, least(&out), target)?);
+                }
+            }
         }
         _ => {}
     }
@@ -374,42 +390,64 @@ fn compressed_values_size(variable: &VariableWidth, scheme: Scheme) -> Result<us
     Ok(variable.bytes.len().saturating_mul(compressed.len()) / before.max(1))
 }
 
-/// A dictionary of the values, if there is one worth its price beside `best`.
-fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Result<Option<Candidate>> {
-    let hints = target.hints();
+/// What a dictionary is thought to cost.
+struct DictionaryEstimate {
+    distinct: usize,
+    bytes: usize,
+    /// Bytes of a value with its offset.
+    value_bytes: usize,
+}
+
+impl DictionaryEstimate {
+    /// What a dictionary of `distinct` values costs `len` values.
+    fn price(len: usize, distinct: usize, value_bytes: usize) -> usize {
+        let bits = usize::try_from(distinct.max(2).ilog2()).unwrap_or(0) + 1;
+        let indices = with_chunks(len * bits / 8, len, 1024);
+        indices.saturating_add(distinct.saturating_mul(value_bytes))
+    }
+}
+
+/// What a dictionary of the values would cost, if they may have one.
+fn dictionary_estimate(values: &LeafValues, target: Target) -> Option<DictionaryEstimate> {
     let len = values.len();
     let value_bytes = match values {
         LeafValues::Variable(variable) => variable.bytes.len() / len.max(1) + variable.offset_bits() / 8,
         LeafValues::Fixed(fixed) if fixed.bits >= 32 => fixed.bits / 8,
-        _ => return Ok(None),
+        _ => return None,
     };
-    if len < MIN_DICTIONARY_VALUES || hints.structure == Some(Structure::FullZip) {
-        return Ok(None);
+    if len < MIN_DICTIONARY_VALUES || target.hints().structure == Some(Structure::FullZip) {
+        return None;
     }
-    let price = |distinct: usize| {
-        let bits = usize::try_from(distinct.max(2).ilog2()).unwrap_or(0) + 1;
-        let indices = with_chunks(len * bits / 8, len, 1024);
-        indices.saturating_add(distinct.saturating_mul(value_bytes))
-    };
-    let estimated = dictionary::estimate(values);
+    let distinct = dictionary::estimate(values);
+    Some(DictionaryEstimate {
+        distinct,
+        bytes: DictionaryEstimate::price(len, distinct, value_bytes),
+        value_bytes,
+    })
+}
+
+/// A dictionary of the values; unmade if it is not worth its price beside `best`.
+fn dictionary_candidate(
+    values: &LeafValues,
+    estimated: &DictionaryEstimate,
+    best: usize,
+    target: Target,
+) -> Result<Candidate> {
+    let hints = target.hints();
+    let len = values.len();
     let asked = hints.dict_divisor.is_some() || hints.dict_size_ratio.is_some();
     let limit = match hints.dict_divisor {
         Some(divisor) => usize::try_from(len as u64 / divisor).unwrap_or(len),
         None => len / 2,
     };
-    let unmade = |bytes: usize, why: &str| {
-        let candidate = Candidate::new("dictionary", Way::Unmade, bytes);
-        Some(candidate.barred_if(true, why))
-    };
-    if !asked && price(estimated) >= best {
-        return Ok(unmade(
-            price(estimated),
-            "larger, by an estimate of the distinct values",
-        ));
+    let unmade = |bytes: usize, why: &str| Candidate::new("dictionary", Way::Unmade, bytes).barred_if(true, why);
+    if !asked && estimated.bytes >= best {
+        return Ok(unmade(estimated.bytes, "larger, by an estimate of the distinct values"));
     }
     let Some(found) = dictionary::distinct(values, limit) else {
+        let distinct = estimated.distinct.max(limit);
         return Ok(unmade(
-            price(estimated.max(limit)),
+            DictionaryEstimate::price(len, distinct, estimated.value_bytes),
             "more distinct values than a dictionary is worth",
         ));
     };
@@ -425,12 +463,10 @@ fn dictionary_candidate(values: &LeafValues, best: usize, target: Target) -> Res
     // Small numbers are read faster without: what is gained must be worth it.
     let narrow = matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32);
     let slower = narrow && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
-    Ok(Some(
-        Candidate::new("dictionary", Way::Dictionary(Box::new(found)), bytes)
-            .barred_if(beyond, "larger than dict-size-ratio allows")
-            .barred_if(slower, "hardly smaller, and slower to read")
-            .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"),
-    ))
+    Ok(Candidate::new("dictionary", Way::Dictionary(Box::new(found)), bytes)
+        .barred_if(beyond, "larger than dict-size-ratio allows")
+        .barred_if(slower, "hardly smaller, and slower to read")
+        .asked_if(asked, "dict-divisor or dict-size-ratio ask for it"))
 }
 
 pub(super) fn values_bytes(values: &LeafValues) -> usize {

@@ -97,6 +97,9 @@ pub(crate) struct LeafColumn {
     leaf: Arc<Leaf>,
     values: LeafBuilder,
     layers: Vec<LayerBuilder>,
+    /// Bytes of the file to decode in all, and how many are.
+    total: usize,
+    done: usize,
 }
 
 /// A leaf as an array, and the layers around it, innermost first.
@@ -117,6 +120,8 @@ impl LeafColumn {
             leaf: leaf.clone(),
             values: LeafBuilder::new(&leaf.data_type)?,
             layers: builders(&leaf.kinds, leaf.owned),
+            total: 0,
+            done: 0,
         })
     }
 
@@ -129,6 +134,7 @@ impl LeafColumn {
             .fold(0_usize, |sum, page| sum.saturating_add(page.num_values()));
         // Few values take less than a bit: what a damaged page promises is not more than that.
         column.values.expect(values.min(bytes.saturating_mul(64)), bytes);
+        column.total = bytes;
         pages.iter().try_for_each(|page| column.append(page))?;
         Ok(column)
     }
@@ -146,6 +152,8 @@ impl LeafColumn {
                 for pick in &page.picks {
                     let stored = page.bytes.get(at, &state.chunk_range(pick.chunk))?;
                     state.decode(at, pick, rows, &stored, &mut levels, &mut self.values)?;
+                    self.done = self.done.saturating_add(stored.len());
+                    self.values.foresee(self.done, self.total);
                 }
                 levels
             }

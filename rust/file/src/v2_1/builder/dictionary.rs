@@ -61,6 +61,15 @@ impl LeafBuilder {
         }
     }
 
+    /// Makes room for what `total` bytes of the file will become, as `done` of them became what is here. A wish, not a need.
+    pub(crate) fn foresee(&mut self, done: usize, total: usize) {
+        match self {
+            LeafBuilder::Plain(Values::Variable(values)) => values.foresee(done, total),
+            LeafBuilder::Plain(Values::LargeVariable(values)) => values.foresee(done, total),
+            _ => {}
+        }
+    }
+
     /// Values so far.
     pub(crate) fn len(&self) -> usize {
         match self {

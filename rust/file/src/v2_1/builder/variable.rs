@@ -8,6 +8,12 @@ use esker_codec::ends::Offset;
 use super::values::too_many;
 use crate::error::{FileError, Result};
 
+/// Room that the values of a chunk may need.
+const LITTLE: usize = 64 * 1024;
+
+/// By what values are larger than their bytes in the file, at the most that is believed beforehand.
+const MOST_TIMES: usize = 8;
+
 /// Offsets and bytes as Arrow lays them out.
 #[derive(Debug)]
 pub(crate) struct VariableBuilder<O> {
@@ -44,6 +50,21 @@ impl<O: Offset> VariableBuilder<O> {
     pub(crate) fn make_room(&mut self, n: usize, bytes: usize) {
         let _ = self.offsets.try_reserve(n);
         let _ = self.bytes.try_reserve(bytes);
+    }
+
+    /// Makes room for what `total` bytes of the file will become, as `done` of them became the bytes that are here; not for more than
+    /// [`MOST_TIMES`] as many. Memory that grows bit by bit is copied each time. A wish, not a need.
+    pub(crate) fn foresee(&mut self, done: usize, total: usize) {
+        let left = self.bytes.capacity().saturating_sub(self.bytes.len());
+        if left > LITTLE || done == 0 || done >= total {
+            return;
+        }
+        let expected = (self.bytes.len() as u128).saturating_mul(total as u128) / done as u128;
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX);
+        let expected = expected.saturating_add(expected / 16).saturating_add(LITTLE);
+        let most = total.saturating_mul(MOST_TIMES);
+        let more = expected.min(most).saturating_sub(self.bytes.len());
+        let _ = self.bytes.try_reserve_exact(more);
     }
 
     /// Makes room for `n` values of `size` bytes each.
