@@ -16,6 +16,7 @@ const LANES: usize = 4;
 const PART: usize = 7 * 1024 + 832;
 
 /// For so many bytes of a text that are left, which of eight do not count.
+#[allow(clippy::indexing_slicing)] // Evaluated when it is compiled.
 const BEYOND: [u64; 9] = {
     let mut beyond = [u64::MAX; 9];
     let mut left = 1;

@@ -183,7 +183,11 @@ pub(super) fn candidates(levels: &Levels, values: &LeafValues, target: Target) -
             if let Some(estimated) = estimated.as_ref().filter(|_| first) {
                 let best = values_bytes(values).min(least(&out));
                 let found = dictionary_candidate(values, estimated, best, target)?;
-                let bytes = found.barred.is_none().then_some(found.bytes).unwrap_or(usize::MAX);
+                let bytes = if found.barred.is_none() {
+                    found.bytes
+                } else {
+                    usize::MAX
+                };
                 out.extend(variable_candidates(levels, variable, bytes, target)?);
                 out.push(found);
             } else {

@@ -184,17 +184,41 @@ impl Dictionary {
 /// More than any writer puts into one page.
 const MOST_ITEMS: u64 = 1 << 28;
 
+/// Items up to so many bytes are copied in one piece, whatever their length.
+const SHORT_ITEM: usize = 16;
+
 fn append_variable<O: Offset>(
     keys: impl ExactSizeIterator<Item = u64> + Clone,
     items: &VariableBuilder<O>,
     out: &mut VariableBuilder<O>,
 ) {
-    let value = |key: u64| {
-        usize::try_from(key)
-            .ok()
-            .and_then(|key| items.value(key))
-            .unwrap_or_default()
-    };
+    let place = |key: u64| usize::try_from(key).unwrap_or(usize::MAX);
+    let value = |key: u64| items.value(place(key)).unwrap_or_default();
+    let longest = (0..items.len())
+        .filter_map(|item| items.value(item))
+        .map(<[u8]>::len)
+        .max();
+    if keys.len() > items.len() && longest.is_some_and(|longest| longest <= SHORT_ITEM) {
+        let padded: Vec<([u8; SHORT_ITEM], usize)> = (0..items.len())
+            .map(|item| {
+                let mut padded = [0; SHORT_ITEM];
+                let bytes = items.value(item).unwrap_or_default();
+                padded.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                (padded, bytes.len())
+            })
+            .collect();
+        let (bytes, offsets) = out.parts(keys.len());
+        let room = keys.len().saturating_add(1).saturating_mul(longest.unwrap_or(0));
+        let _ = bytes.try_reserve(room.saturating_add(SHORT_ITEM));
+        for key in keys {
+            let (item, len) = padded.get(place(key)).copied().unwrap_or_default();
+            let end = bytes.len() + len;
+            bytes.extend_from_slice(&item);
+            bytes.truncate(end);
+            offsets.push(O::from_u64(end as u64));
+        }
+        return;
+    }
     let bytes = keys
         .clone()
         .fold(0_usize, |sum, key| sum.saturating_add(value(key).len()));

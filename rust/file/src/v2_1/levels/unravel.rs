@@ -106,6 +106,20 @@ fn count_starts(layer: &Layer, levels: &Levels) -> usize {
     }
 }
 
+/// The definition levels of the `count` entries that start something at a layer.
+fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<u16> {
+    let (layer, mut next) = (*layer, 0_usize);
+    let mut found = vec![0; count];
+    for (rep, def) in iter(rep).zip(iter(def)) {
+        // As below.
+        if let Some(place) = found.get_mut(next) {
+            *place = def;
+        }
+        next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
+    }
+    found
+}
+
 /// Where each list starts among its items: `place` is called in their order. Returns the items after the last entry.
 fn place_starts(
     entries: impl Iterator<Item = (u16, u16)>,
@@ -140,9 +154,9 @@ impl LayerBuilder {
                 self.validity.extend(seen.map(is_valid));
             }
             (Some(rep), Some(def)) => {
-                let both = iter(rep).zip(iter(def));
-                let seen = both.filter(|(rep, def)| starts(layer, *rep, *def));
-                self.validity.extend(seen.map(|(_, def)| is_valid(def)));
+                let seen = starting(layer, rep, def, count_starts(layer, levels));
+                let valid = |i: usize| seen.get(i).is_some_and(|def| is_valid(*def));
+                self.validity.append_with(seen.len(), valid);
             }
         }
     }
