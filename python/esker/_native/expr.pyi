@@ -31,6 +31,10 @@ class Predicate:
     def columns(self) -> list[str]:
         """The top-level columns that it reads."""
 
+    @property
+    def paths(self) -> list[tuple[str, str | None]]:
+        """What it reads of which top-level column: a field of a struct, or with None the column as a whole."""
+
     def __str__(self) -> str:
         """It as SQL."""
 

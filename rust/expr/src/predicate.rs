@@ -1,11 +1,13 @@
 //! Which rows to keep.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::Expr;
 
 use crate::display;
@@ -68,6 +70,15 @@ impl Predicate {
         self.plan.columns()
     }
 
+    /// What it reads of which top-level column: a field of a struct, or with `None` the column as a whole.
+    pub fn paths(&self) -> Result<Vec<(String, Option<String>)>> {
+        stack::run(usize::MAX, || {
+            let mut paths = BTreeSet::new();
+            read_paths(self.plan.expr(), &mut paths);
+            Ok(paths.into_iter().collect())
+        })
+    }
+
     pub(crate) fn expr(&self) -> &Expr {
         self.plan.expr()
     }
@@ -98,6 +109,26 @@ impl Predicate {
         let text = format!("({self}) AND ({other})");
         stack::run(usize::MAX, || Self::bind(expr, text, &schema))
     }
+}
+
+fn read_paths(expr: &Expr, paths: &mut BTreeSet<(String, Option<String>)>) {
+    // The visitor never fails.
+    let _ = expr.apply(|part| {
+        match part {
+            Expr::ScalarFunction(call) if call.name() == "get_field" => {
+                if let [Expr::Column(column), Expr::Literal(field, _), ..] = call.args.as_slice() {
+                    let field = field.try_as_str().flatten().map(str::to_owned);
+                    paths.insert((column.name.clone(), field));
+                    return Ok(TreeNodeRecursion::Jump);
+                }
+            }
+            Expr::Column(column) => {
+                paths.insert((column.name.clone(), None));
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
 }
 
 impl fmt::Display for Predicate {

@@ -81,3 +81,28 @@ fn test_nulls_in_a_column_that_promised_none_are_seen() {
     )]);
     assert_eq!(predicate.evaluate(&rows.unwrap()).unwrap().true_count(), 1);
 }
+
+#[test]
+fn test_a_predicate_tells_which_fields_of_structs_it_reads() {
+    let int = |name: &str| Field::new(name, DataType::Int64, true);
+    let side = |name: &str| {
+        Field::new_struct(
+            name,
+            vec![int("id"), int("v"), Field::new_struct("st", vec![int("a")], true)],
+            true,
+        )
+    };
+    let schema = Schema::new(vec![side("source"), side("target"), int("x")]);
+    let paths = |text: &str| Predicate::parse_sql(text, &schema).unwrap().paths().unwrap();
+    let field = |column: &str, field: &str| (column.to_owned(), Some(field.to_owned()));
+    assert_eq!(
+        paths("source.v > target.id AND (source.v = 1 OR target.st.a < x)"),
+        [
+            field("source", "v"),
+            field("target", "id"),
+            field("target", "st"),
+            ("x".to_owned(), None)
+        ]
+    );
+    assert_eq!(paths("source IS NOT NULL"), [("source".to_owned(), None)]);
+}

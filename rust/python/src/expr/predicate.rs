@@ -78,6 +78,11 @@ impl PyPredicate {
         self.predicate.columns().to_vec()
     }
 
+    #[getter]
+    fn paths(&self) -> Result<Vec<(String, Option<String>)>> {
+        Ok(self.predicate.paths()?)
+    }
+
     fn __str__(&self) -> String {
         self.predicate.to_string()
     }
