@@ -144,5 +144,10 @@ pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
     }
 }
 
+/// Whether both may have inserted a row of one key: then ours must look at theirs, whatever else they touch.
+pub fn may_insert_same_keys(ours: &Transaction, theirs: &Transaction) -> bool {
+    overlap::inserted_keys(ours, theirs)
+}
+
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@ mod fragment_list;
 pub mod index;
 mod layout;
 pub mod manifest;
+pub mod merge;
 pub mod naming;
 pub mod operation;
 pub mod raw;

@@ -1,6 +1,7 @@
 //! Reading one version of a table: scan, take, count.
 
 mod blobs;
+mod by_address;
 mod chunk;
 mod files;
 mod fragment_reader;
@@ -14,6 +15,7 @@ mod system;
 mod take;
 
 pub use blobs::{locate_blobs, LocatedBlob, RowSelection};
+pub use by_address::RowsByAddress;
 pub use files::TableFiles;
 pub use gone::deleted_row_ids;
 pub use locate::{locate, Located};

@@ -50,6 +50,11 @@ impl PyField {
     }
 
     #[getter]
+    fn unenforced_primary_key(&self) -> bool {
+        self.0.unenforced_primary_key
+    }
+
+    #[getter]
     fn children(&self) -> Vec<PyField> {
         self.0.children.iter().cloned().map(PyField).collect()
     }

@@ -13,6 +13,7 @@ mod transaction;
 
 pub(crate) use fragment::PyFragment;
 pub(crate) use manifest::PyManifest;
+pub(crate) use operation::PyOperation;
 pub(crate) use schema::PySchema;
 
 use pyo3::prelude::*;

@@ -133,6 +133,10 @@ impl PyTransaction {
         Ok(PyOperation(self.0.operation()?))
     }
 
+    fn may_insert_same_keys(&self, other: &PyTransaction) -> bool {
+        conflict::may_insert_same_keys(&self.0, &other.0)
+    }
+
     fn conflict_with(&self, other: &PyTransaction) -> &'static str {
         match conflict::check(&self.0, &other.0) {
             Verdict::Compatible => "compatible",

@@ -8,6 +8,7 @@ use esker_proto::lance::table::transaction as op;
 use esker_proto::lance::table::IndexMetadata;
 use prost::Message;
 
+use crate::merge::KeyFilter;
 use crate::operation::OperationKind as Kind;
 use crate::transaction::Transaction;
 
@@ -60,10 +61,28 @@ fn touched_fragments(transaction: &Transaction) -> Names<u64> {
     }
 }
 
-/// Whether both inserted rows under a declared key: perhaps the same ones. Their filters are not compared.
+/// Whether both may have inserted a row of one key, as far as ours says which keys it inserted.
 pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
-    let inserts = |transaction| decode::<op::Update>(transaction).is_none_or(|update| !update.inserted_rows.is_empty());
-    inserts(ours) && inserts(theirs)
+    let update =
+        |transaction: &Transaction| decode::<op::Update>(transaction).filter(|_| transaction.kind() == Kind::Update);
+    let (Some(ours), Some(theirs)) = (update(ours), update(theirs)) else {
+        return ours.kind() == Kind::Update && theirs.kind() == Kind::Update;
+    };
+    if ours.inserted_rows.is_empty() {
+        return false;
+    }
+    if theirs.inserted_rows.is_empty() {
+        // It does not say: rows that it wrote may be new ones.
+        let nothing = KeyFilter::decode(&ours.inserted_rows).is_ok_and(|keys| keys.is_empty());
+        return !nothing && !theirs.new_fragments.is_empty();
+    }
+    match (
+        KeyFilter::decode(&ours.inserted_rows),
+        KeyFilter::decode(&theirs.inserted_rows),
+    ) {
+        (Ok(ours), Ok(theirs)) => ours.overlaps(&theirs),
+        _ => true,
+    }
 }
 
 fn index_metadata(transaction: &Transaction) -> Option<Vec<IndexMetadata>> {

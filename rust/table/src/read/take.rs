@@ -102,7 +102,7 @@ pub async fn take_ids(
     in_order(batch, &wanted, &rows)
 }
 
-async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: &SchemaRef) -> Result<RecordBatch> {
     let batches = try_join_all(tasks)
         .await
         .map_err(|e| TableError::task_failed("take", &e))?;
@@ -114,7 +114,7 @@ async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: &SchemaRef)
 }
 
 /// The rows of `batch`, which are those of the sorted `wanted`, as `asked` has them.
-fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) -> Result<RecordBatch> {
+pub(super) fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) -> Result<RecordBatch> {
     if wanted == asked {
         return Ok(batch);
     }
@@ -124,7 +124,7 @@ fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) -> Result<Rec
 }
 
 /// Sorted rows of one fragment.
-enum Rows {
+pub(super) enum Rows {
     /// Numbers among the rows that are not deleted.
     Live(Vec<u64>),
     /// Offsets in the files.
@@ -139,7 +139,8 @@ pub(super) async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Res
 }
 
 /// The columns of a take: what files hold and what is made from where a row lies.
-struct TakeColumns {
+#[derive(Debug)]
+pub(super) struct TakeColumns {
     projection: Arc<Projection>,
     /// For each output column its place among the columns read, or the system column that it is.
     outputs: Vec<std::result::Result<usize, SystemColumn>>,
@@ -149,7 +150,7 @@ struct TakeColumns {
 }
 
 impl TakeColumns {
-    fn new(manifest: &Manifest, columns: Option<&[String]>, blobs: BlobView) -> Result<TakeColumns> {
+    pub(super) fn new(manifest: &Manifest, columns: Option<&[String]>, blobs: BlobView) -> Result<TakeColumns> {
         let schema = manifest.schema()?.with_blob_view(blobs);
         let names = match columns {
             Some(columns) => columns.to_vec(),
@@ -185,6 +186,10 @@ impl TakeColumns {
         })
     }
 
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
     async fn places(&self, files: &TableFiles, fragment: &Fragment, reader: &FragmentReader) -> Result<RowPlaces> {
         let rows_before = self.rows_before.as_ref();
         Ok(RowPlaces {
@@ -196,7 +201,7 @@ impl TakeColumns {
     }
 }
 
-async fn take_fragment(
+pub(super) async fn take_fragment(
     files: &TableFiles,
     fragment: &Fragment,
     columns: &TakeColumns,

@@ -1,0 +1,146 @@
+//! The keys of the source's rows, to be looked up.
+
+use hashbrown::HashTable;
+
+use super::keys::{Key, Keys};
+use crate::error::{Result, TableError};
+
+/// No further row.
+const END: u32 = u32::MAX;
+
+/// Where the keys of one batch begin among all.
+#[derive(Debug)]
+struct Part {
+    first: u32,
+    keys: Keys,
+}
+
+/// Rows by key, those of one key in their order.
+#[derive(Debug, Default)]
+pub(super) struct KeyTable {
+    parts: Vec<Part>,
+    rows: u32,
+    /// For each key its hash and its first row.
+    heads: HashTable<(u64, u32)>,
+    /// For each row the next one of the same key.
+    next: Vec<u32>,
+    filter: Filter,
+}
+
+/// Which hashes there are, more or less: small enough to stay in the processor's cache, so that most keys that are not there cost little.
+#[derive(Debug, Default)]
+struct Filter {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+impl Filter {
+    /// For so many keys.
+    fn new(keys: usize) -> Self {
+        let bits = keys.saturating_mul(8).next_power_of_two().clamp(1 << 10, 1 << 30);
+        Self {
+            words: vec![0; bits / 64],
+            shift: 64 - bits.trailing_zeros(),
+        }
+    }
+
+    /// The word and the bit of a hash. Of its bits those in the middle: the upper ones chose the part, the lower ones choose places in the table.
+    fn place(&self, hash: u64) -> (usize, u64) {
+        let bit = (hash << 16) >> self.shift;
+        (usize::try_from(bit / 64).unwrap_or(0), 1 << (bit % 64))
+    }
+
+    fn insert(&mut self, hash: u64) {
+        let (word, bit) = self.place(hash);
+        if let Some(word) = self.words.get_mut(word) {
+            *word |= bit;
+        }
+    }
+
+    fn may_hold(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+impl KeyTable {
+    /// Adds the rows of a batch.
+    pub fn push(&mut self, keys: Keys) -> Result<()> {
+        let first = self.rows;
+        let rows = u32::try_from(keys.len()).ok();
+        let end = rows.and_then(|rows| first.checked_add(rows)).filter(|end| *end < END);
+        self.rows = end.ok_or_else(|| {
+            TableError::unsupported(
+                "a merge of more than 4 billion rows under one memory limit; raise memory_limit or cut the source",
+            )
+        })?;
+        self.parts.push(Part { first, keys });
+        Ok(())
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> u32 {
+        self.rows
+    }
+
+    /// Makes the rows ready to be looked up.
+    pub fn index(&mut self) {
+        let Self {
+            parts,
+            rows,
+            heads,
+            next,
+            filter,
+        } = self;
+        *filter = Filter::new(*rows as usize);
+        next.clear();
+        next.resize(*rows as usize, END);
+        heads.clear();
+        heads.reserve(*rows as usize, |(hash, _)| *hash);
+        // From the last to the first, so that a chain ascends.
+        for part in parts.iter().rev() {
+            let end = part.first.saturating_add(u32::try_from(part.keys.len()).unwrap_or(0));
+            for row in (part.first..end).rev() {
+                let Some(key) = part.keys.get((row - part.first) as usize) else {
+                    continue;
+                };
+                let hash = key.hash();
+                filter.insert(hash);
+                let same = |head: &(u64, u32)| head.0 == hash && find(parts, head.1) == Some(key);
+                let entry = heads.entry(hash, same, |(hash, _)| *hash);
+                match entry {
+                    hashbrown::hash_table::Entry::Occupied(mut entry) => {
+                        if let Some(slot) = next.get_mut(row as usize) {
+                            *slot = std::mem::replace(&mut entry.get_mut().1, row);
+                        }
+                    }
+                    hashbrown::hash_table::Entry::Vacant(entry) => {
+                        entry.insert((hash, row));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rows of a key, in their order.
+    pub fn rows_of(&self, key: Key<'_>) -> impl Iterator<Item = u32> + '_ {
+        let hash = key.hash();
+        let same = |head: &(u64, u32)| head.0 == hash && find(&self.parts, head.1) == Some(key);
+        let head = self
+            .filter
+            .may_hold(hash)
+            .then(|| self.heads.find(hash, same))
+            .flatten();
+        let mut row = head.map_or(END, |head| head.1);
+        std::iter::from_fn(move || {
+            let found = (row != END).then_some(row)?;
+            row = self.next.get(found as usize).copied().unwrap_or(END);
+            Some(found)
+        })
+    }
+}
+
+fn find(parts: &[Part], row: u32) -> Option<Key<'_>> {
+    let part = parts.get(parts.partition_point(|part| part.first <= row).checked_sub(1)?)?;
+    part.keys.get((row - part.first) as usize)
+}

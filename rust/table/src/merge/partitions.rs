@@ -1,0 +1,203 @@
+//! The rows of both sides in parts that go together: rows of one key are in one part. One part, if the source's keys fit in memory.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take_record_batch;
+
+use super::keys::{KeyEncoder, Keys};
+use super::source::{bytes_of, spill_folder, MergeSource};
+use super::spill::Spill;
+use super::target::{TargetBatch, TargetKeys};
+use crate::error::{Result, TableError};
+
+/// What a row of the source takes in memory beside its key: its place in the table of keys, and the pair that it may become.
+const BYTES_PER_ROW: u64 = 64;
+
+/// Parts at the most.
+const MAX_PARTS: u64 = 4096;
+
+/// The rows of the source, in parts.
+pub(super) enum SourceParts {
+    /// All in one.
+    One(Arc<MergeSource>),
+    /// On disk.
+    Many(Spill, usize),
+}
+
+impl SourceParts {
+    /// Cuts the source into parts of whose columns `held`, those that must be in memory, are not larger than `limit` bytes, about.
+    pub fn new(
+        source: &Arc<MergeSource>,
+        encoder: &KeyEncoder,
+        on: &[usize],
+        held: &[usize],
+        limit: u64,
+    ) -> Result<Self> {
+        let mut bytes = source.num_rows().saturating_mul(BYTES_PER_ROW);
+        let columns: Vec<usize> = on.iter().chain(held).copied().collect();
+        for batch in source.batches() {
+            let held = batch?
+                .project(&columns)
+                .map_err(|e| TableError::invalid(e.to_string()))?;
+            // Keys are there twice: as they are read and as they are compared.
+            bytes = bytes.saturating_add(bytes_of(&held).saturating_mul(2));
+        }
+        let parts = bytes.div_ceil(limit.max(1)).clamp(1, MAX_PARTS);
+        if parts == 1 {
+            return Ok(Self::One(source.clone()));
+        }
+        let parts = usize::try_from(parts).unwrap_or(1);
+        let mut spill = Spill::create(&spill_folder(), source.schema().clone(), parts)?;
+        let mut waiting = Waiting::new(parts, limit);
+        for batch in source.batches() {
+            let batch = batch?;
+            let keys = encoder.encode(&project(&batch, on)?)?;
+            for (part, rows) in part_rows(&keys, parts).into_iter().enumerate() {
+                waiting.push(part, &batch, rows)?;
+            }
+            waiting.flush_if_full(&mut spill)?;
+        }
+        waiting.flush(&mut spill)?;
+        Ok(Self::Many(spill, parts))
+    }
+
+    /// How many parts.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(_, parts) => *parts,
+        }
+    }
+
+    /// The rows of a part.
+    pub fn batches(&self, part: usize) -> Box<dyn Iterator<Item = Result<RecordBatch>> + '_> {
+        match self {
+            Self::One(source) => source.batches(),
+            Self::Many(spill, _) => Box::new(spill.read(part)),
+        }
+    }
+
+    /// Bytes on disk, without the source itself.
+    pub fn spilled_bytes(&self) -> u64 {
+        match self {
+            Self::One(_) => 0,
+            Self::Many(spill, _) => spill.bytes(),
+        }
+    }
+}
+
+/// The keys of the table in the same parts, on disk.
+pub(super) struct TargetParts {
+    spill: Spill,
+    schema: SchemaRef,
+    waiting: Waiting,
+    parts: usize,
+}
+
+impl TargetParts {
+    /// Empty ones.
+    pub fn new(columns: &TargetKeys, key_types: &[arrow_schema::DataType], parts: usize, limit: u64) -> Result<Self> {
+        let schema = columns.spill_schema(key_types);
+        Ok(Self {
+            spill: Spill::create(&spill_folder(), schema.clone(), parts)?,
+            schema,
+            waiting: Waiting::new(parts, limit),
+            parts,
+        })
+    }
+
+    /// Adds rows of the table.
+    pub fn push(&mut self, columns: &TargetKeys, batch: &TargetBatch, encoder: &KeyEncoder) -> Result<()> {
+        let keys = encoder.encode(&batch.keys)?;
+        let batch = columns.to_spill(batch, &self.schema)?;
+        for (part, rows) in part_rows(&keys, self.parts).into_iter().enumerate() {
+            self.waiting.push(part, &batch, rows)?;
+        }
+        self.waiting.flush_if_full(&mut self.spill)
+    }
+
+    /// Writes what waits.
+    pub fn finish(&mut self) -> Result<()> {
+        self.waiting.flush(&mut self.spill)
+    }
+
+    /// The rows of a part.
+    pub fn batches(&self, part: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        self.spill.read(part)
+    }
+
+    /// Bytes on disk.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spill.bytes()
+    }
+}
+
+/// The rows of each part. Null keys match nothing: the first part has them.
+fn part_rows(keys: &Keys, parts: usize) -> Vec<Vec<u32>> {
+    let mut rows = vec![Vec::new(); parts];
+    for row in 0..keys.len() {
+        // The upper bits: the lower ones choose places within a part.
+        let part = keys.get(row).map_or(0, |key| ((key.hash() >> 32) * parts as u64) >> 32);
+        if let (Some(rows), Ok(row)) = (rows.get_mut(usize::try_from(part).unwrap_or(0)), u32::try_from(row)) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// Rows that wait to be written to their parts, so that blocks do not get small.
+struct Waiting {
+    parts: Vec<Vec<RecordBatch>>,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Waiting {
+    fn new(parts: usize, limit: u64) -> Self {
+        Self {
+            parts: vec![Vec::new(); parts],
+            bytes: 0,
+            limit,
+        }
+    }
+
+    fn push(&mut self, part: usize, batch: &RecordBatch, rows: Vec<u32>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let taken =
+            take_record_batch(batch, &UInt32Array::from(rows)).map_err(|e| TableError::invalid(e.to_string()))?;
+        self.bytes = self.bytes.saturating_add(bytes_of(&taken));
+        if let Some(waiting) = self.parts.get_mut(part) {
+            waiting.push(taken);
+        }
+        Ok(())
+    }
+
+    fn flush_if_full(&mut self, spill: &mut Spill) -> Result<()> {
+        if self.bytes > self.limit {
+            self.flush(spill)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, spill: &mut Spill) -> Result<()> {
+        self.bytes = 0;
+        for (part, waiting) in self.parts.iter_mut().enumerate() {
+            let Some(first) = waiting.first() else { continue };
+            let joined = arrow_select::concat::concat_batches(&first.schema(), waiting.iter());
+            spill.write(part, &joined.map_err(|e| TableError::invalid(e.to_string()))?)?;
+            waiting.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Some columns of a batch.
+pub(super) fn project(batch: &RecordBatch, columns: &[usize]) -> Result<Vec<ArrayRef>> {
+    let column = |index: &usize| batch.columns().get(*index).cloned();
+    let found: Option<Vec<ArrayRef>> = columns.iter().map(column).collect();
+    found.ok_or_else(|| TableError::invalid(format!("expected columns {columns:?}, found {}", batch.num_columns())))
+}
