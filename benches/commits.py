@@ -133,6 +133,21 @@ def update_few(subject: Subject) -> Operation:
     )
 
 
+def upsert(subject: Subject) -> Operation:
+    """Upsert a thirtieth of the rows by key, in any order: half of them are there, half are new."""
+    rng = np.random.default_rng(0)
+    half = max(1, subject.rows // 60)
+    there = rng.choice(subject.rows, half, replace=False)
+    rows = pa.concat_tables([numbers(0, subject.rows).take(there), numbers(subject.rows, subject.rows + half)])
+    rows = rows.take(rng.permutation(2 * half)).combine_chunks()
+
+    def run(uri: str) -> object:
+        merge = subject.library.dataset(uri).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+        return merge.execute(rows, **subject.options)
+
+    return on_copy(subject, table(subject), run)
+
+
 def opening_versions(subject: Subject) -> Operation:
     """Open a table of 1,000 versions and count its rows."""
 
@@ -214,6 +229,7 @@ CASES = [
     Case("delete-10", "delete 10 %", delete),
     Case("update-10", "update 10 %", update),
     Case("update-few", "update 10 rows", update_few),
+    Case("upsert", "upsert a thirtieth", upsert),
     Case("open-versions", "open after 1,000 versions", opening_versions),
     Case("open-fragments", "open after 10,000 fragments", opening_fragments),
     Case("append-10000", "append after 10,000 fragments", append_fragments(10_000)),

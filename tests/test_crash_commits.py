@@ -113,6 +113,14 @@ KINDS: dict[str, Callable[[str, str], object]] = {
     "delete of rows": _call(lambda dataset: dataset.delete("id = 3 or id = 12 or id >= 20")),
     "truncate": _call(lambda dataset: dataset.truncate_table()),
     "update of rows": _call(lambda dataset: dataset.update({"t": "'y'"}, where="id = 3 or id = 12 or id >= 20")),
+    "upsert": _call(
+        lambda dataset: (
+            dataset.merge_insert("id")
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            .execute(pa.table({"id": [3, 12, 80], "t": ["u"] * 3}))
+        )
+    ),
     "batch": lambda uri, plan: LanceDataset.commit_batch(
         f"fault://{uri}",
         [write_fragments(_ids(start, 2), uri, return_transaction=True) for start in (50, 60)],

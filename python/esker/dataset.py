@@ -25,6 +25,8 @@ from .commits import CommitsApi
 from .exceptions import InvalidArgumentError
 from .fragment import LanceFragment, write_fragments
 from .io_stats import IOMeter, IOStats, Session
+from .merge_insert import MergeInsertApi, MergeInsertBuilder
+from .merge_outcome import ExecuteResult
 from .operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from .pending import PendingApi
 from .predicate import Filter
@@ -47,9 +49,11 @@ __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
     "ColumnOrdering",
     "DeleteResult",
+    "ExecuteResult",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
     "Transaction",
@@ -64,6 +68,7 @@ __all__ = [
 class LanceDataset(
     RowIdsApi,
     RowsApi,
+    MergeInsertApi,
     VersionsApi,
     CommitsApi,
     SettingsApi,

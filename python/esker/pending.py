@@ -48,7 +48,6 @@ class PendingApi:
     filter = _pending("filter")
     join = _pending("join")
     join_asof = _pending("join_asof")
-    merge_insert = _pending("merge_insert")
     migrate_manifest_paths_v2 = _pending("migrate_manifest_paths_v2")
     optimize_indices = _pending("optimize_indices")
     prewarm_index = _pending("prewarm_index")

@@ -56,6 +56,10 @@ class Field:
         """The field's metadata."""
 
     @property
+    def unenforced_primary_key(self) -> bool:
+        """Whether it is part of the key that upserts agree not to duplicate."""
+
+    @property
     def children(self) -> list[Field]:
         """The fields within, in order."""
 
@@ -538,6 +542,9 @@ class Transaction:
         """This Delete or Update, right on top of `before`, as it is right on top of `theirs`: rows of one fragment that
         both deleted are put into one deletion file, which is written to `store`. None if it must be computed again:
         both deleted the same row, or the fragment has other files."""
+
+    def may_insert_same_keys(self, other: Transaction) -> bool:
+        """Whether both may have inserted a row of one key, as far as this one says which keys it inserted."""
 
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
         """What `other`, committed since our read version, means for us."""

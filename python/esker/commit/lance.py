@@ -46,6 +46,9 @@ class DeletionMerge:
 
     def __call__(self, ours: Transaction, manifest: Manifest, theirs: Transaction) -> Transaction | None:
         """Ours on top of the version that `manifest` is."""
+        if ours.may_insert_same_keys(theirs):
+            # Other rows of a fragment they may be, and the same new ones.
+            return None
         adapted = ours.reconcile(self._store, self._base, manifest)
         if adapted is not None:
             # The next change of others is judged against this one.

@@ -1,0 +1,124 @@
+"""Upserts: the rows of a source against those of a table, by key."""
+
+from collections.abc import Sequence
+from typing import Literal, final
+
+from .expr import Predicate
+from .scan import BatchStream
+from .store import Store
+from .table import Manifest, Operation
+from .write import ArrowStreamExportable
+
+__all__ = ["MergeRequest", "MergeSource", "Merged", "changed_rows", "merge"]
+
+@final
+class MergeSource:
+    """The rows that a merge brings, kept to be read any number of times.
+
+    Args:
+        stream: The rows; read to its end.
+        memory_limit: Bytes above which they go to a file in the folder for temporary files. The file has no name and is
+            gone with this object, or with the process.
+    """
+
+    def __new__(cls, stream: ArrowStreamExportable, *, memory_limit: int) -> MergeSource: ...
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes in that file; 0 if all rows are in memory."""
+
+@final
+class Merged:
+    """A merge that is ready to be committed."""
+
+    @property
+    def operation(self) -> Operation:
+        """The Update that makes it visible."""
+
+    @property
+    def num_inserted_rows(self) -> int:
+        """Rows of the source that were added."""
+
+    @property
+    def num_updated_rows(self) -> int:
+        """Rows of the table that rows of the source took the place of."""
+
+    @property
+    def num_deleted_rows(self) -> int:
+        """Rows of the table that went."""
+
+    @property
+    def files(self) -> list[str]:
+        """What it wrote, relative to the table's root: of no use if it is not committed."""
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of its data files."""
+
+    @property
+    def rows_scanned(self) -> int:
+        """Rows of the table whose keys were read."""
+
+    @property
+    def partitions(self) -> int:
+        """In how many parts keys were matched, each of which fit in memory."""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of rows and keys that went to disk in between, without the source itself."""
+
+@final
+class MergeRequest:
+    """How rows are merged.
+
+    Args:
+        on: The key columns, which source and table both have.
+        when_matched: What happens to rows of the table that match.
+        condition: With "update": only where this is true. A predicate over two struct columns, `source` and `target`,
+            with the columns of the source and of the table that it reads, in the order of the structs' fields.
+        insert: Whether rows of the source that match none are added.
+        when_not_matched_by_source: What happens to rows of the table that match none of the source.
+        delete_filter: With "delete": only those for which this is true.
+        data_storage_version: The version of new files.
+        max_rows_per_file: Rows after which a new file is started.
+        max_bytes_per_file: Bytes after which a new file is started.
+        memory_limit: Bytes for keys, pairs and rows that wait, together.
+    """
+
+    def __new__(
+        cls,
+        *,
+        on: Sequence[str],
+        when_matched: Literal["keep", "update", "delete", "fail"],
+        condition: tuple[Predicate, Sequence[str], Sequence[str]] | None = None,
+        insert: bool = False,
+        when_not_matched_by_source: Literal["keep", "delete"] = "keep",
+        delete_filter: Predicate | None = None,
+        data_storage_version: str,
+        max_rows_per_file: int,
+        max_bytes_per_file: int,
+        memory_limit: int,
+    ) -> MergeRequest: ...
+
+def merge(store: Store, manifest: Manifest, source: MergeSource, request: MergeRequest) -> Merged:
+    """Merges rows into a version of a table; nothing is visible yet. On an error no file stays behind.
+
+    Args:
+        store: Where the table lies.
+        manifest: Its version.
+        source: Rows with columns of the table, of its types.
+        request: How.
+
+    Raises:
+        InvalidArgumentError: Several rows of the source match one of the table, or one matches and none should.
+        UnsupportedError: A key column of a type whose values cannot be compared.
+    """
+
+def changed_rows(store: Store, manifest: Manifest, source: MergeSource, request: MergeRequest) -> BatchStream:
+    """The rows of the source that take the place of rows of the table, with the addresses of those as `_rowaddr`.
+
+    Held in memory; nothing is written. Arguments and errors are those of `merge`.
+    """
