@@ -37,7 +37,7 @@ struct Filter {
 impl Filter {
     /// For so many keys.
     fn new(keys: usize) -> Self {
-        let bits = keys.saturating_mul(8).next_power_of_two().clamp(1 << 10, 1 << 30);
+        let bits = keys.saturating_mul(12).next_power_of_two().clamp(1 << 10, 1 << 30);
         Self {
             words: vec![0; bits / 64],
             shift: 64 - bits.trailing_zeros(),
@@ -45,6 +45,7 @@ impl Filter {
     }
 
     /// The word and the bit of a hash. Of its bits those in the middle: the upper ones chose the part, the lower ones choose places in the table.
+    #[inline]
     fn place(&self, hash: u64) -> (usize, u64) {
         let bit = (hash << 16) >> self.shift;
         (usize::try_from(bit / 64).unwrap_or(0), 1 << (bit % 64))
@@ -57,6 +58,7 @@ impl Filter {
         }
     }
 
+    #[inline]
     fn may_hold(&self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
         self.words.get(word).is_some_and(|word| word & bit != 0)
@@ -119,6 +121,19 @@ impl KeyTable {
                     }
                 }
             }
+        }
+    }
+
+    /// The places of keys that may be there: of those that are not, most are left out.
+    pub fn candidates(&self, keys: &Keys) -> Vec<usize> {
+        match keys.fixed() {
+            // A loop of a few instructions, as most rows of a table end here.
+            Some(values) => {
+                let hashes = values.iter().map(|value| Key::Fixed(*value).hash());
+                let found = hashes.enumerate().filter(|(_, hash)| self.filter.may_hold(*hash));
+                found.map(|(place, _)| place).collect()
+            }
+            None => (0..keys.len()).collect(),
         }
     }
 

@@ -123,6 +123,14 @@ impl Keys {
         }
     }
 
+    /// The numbers that the keys are, if they are numbers; those of null keys may be any.
+    pub fn fixed(&self) -> Option<&[u64]> {
+        match &self.values {
+            Values::Fixed(values) => Some(values),
+            Values::Bytes(_) => None,
+        }
+    }
+
     /// A key; nothing if it is null.
     pub fn get(&self, row: usize) -> Option<Key<'_>> {
         if row >= self.len() || self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
@@ -137,6 +145,7 @@ impl Keys {
 
 impl Key<'_> {
     /// The hash by which keys are looked up and parted.
+    #[inline]
     pub fn hash(self) -> u64 {
         /// Odd, and without a pattern.
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

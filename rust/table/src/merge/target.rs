@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::clauses::WhenNotMatchedBySource;
@@ -174,23 +174,27 @@ pub(super) fn find(batch: &TargetBatch, encoder: &KeyEncoder, table: &KeyTable) 
         rows: keys.len() as u64,
         ..Matches::default()
     };
-    let places = batch.addresses.values().iter().enumerate();
-    for (row, address) in places {
+    let addresses = batch.addresses.values();
+    let mut unmatched = batch
+        .goes
+        .as_ref()
+        .map(|goes| goes.iter().map(|goes| goes == Some(true)).collect::<Vec<_>>());
+    for row in table.candidates(&keys) {
+        let (Some(key), Some(address)) = (keys.get(row), addresses.get(row).copied()) else {
+            continue;
+        };
         let before = out.pairs.len();
-        if let Some(key) = keys.get(row) {
-            let id = batch.ids.as_ref().and_then(|ids| ids.values().get(row).copied());
-            let id = id.unwrap_or(*address);
-            let matched = table.rows_of(key);
-            out.pairs.extend(matched.map(|source| Pair {
-                source,
-                address: *address,
-                id,
-            }));
-        }
-        let goes = |goes: &BooleanArray| goes.is_valid(row) && goes.value(row);
-        if out.pairs.len() == before && batch.goes.as_ref().is_some_and(goes) {
-            out.gone.push(*address);
+        let id = batch.ids.as_ref().and_then(|ids| ids.values().get(row).copied());
+        let id = id.unwrap_or(address);
+        let matched = table.rows_of(key);
+        out.pairs.extend(matched.map(|source| Pair { source, address, id }));
+        let slot = unmatched.as_mut().and_then(|unmatched| unmatched.get_mut(row));
+        if let (Some(slot), true) = (slot, out.pairs.len() > before) {
+            *slot = false;
         }
     }
+    let gone = addresses.iter().zip(unmatched.iter().flatten());
+    out.gone
+        .extend(gone.filter(|(_, goes)| **goes).map(|(address, _)| *address));
     Ok(out)
 }
