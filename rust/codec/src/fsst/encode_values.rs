@@ -3,6 +3,7 @@
 //! Which symbol comes next is known when the one before it is, and to find it takes some twenty cycles of waiting. So a block of values is
 //! cut into parts of the same size, and a step is made in each of them in turn. No step asks how much of a value is left: what is beyond
 //! its end is masked by a byte that no longer symbol holds.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 
@@ -150,11 +151,13 @@ impl Run<'_> {
         let beyond = BEYOND.get((lane.end - lane.at).min(8)).copied().unwrap_or(0);
         let text = self.word(lane.at);
         let found = self.matcher.next((text & !beyond) | (self.terminator & beyond));
-        if let Some(two) = codes
-            .get_mut(lane.written..)
-            .and_then(|rest| rest.first_chunk_mut::<2>())
-        {
-            *two = found.codes(text);
+        debug_assert!(lane.written + 2 <= codes.len());
+        // SAFETY: each step before wrote at most two codes for each byte that it moved `at` on by; the part has `PART` bytes, of which at
+        // least one is left, and `codes` has room for two a byte.
+        unsafe {
+            let to = codes.as_mut_ptr().add(lane.written);
+            to.write(found.code());
+            to.add(1).write(text.to_le_bytes()[0]);
         }
         lane.written += found.size();
         lane.at += found.length();

@@ -60,16 +60,6 @@ impl Match {
         self.0.to_le_bytes()[0]
     }
 
-    /// The code and the byte after it, which counts if [`Match::size`] says so.
-    #[inline(always)]
-    pub fn codes(self, byte: u64) -> [u8; 2] {
-        (u64::from(self.0 & 0xff) | byte << 8)
-            .to_le_bytes()
-            .first_chunk()
-            .copied()
-            .unwrap_or_default()
-    }
-
     /// How many bytes the code takes, with the literal after an escape.
     #[inline(always)]
     pub fn size(self) -> usize {
