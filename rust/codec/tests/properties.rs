@@ -157,6 +157,12 @@ proptest! {
         let decoder = fsst::Decoder::new(&table).unwrap();
         let count = usize::from(table[0]);
         let symbols: Vec<&[u8]> = (0..count).map(|i| &table[8 + 8 * i..][..usize::from(table[8 + 8 * count + i])]).collect();
+        let mut offsets = vec![0];
+        offsets.extend(values.iter().scan(0, |end, value| { *end += value.len(); Some(*end) }));
+        let (mut codes, mut ends, mut all, mut decoded) = (vec![7], vec![], vec![], vec![0]);
+        encoder.encode_values(&values.concat(), &offsets, &mut codes, &mut ends);
+        decoder.decode_values(&codes[1..], ends.iter().map(|end| end - 1), &mut all, |end| decoded.push(end)).unwrap();
+        prop_assert_eq!((all, decoded), (values.concat(), offsets));
         for value in values {
             let (mut codes, mut out) = (vec![7], vec![8]);
             encoder.encode(value, &mut codes);

@@ -145,6 +145,20 @@ fn decode_fsst(data: &[u8]) {
     let Ok(decoder) = fsst::Decoder::new(table) else { return };
     let mut out = vec![0];
     let decoded = decoder.decode(input.0, &mut out);
+    // As many values, their bounds out of the codes themselves: any order, within and without.
+    let bounds = input.0.iter().scan(0_usize, |bound, byte| {
+        *bound = (*bound + usize::from(*byte)) % (input.0.len() + 2);
+        Some(*bound)
+    });
+    let (mut joined, mut ends) = (vec![0], Vec::new());
+    let told = decoder.decode_values(input.0, bounds, &mut joined, |end| ends.push(end));
+    assert!(told.is_ok() || joined.len() == 1);
+    if told.is_ok() {
+        assert_eq!(joined, out);
+        assert!(
+            ends.len() == input.0.len() && ends.is_sorted() && ends.iter().all(|end| (1..=out.len()).contains(end))
+        );
+    }
     if table[3] & 1 == 0 {
         assert_eq!(out[1..], *input.0);
         return;
@@ -170,6 +184,18 @@ fn fsst_round_trip(data: &[u8]) {
     }
     let encoder = fsst::Encoder::train(&values[..trained.min(values.len())]);
     let decoder = fsst::Decoder::new(&encoder.symbol_table()).expect("a table of ours");
+    let (mut offsets, mut codes, mut ends) = (vec![0], Vec::new(), Vec::new());
+    offsets.extend(values.iter().scan(0, |end, value| {
+        *end += value.len();
+        Some(*end)
+    }));
+    encoder.encode_values(&values.concat(), &offsets, &mut codes, &mut ends);
+    let (mut all, mut decoded) = (Vec::new(), vec![0]);
+    let bounds = ends.iter().copied();
+    decoder
+        .decode_values(&codes, bounds, &mut all, |end| decoded.push(end))
+        .expect("codes of ours");
+    assert_eq!((all, decoded), (values.concat(), offsets));
     for value in values {
         let (mut codes, mut out) = (vec![0], vec![0]);
         encoder.encode(value, &mut codes);
