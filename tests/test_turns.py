@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.pending import PendingApi
 
 TURNS = int(os.environ.get("ESKER_TURNS", "36"))
 SEED = int(os.environ.get("ESKER_TURNS_SEED", "1"))
@@ -152,16 +151,50 @@ class Turns:
         return "truncate"
 
     def merge_insert(self, library: Library) -> str:
-        if hasattr(PendingApi, "merge_insert"):
-            library = lance
         keys = self.random.sample(sorted(self.rows), min(5, len(self.rows)))
         rows = self.new_rows(len(keys) + 3)
         for row, key in zip(rows, keys, strict=False):
             row["k"] = key
-        merge = library.dataset(self.uri).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(self.table(rows))
-        self.rows.update((row["k"], row) for row in rows)
-        return f"{library.__name__} merge_insert {[row['k'] for row in rows]}"
+        self.random.shuffle(rows)
+        merge = library.dataset(self.uri).merge_insert("k")
+        old = [row for row in rows if row["k"] in self.rows]
+        new = [row for row in rows if row["k"] not in self.rows]
+        table, inserted, updated, deleted = self.table(rows), 0, 0, 0
+        kind = self.random.choice(["upsert", "upsert", "update", "insert", "delete", "if", "replace"])
+        if kind in ("upsert", "insert", "replace"):
+            merge.when_not_matched_insert_all()
+            inserted = len(new)
+        if kind in ("upsert", "replace"):
+            merge.when_matched_update_all()
+            updated = len(old)
+        elif kind == "update":
+            # Columns that the source lacks keep their values.
+            table = table.select(["n", "k"])
+            merge.when_matched_update_all()
+            old = [{**self.rows[row["k"]], "n": row["n"]} for row in old]
+            updated = len(old)
+        elif kind == "if":
+            merge.when_matched_update_all("source.n > target.n")
+            pairs = [(row["n"], self.rows[row["k"]]["n"], row) for row in old]
+            old = [row for ours, theirs, row in pairs if ours is not None and theirs is not None and ours > theirs]
+            updated = len(old)
+        elif kind == "delete":
+            merge.when_matched_delete()
+            deleted = len(old)
+            for row in old:
+                del self.rows[row["k"]]
+        if kind == "replace":
+            low = self.random.randrange(200, 1000)
+            merge.when_not_matched_by_source_delete(f"n > {low}")
+            matched = {row["k"] for row in rows}
+            gone = [key for key, row in self.rows.items() if key not in matched and (row["n"] or 0) > low]
+            deleted = len(gone)
+            for key in gone:
+                del self.rows[key]
+        counts = merge.execute(table)
+        assert tuple(counts.values()) == (inserted, updated, deleted), (kind, counts)
+        self.rows.update((row["k"], row) for row in [*(old if updated else []), *(new if inserted else [])])
+        return f"merge_insert, {kind} {[row['k'] for row in rows]}"
 
     def overwrite(self, library: Library) -> str:
         self.types = dict(BASE)
