@@ -13,6 +13,7 @@ use super::super::mini_block::encode::EncodedDictionary;
 use super::super::statistics::max_bit_width;
 use super::super::values::{FixedWidth, LeafValues, VariableWidth};
 use super::super::variable::encode::encode_block;
+use super::words::numbered_words;
 use crate::error::{FileError, Result};
 
 /// Bits of the numbers of distinct values.
@@ -76,12 +77,16 @@ pub(crate) fn distinct(values: &LeafValues, limit: usize) -> Option<Distinct> {
     }
 }
 
-struct Numbered<K> {
-    numbers: Vec<u32>,
-    items: Vec<K>,
+pub(super) struct Numbered<K> {
+    pub(super) numbers: Vec<u32>,
+    pub(super) items: Vec<K>,
 }
 
-fn number<K: Hash + Eq + Copy>(len: usize, value: impl Fn(usize) -> Option<K>, limit: usize) -> Option<Numbered<K>> {
+pub(super) fn number<K: Hash + Eq + Copy>(
+    len: usize,
+    value: impl Fn(usize) -> Option<K>,
+    limit: usize,
+) -> Option<Numbered<K>> {
     let mut seen: HashMap<K, u32> = HashMap::new();
     let mut items = Vec::new();
     let mut numbers = Vec::with_capacity(len);
@@ -105,100 +110,6 @@ fn number<K: Hash + Eq + Copy>(len: usize, value: impl Fn(usize) -> Option<K>, l
         last = Some((key, number));
     }
     Some(Numbered { numbers, items })
-}
-
-/// As [`number`], for words: their numbers and the distinct ones. A table of numbers with open addresses, at most half full.
-fn numbered_words<const WIDTH: usize>(bytes: &[u8], limit: usize) -> Option<(Vec<u32>, Vec<u8>)> {
-    let (words, _) = bytes.as_chunks::<WIDTH>();
-    let mut items: Vec<[u8; WIDTH]> = Vec::new();
-    let mut numbers = Vec::with_capacity(words.len());
-    let mut slots = Slots::new(1024);
-    for word in words {
-        let found = slots.find(&items, word);
-        let number = match found {
-            Ok(number) => number,
-            Err(slot) => {
-                if items.len() >= limit {
-                    return None;
-                }
-                let number = u32::try_from(items.len()).ok().filter(|number| *number < Slots::FREE)?;
-                items.push(*word);
-                slots.put(slot, number);
-                if items.len() * 2 > slots.numbers.len() {
-                    slots = Slots::of(&items, slots.numbers.len() * 4);
-                }
-                number
-            }
-        };
-        numbers.push(number);
-    }
-    Some((numbers, items.concat()))
-}
-
-/// Where the numbers of words are found by the words.
-struct Slots {
-    numbers: Vec<u32>,
-    shift: u32,
-}
-
-impl Slots {
-    const FREE: u32 = u32::MAX;
-
-    /// `size` is a power of two.
-    fn new(size: usize) -> Slots {
-        Slots {
-            numbers: vec![Self::FREE; size],
-            shift: 64 - size.trailing_zeros(),
-        }
-    }
-
-    fn of<const WIDTH: usize>(items: &[[u8; WIDTH]], size: usize) -> Slots {
-        let mut slots = Slots::new(size);
-        for (number, item) in (0..).zip(items) {
-            if let Err(slot) = slots.find(items, item) {
-                slots.put(slot, number);
-            }
-        }
-        slots
-    }
-
-    fn put(&mut self, slot: usize, number: u32) {
-        if let Some(place) = self.numbers.get_mut(slot) {
-            *place = number;
-        }
-    }
-
-    /// The number of a word, or the slot where it goes.
-    #[inline(always)]
-    fn find<const WIDTH: usize>(&self, items: &[[u8; WIDTH]], word: &[u8; WIDTH]) -> std::result::Result<u32, usize> {
-        let mut slot = usize::try_from(mixed(word) >> self.shift).unwrap_or(0);
-        loop {
-            match self.numbers.get(slot) {
-                Some(&number) if number != Self::FREE => {
-                    if items.get(number as usize) == Some(word) {
-                        return Ok(number);
-                    }
-                }
-                _ => return Err(slot),
-            }
-            slot = (slot + 1) & (self.numbers.len() - 1);
-        }
-    }
-}
-
-/// A hash whose highest bits depend on all of a word's.
-#[inline(always)]
-fn mixed<const WIDTH: usize>(word: &[u8; WIDTH]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = ODD;
-    for part in word.chunks(8) {
-        let part = part.iter().rev().fold(0, |part, byte| part << 8 | u64::from(*byte));
-        let product = u128::from(part ^ hash) * u128::from(ODD);
-        #[allow(clippy::cast_possible_truncation)] // Both halves are used.
-        let folded = (product >> 64) as u64 ^ product as u64;
-        hash = folded;
-    }
-    hash.wrapping_mul(ODD)
 }
 
 fn indices(numbers: Vec<u32>) -> FixedWidth {
@@ -295,26 +206,6 @@ fn encode_fixed(values: &FixedWidth, packed: bool) -> (Vec<u8>, pb::CompressiveE
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn test_words_are_numbered_in_the_order_in_which_they_come() {
-        for (len, distinct) in [(0, 1), (1, 1), (5000, 7), (30_000, 9_000)] {
-            let words: Vec<u64> = (0..len)
-                .map(|i: u64| (i * 7919 % distinct).wrapping_mul(0x1_0000_0001))
-                .collect();
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let expected = number(words.len(), |index| words.get(index).copied(), usize::MAX).unwrap();
-            let (numbers, items) = numbered_words::<8>(&bytes, words.len()).unwrap();
-            let items: Vec<u64> = items
-                .chunks(8)
-                .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
-                .collect();
-            assert_eq!((&numbers, &items), (&expected.numbers, &expected.items));
-            let few = items.len().saturating_sub(1);
-            assert!(words.is_empty() || numbered_words::<8>(&bytes, few).is_none());
-            assert!(numbered_words::<8>(&bytes, items.len()).is_some());
-        }
-    }
 
     #[test]
     fn test_the_number_of_distinct_values_is_estimated_within_a_half() {

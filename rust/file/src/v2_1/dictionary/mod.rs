@@ -5,3 +5,4 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod words;
