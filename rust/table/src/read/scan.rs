@@ -23,8 +23,14 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::LineageParts;
 
-/// Bytes of the files that a chunk covers, more or less.
+/// Bytes of the files that a chunk covers, more or less, where there are many.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Bytes of a chunk of a fragment that is small: as little as is worth a task of its own.
+const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
+
+/// Chunks of a fragment for each thread, so that none waits long for the last one.
+const CHUNKS_PER_THREAD: u64 = 4;
 
 /// Rows in a chunk at the most.
 const CHUNK_ROWS: u64 = 1 << 20;
@@ -221,11 +227,12 @@ async fn source_of(
     Ok((reader, Arc::new(source)))
 }
 
-fn chunk_rows(source: &ChunkSource, batch_size: Option<usize>) -> u64 {
+fn chunk_rows(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> u64 {
     let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
-    let rows = (CHUNK_BYTES / bytes).clamp(1, CHUNK_ROWS);
+    let share = physical_rows.saturating_mul(bytes) / threads().saturating_mul(CHUNKS_PER_THREAD);
+    let rows = (share.clamp(SMALL_CHUNK_BYTES, CHUNK_BYTES) / bytes).clamp(1, CHUNK_ROWS);
     // Whole batches, so that no batch ends where a chunk happens to.
     match batch_size.map(|size| size.max(1) as u64) {
         Some(size) => rows.div_ceil(size).saturating_mul(size),
@@ -275,7 +282,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                     }
                     _ => rows,
                 };
-                let size = chunk_rows(&source, batch_size);
+                let size = chunk_rows(&source, reader.physical_rows(), batch_size);
                 let chunks = groups(rows, size).map(move |rows| {
                     Ok(Chunk {
                         source: source.clone(),
@@ -289,11 +296,13 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     per_fragment.try_flatten().boxed()
 }
 
+fn threads() -> u64 {
+    std::thread::available_parallelism().map_or(2, |n| n.get() as u64)
+}
+
 /// Chunks that are read side by side.
 fn readahead() -> usize {
-    std::thread::available_parallelism()
-        .map_or(2, |n| n.get())
-        .saturating_mul(2)
+    usize::try_from(threads().saturating_mul(2)).unwrap_or(2)
 }
 
 async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
