@@ -111,7 +111,7 @@ fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<u16> {
     let (layer, mut next) = (*layer, 0_usize);
     let mut found = vec![0; count];
     for (rep, def) in iter(rep).zip(iter(def)) {
-        // As below.
+        // As in `place_starts`.
         if let Some(place) = found.get_mut(next) {
             *place = def;
         }
@@ -120,19 +120,20 @@ fn starting(layer: &Layer, rep: &[u8], def: &[u8], count: usize) -> Vec<u16> {
     found
 }
 
-/// Where each list starts among its items: `place` is called in their order. Returns the items after the last entry.
+/// Where each list starts among its items, and the definition level there. Returns the items after the last entry.
 fn place_starts(
     entries: impl Iterator<Item = (u16, u16)>,
     layer: Layer,
     below: Layer,
     items_before: i64,
     places: &mut [i64],
+    seen: &mut [u16],
 ) -> i64 {
     let (mut items, mut next) = (items_before, 0_usize);
     for (rep, def) in entries {
         // Written until it is right: cheaper than a branch that no one can predict.
-        if let Some(place) = places.get_mut(next) {
-            *place = items;
+        if let (Some(place), Some(level)) = (places.get_mut(next), seen.get_mut(next)) {
+            (*place, *level) = (items, def);
         }
         next = next.wrapping_add(usize::from(starts(&layer, rep, def)));
         items = items.wrapping_add(i64::from(starts(&below, rep, def)));
@@ -185,17 +186,18 @@ impl LayerBuilder {
         let before = offsets.len();
         offsets.resize(before.saturating_add(count), 0);
         let places = offsets.get_mut(before..).unwrap_or_default();
-        let rep = iter(rep);
+        let (rep, mut seen) = (iter(rep), vec![0; count]);
         self.items = match &levels.def {
-            None => place_starts(rep.map(|rep| (rep, 0)), *layer, *below, self.items, places),
-            Some(def) => place_starts(rep.zip(iter(def)), *layer, *below, self.items, places),
+            None => place_starts(rep.map(|rep| (rep, 0)), *layer, *below, self.items, places, &mut seen),
+            Some(def) => place_starts(rep.zip(iter(def)), *layer, *below, self.items, places, &mut seen),
         };
         let top = layer.empty.or(layer.null).unwrap_or(layer.below);
         if layer.null.is_none() && layer.visible == top {
             self.validity.append_valid(count);
         } else {
             let null = layer.null.unwrap_or(u16::MAX);
-            self.append_validity(layer, levels, |def| def != null && def <= top);
+            let valid = |i: usize| seen.get(i).is_some_and(|def| *def != null && *def <= top);
+            self.validity.append_with(count, valid);
         }
         Ok(())
     }
