@@ -8,10 +8,13 @@ use super::{ESCAPE, MAGIC, MAX_SYMBOL};
 use crate::error::{CodecError, Result};
 
 /// A length with a bit that no symbol's length has.
-pub(super) const NO_SYMBOL: u8 = 16;
+const NO_SYMBOL: u8 = 16;
 
 /// How many codes are decoded at a time.
 const PIECE: usize = 256;
+
+/// The place of a byte that an escape stands before: no value ends there.
+pub(super) const WITHIN: u32 = u32::MAX;
 
 /// Turns the codes of values back into bytes.
 #[derive(Clone, Debug)]
@@ -77,7 +80,7 @@ impl Decoder {
 
     /// What a code stands for: eight bytes, and how many of them count.
     #[inline(always)]
-    pub(super) fn symbol(&self, code: u8) -> ([u8; MAX_SYMBOL], u8) {
+    fn symbol(&self, code: u8) -> ([u8; MAX_SYMBOL], u8) {
         #[allow(clippy::indexing_slicing)] // A byte is below 256.
         (self.symbols[usize::from(code)], self.lengths[usize::from(code)])
     }
@@ -91,8 +94,8 @@ impl Decoder {
         let start = out.len();
         let mut codes = compressed;
         while !codes.is_empty() {
-            match self.decode_piece(codes, out) {
-                Ok(rest) => codes = rest,
+            match self.decode_piece::<false>(codes, PIECE, out, &mut []) {
+                Ok(read) => codes = codes.get(read..).unwrap_or_default(),
                 Err(error) => {
                     out.truncate(start);
                     return Err(error);
@@ -102,9 +105,17 @@ impl Decoder {
         Ok(())
     }
 
-    /// Appends what up to [`PIECE`] codes and some stand for; returns the rest of the codes.
-    fn decode_piece<'a>(&self, codes: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8]> {
-        let piece = codes.len().min(PIECE);
+    /// Appends what up to `piece` codes and at most 8 more stand for; returns how many these are. With `NOTES`, `places` becomes where
+    /// the bytes of each code start, [`WITHIN`] for a byte after an escape, and then where the last ones end.
+    #[inline(always)]
+    pub(super) fn decode_piece<const NOTES: bool>(
+        &self,
+        codes: &[u8],
+        piece: usize,
+        out: &mut Vec<u8>,
+        places: &mut [u32],
+    ) -> Result<usize> {
+        let piece = codes.len().min(piece);
         let (start, reserved) = (out.len(), (piece + 8) * usize::from(NO_SYMBOL) + MAX_SYMBOL);
         out.reserve(reserved);
         let spare = out.as_mut_ptr().wrapping_add(start);
@@ -120,15 +131,35 @@ impl Decoder {
             *written += usize::from(length);
             lengths |= length;
         };
+        #[allow(clippy::cast_possible_truncation)] // A piece stands for less than 2^17 bytes.
+        let place = |written: usize| written as u32;
+        let note = |places: &mut [u32], at: usize, place: u32| {
+            if let Some(noted) = places.get_mut(at).filter(|_| NOTES) {
+                *noted = place;
+            }
+        };
         while read < piece {
             let rest = codes.get(read..).unwrap_or_default();
             if let Some(eight) = rest.first_chunk::<8>().filter(|eight| !has_escape(**eight)) {
-                eight.iter().for_each(|code| put(*code, &mut written));
+                let mut noted = [0; 8];
+                for (code, noted) in eight.iter().zip(&mut noted) {
+                    *noted = place(written);
+                    put(*code, &mut written);
+                }
+                if let Some(places) = places
+                    .get_mut(read..)
+                    .filter(|_| NOTES)
+                    .and_then(|p| p.first_chunk_mut())
+                {
+                    *places = noted;
+                }
                 read += 8;
                 continue;
             }
             match rest {
                 [ESCAPE, literal, ..] => {
+                    note(places, read, place(written));
+                    note(places, read + 1, WITHIN);
                     debug_assert!(written < reserved);
                     // SAFETY: as above; an escape consumes two codes and moves `written` on by 1.
                     unsafe { spare.add(written).write(*literal) };
@@ -137,10 +168,11 @@ impl Decoder {
                 }
                 [ESCAPE] => {
                     return Err(CodecError::corrupt(
-                        "expected a byte after an fsst escape, found the end of the value",
+                        "expected a byte after an fsst escape, found the end of the values",
                     ));
                 }
                 [code, ..] => {
+                    note(places, read, place(written));
                     put(*code, &mut written);
                     read += 1;
                 }
@@ -155,13 +187,14 @@ impl Decoder {
         // SAFETY: each write above starts where the one before it ends, or earlier, as all lengths are at most `MAX_SYMBOL` (checked by
         // `new`; `NO_SYMBOL` has returned): the first `written` bytes are initialised, and less than `reserved`.
         unsafe { out.set_len(start + written) };
-        Ok(codes.get(read..).unwrap_or_default())
+        note(places, read, place(written));
+        Ok(read)
     }
 }
 
 /// Whether one of eight codes is the escape.
 #[inline(always)]
-pub(super) fn has_escape(codes: [u8; 8]) -> bool {
+fn has_escape(codes: [u8; 8]) -> bool {
     let inverted = !u64::from_le_bytes(codes);
     inverted.wrapping_sub(0x0101_0101_0101_0101) & !inverted & 0x8080_8080_8080_8080 != 0
 }

@@ -2,17 +2,12 @@
 //!
 //! Where a value ends, no one can predict. So the codes are decoded as if they were one value's, where each code's bytes start is
 //! noted, and the ends of values are looked up there.
-#![allow(unsafe_code)]
 
-use super::decode::{has_escape, Decoder, NO_SYMBOL};
-use super::{ESCAPE, MAX_SYMBOL};
+use super::decode::{Decoder, WITHIN};
 use crate::error::{CodecError, Result};
 
 /// How many codes are decoded at a time.
 const PIECE: usize = 4096;
-
-/// The place of a byte that an escape stands before: no value ends there.
-const WITHIN: u32 = u32::MAX;
 
 impl Decoder {
     /// Appends the bytes of values that lie one after the other in `codes`. `bounds` are where each value ends in `codes`; `end` is told
@@ -53,7 +48,8 @@ impl Decoder {
         let mut done = 0;
         loop {
             let start = out.len();
-            let piece = self.decode_noting(codes.get(done..).unwrap_or_default(), out, &mut places)?;
+            let rest = codes.get(done..).unwrap_or_default();
+            let piece = self.decode_piece::<true>(rest, PIECE, out, &mut places)?;
             // A bound before the piece has no place in it, nor has one of which `places` says so.
             while let Some(at) = bound.filter(|at| *at <= done + piece) {
                 let place = at.checked_sub(done).and_then(|at| places.get(at)).copied();
@@ -71,77 +67,6 @@ impl Decoder {
             }
         }
     }
-
-    /// Appends what up to [`PIECE`] codes and some stand for, and notes where what each code stands for starts, and where the last ends.
-    /// Returns how many codes these are.
-    fn decode_noting(&self, codes: &[u8], out: &mut Vec<u8>, places: &mut [u32; PIECE + 9]) -> Result<usize> {
-        let piece = codes.len().min(PIECE);
-        let (start, reserved) = (out.len(), (piece + 8) * usize::from(NO_SYMBOL) + MAX_SYMBOL);
-        out.reserve(reserved);
-        let spare = out.as_mut_ptr().wrapping_add(start);
-        let (mut read, mut written, mut lengths) = (0, 0, 0);
-        // Writes the eight bytes of a symbol, of which as many as it has count.
-        let mut put = |code: u8, written: &mut usize| {
-            let (symbol, length) = self.symbol(code);
-            debug_assert!(*written + MAX_SYMBOL <= reserved);
-            // SAFETY: `reserved` bytes are reserved from `spare` on. `put` runs at most `piece + 8` times, since each run consumes a
-            // code, codes are consumed while less than `piece` are, and at most 8 at a time. Each run moves `written` on by a
-            // length of at most `NO_SYMBOL`, so that it is at most `reserved - MAX_SYMBOL` before each write of `MAX_SYMBOL` bytes.
-            unsafe { spare.add(*written).cast::<[u8; MAX_SYMBOL]>().write(symbol) };
-            *written += usize::from(length);
-            lengths |= length;
-        };
-        #[allow(clippy::cast_possible_truncation)] // A piece holds less than 2^17 bytes.
-        while read < piece {
-            let rest = codes.get(read..).unwrap_or_default();
-            let noted = places.get_mut(read..).unwrap_or_default();
-            if let (Some(eight), Some(noted)) = (
-                rest.first_chunk::<8>().filter(|eight| !has_escape(**eight)),
-                noted.first_chunk_mut::<8>(),
-            ) {
-                for (code, place) in eight.iter().zip(noted) {
-                    *place = written as u32;
-                    put(*code, &mut written);
-                }
-                read += 8;
-                continue;
-            }
-            match (rest, noted) {
-                ([ESCAPE, literal, ..], [first, second, ..]) => {
-                    (*first, *second) = (written as u32, WITHIN);
-                    debug_assert!(written < reserved);
-                    // SAFETY: as above; an escape consumes two codes and moves `written` on by 1.
-                    unsafe { spare.add(written).write(*literal) };
-                    written += 1;
-                    read += 2;
-                }
-                ([ESCAPE], _) => {
-                    return Err(CodecError::corrupt(
-                        "expected a byte after an fsst escape, found the end of the values",
-                    ));
-                }
-                ([code, ..], [first, ..]) => {
-                    *first = written as u32;
-                    put(*code, &mut written);
-                    read += 1;
-                }
-                _ => break,
-            }
-        }
-        if lengths & NO_SYMBOL > 0 {
-            return Err(CodecError::corrupt(
-                "expected codes of the fsst symbol table, found one that stands for nothing",
-            ));
-        }
-        #[allow(clippy::cast_possible_truncation)] // As above.
-        if let Some(last) = places.get_mut(read) {
-            *last = written as u32;
-        }
-        // SAFETY: each write above starts where the one before it ends, or earlier, as all lengths are at most `MAX_SYMBOL` (checked by
-        // `new`; `NO_SYMBOL` has returned): the first `written` bytes are initialised, and less than `reserved`.
-        unsafe { out.set_len(start + written) };
-        Ok(read)
-    }
 }
 
 fn beyond(at: usize, len: usize) -> CodecError {
@@ -152,7 +77,7 @@ fn beyond(at: usize, len: usize) -> CodecError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Encoder;
+    use super::super::{Encoder, ESCAPE};
     use super::*;
 
     #[test]

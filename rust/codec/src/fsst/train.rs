@@ -1,7 +1,7 @@
 //! Finds the symbols for a text, as the paper of FSST does (Boncz, Neumann, Leis, VLDB 2020).
 //!
 //! A round codes a sample with the symbols so far, and counts the codes and the pairs of neighbours. What saves most of the
-//! codes, of their first bytes and of the pairs put together are the symbols of the next round. The best round wins.
+//! codes, of their first bytes and of the pairs put together are the symbols of the next round. The better of the last two wins.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
