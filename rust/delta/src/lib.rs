@@ -1,0 +1,1 @@
+//! The Delta transaction log: actions, replay, checkpoints and pruning by statistics.

@@ -1,0 +1,1 @@
+//! Graveler, lakeFS's committed storage: SSTables, ranges, metaranges, their differences and merges.
