@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .delta import DatasetDelta
+from .version_delta import DatasetDelta
 from .staging import refuse_options
 from .take import take_row_ids
 
