@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .version_delta import DatasetDelta
 from .staging import refuse_options
 from .take import take_row_ids
+from .version_delta import DatasetDelta
 
 if TYPE_CHECKING:
     from ._native.store import Store
