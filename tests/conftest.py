@@ -13,7 +13,17 @@ import lance  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.servers import Azurite, S3Server, start_s3
+from tests.servers import (
+    Azurite,
+    DynamoDBServer,
+    PostgresServer,
+    RedisServer,
+    S3Server,
+    dynamodb,
+    postgres,
+    redis,
+    start_s3,
+)
 from tests.servers.s3 import described
 
 settings.register_profile(
@@ -32,8 +42,9 @@ def uri(tmp_path: Path) -> str:
 
 
 def pytest_report_header() -> str:
-    """Which of the S3 servers this run proves things against."""
-    return f"S3 server: {described()}"
+    """Which servers this run proves things against."""
+    others = ", ".join((dynamodb.described(), redis.program()[1], postgres.programs()[1]))
+    return f"S3 server: {described()}; others: {others}"
 
 
 @pytest.fixture(scope="session")
@@ -47,4 +58,25 @@ def s3() -> Iterator[S3Server]:
 def azure() -> Iterator[Azurite]:
     """An Azure blob server; each test makes its own container."""
     with Azurite() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dynamodb_server() -> Iterator[DynamoDBServer]:
+    """A DynamoDB server; each test makes its own table."""
+    with DynamoDBServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis server; each test has its own prefix."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; each test has its own table."""
+    with PostgresServer() as server:
         yield server

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .change import DEFAULT_COMMIT_TIMEOUT
+from .commit.external import ExternalManifestStore
 from .commit.loop import Backoff
 from .commit.protocol import CommitLock
 from .operation import BulkCommitResult, LanceOperation, Transaction, merged_append
@@ -39,6 +40,7 @@ class CommitsApi:
         commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
         backoff: Backoff | None = None,
         durable: bool = True,
+        manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> LanceDataset:
         """Makes a change visible that was prepared elsewhere, as a new version.
@@ -60,6 +62,8 @@ class CommitsApi:
             commit_timeout: For all attempts together; None for no limit.
             backoff: The pauses between attempts.
             durable: Whether the commit is on stable storage on return.
+            manifest_store: What orders the versions where the table's store has no put-if-absent: an
+                `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must name it.
             **pylance_only: Refused unless None.
 
         Returns:
@@ -90,6 +94,7 @@ class CommitsApi:
             timeout=commit_timeout,
             backoff=backoff,
             durable=durable,
+            manifest_store=manifest_store,
         )
 
     @staticmethod
@@ -105,6 +110,7 @@ class CommitsApi:
         commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
         backoff: Backoff | None = None,
         durable: bool = True,
+        manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> BulkCommitResult:
         """Makes several appends visible as one version.
@@ -120,6 +126,7 @@ class CommitsApi:
             commit_timeout: See `commit`.
             backoff: See `commit`.
             durable: See `commit`.
+            manifest_store: See `commit`.
             **pylance_only: Refused unless None.
 
         Returns:
@@ -150,5 +157,6 @@ class CommitsApi:
             timeout=commit_timeout,
             backoff=backoff,
             durable=durable,
+            manifest_store=manifest_store,
         )
         return {"dataset": committed, "merged": merged}

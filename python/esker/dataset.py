@@ -18,9 +18,9 @@ from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
 from .blob_storage import marked_blobs
 from .columns import ColumnsApi
+from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog
 from .commit.protocol import CommitLock
-from .commit.stores import absolute, resolve
 from .commits import CommitsApi
 from .exceptions import InvalidArgumentError
 from .fragment import LanceFragment, write_fragments
@@ -87,6 +87,8 @@ class LanceDataset(
         block_size: A hint of pylance, of no effect here, like all cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
         session: Keeps one account of what several datasets cost.
+        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one. All writers must name it.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -115,11 +117,12 @@ class LanceDataset(
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
         session: Session | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> None:
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
-        log = LanceLog(resolve(uri, storage_options=storage_options), absolute(uri))
+        log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store)
         if session is not None:
             session._watch(log.store)
         manifest, _ = log.open(None if version is None else check_version(version))
@@ -162,7 +165,13 @@ class LanceDataset(
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The absolute URI: the copy may wake up in another working folder.
-        state = (self._log.uri, self._manifest, self._storage_options, self._default_scan_options)
+        state = (
+            self._log.uri,
+            self._manifest,
+            self._storage_options,
+            self._default_scan_options,
+            self._log.manifest_store,
+        )
         return _unpickle, state
 
     def __setstate__(self, state: Any) -> None:
@@ -450,6 +459,7 @@ def dataset(
     default_scan_options: dict[str, Any] | None = None,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
@@ -465,6 +475,8 @@ def dataset(
         default_scan_options: Options that every scan of it starts from.
         metadata_cache_size_bytes: See `block_size`.
         index_cache_size_bytes: See `block_size`.
+        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -485,6 +497,7 @@ def dataset(
         storage_options=storage_options,
         default_scan_options=default_scan_options,
         commit_lock=commit_lock,
+        manifest_store=manifest_store,
         **pylance_only,
     )
     if version is None and asof is not None:
@@ -497,6 +510,7 @@ def _unpickle(
     manifest: native.Manifest,
     storage_options: dict[str, str] | None,
     default_scan_options: dict[str, Any] | None,
+    manifest_store: ExternalManifestStore | None = None,
 ) -> LanceDataset:
-    log = LanceLog(resolve(uri, storage_options=storage_options), absolute(uri))
+    log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store)
     return LanceDataset._at(uri, log, manifest, storage_options, default_scan_options)

@@ -13,6 +13,7 @@ import pyarrow.dataset
 
 from ._native import table as native
 from ._native.table import DataFile
+from .commit.external import ExternalManifestStore
 from .deletion_file import DeletionFile
 from .exceptions import NotFoundError, UnsupportedError
 from .fragment_changes import FragmentChangesApi
@@ -320,6 +321,7 @@ def write_fragments(
     external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
     allow_null_loss: bool = False,
+    manifest_store: ExternalManifestStore | str | None = None,
     **pylance_only: Any,
 ) -> list[FragmentMetadata] | Transaction:
     """Writes data files for a table without making them visible: a part of a write that many machines share.
@@ -343,6 +345,7 @@ def write_fragments(
         allow_external_blob_outside_bases: Must be True for blobs to stay outside the table.
         allow_null_loss: Whether files of version 0.1 may forget what they cannot keep: most nulls, and the difference
             between "" and null. Without it such values are refused.
+        manifest_store: What orders the versions where the table's store has no put-if-absent, as in `write_dataset`.
         **pylance_only: Refused unless None.
 
     Returns:
@@ -364,7 +367,7 @@ def write_fragments(
     from .operation import Transaction
 
     refuse_options(**pylance_only)
-    target = open_target(dataset_uri, storage_options=storage_options, durable=durable)
+    target = open_target(dataset_uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
     staged = stage(
         target,
         data,

@@ -12,8 +12,8 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.write import write_fragments as write_native
 from .blob_storage import with_blobs_v2
+from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog, NamingScheme, is_detached
-from .commit.stores import absolute, resolve
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
@@ -68,7 +68,11 @@ class Staged:
 
 
 def open_target(
-    uri: str | os.PathLike[str] | LanceDataset, *, storage_options: dict[str, str] | None, durable: bool
+    uri: str | os.PathLike[str] | LanceDataset,
+    *,
+    storage_options: dict[str, str] | None,
+    durable: bool,
+    manifest_store: ExternalManifestStore | str | None = None,
 ) -> Target:
     """The table to write to. A dataset is written to from the version that it shows.
 
@@ -79,12 +83,12 @@ def open_target(
     from .dataset import LanceDataset
 
     if isinstance(uri, LanceDataset):
-        log = log_of(uri, storage_options=storage_options, durable=durable)
+        log = log_of(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
         check_changeable(uri)
         return Target(log, uri._manifest, log.listing().scheme)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
-    log = LanceLog(resolve(uri, storage_options=storage_options, durable=durable), absolute(uri))
+    log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store, durable=durable)
     listing = log.listing()
     if not listing.versions:
         return Target(log, None, "V2")
@@ -111,17 +115,25 @@ def check_changeable(dataset: LanceDataset) -> None:
     dataset._manifest.check_writable()
 
 
-def log_of(dataset: LanceDataset, *, storage_options: dict[str, str] | None = None, durable: bool) -> LanceLog:
+def log_of(
+    dataset: LanceDataset,
+    *,
+    storage_options: dict[str, str] | None = None,
+    durable: bool,
+    manifest_store: ExternalManifestStore | str | None = None,
+) -> LanceLog:
     """A dataset's table, to write to.
 
     Args:
         dataset: The table.
         storage_options: Options of the store; those that it was opened with by default.
         durable: Whether a put returns only when its bytes are on stable storage.
+        manifest_store: What orders its versions; that which it was opened with by default.
     """
     options = storage_options if storage_options is not None else dataset._storage_options
     # By its absolute URI: the working folder may be another one since it was opened.
-    return LanceLog(resolve(dataset._log.uri, storage_options=options, durable=durable), dataset._log.uri)
+    given = manifest_store if manifest_store is not None else dataset._log.manifest_store
+    return LanceLog.at(dataset._log.uri, storage_options=options, manifest_store=given, durable=durable)
 
 
 def stage(

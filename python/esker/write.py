@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ._native import table as native
 from .change import DEFAULT_COMMIT_TIMEOUT, commit_limits
+from .commit.external import ExternalManifestStore
 from .commit.lance import LanceCommit, is_applied
 from .commit.log import LanceLog, NamingScheme
 from .commit.loop import Backoff, commit
@@ -63,6 +64,7 @@ def write_dataset(
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
     backoff: Backoff | None = None,
     session: Session | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Writes a table, or adds to one. The input is streamed: memory stays bounded however long it is.
@@ -100,6 +102,8 @@ def write_dataset(
         commit_timeout: For all attempts together; None for no limit.
         backoff: The pauses between attempts.
         session: Keeps one account of what several datasets cost.
+        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must name it.
         **pylance_only: Other options of pylance: refused unless None or False.
 
     Returns:
@@ -119,7 +123,7 @@ def write_dataset(
     """
     refuse_options(**pylance_only)
     _check_lock(commit_lock)
-    target = open_target(uri, storage_options=storage_options, durable=durable)
+    target = open_target(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
     if session is not None:
         session._watch(target.log.store)
     properties = application_properties(application, merge_message(commit_message, transaction_properties))
@@ -180,6 +184,7 @@ def commit_operation(
     timeout: timedelta | None,
     backoff: Backoff | None,
     durable: bool,
+    manifest_store: ExternalManifestStore | str | None,
 ) -> LanceDataset:
     """Commits a change that was prepared elsewhere. See `LanceDataset.commit`."""
     _check_lock(commit_lock)
@@ -192,7 +197,7 @@ def commit_operation(
         operation = operation.operation
     if not isinstance(operation, LanceOperation.BaseOperation):
         raise TypeError(f"expected a LanceOperation or a Transaction, found {type(operation).__name__}")
-    target = open_target(base_uri, storage_options=storage_options, durable=durable)
+    target = open_target(base_uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
     if read_version is None:
         if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")

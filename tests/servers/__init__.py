@@ -5,7 +5,19 @@ that want them. What is no Python package lies in `.servers/`, or where `ESKER_S
 """
 
 from .azurite import Azurite
+from .dynamodb import DynamoDBServer
+from .postgres import PostgresServer
 from .process import Server, free_port
+from .redis import RedisServer
 from .s3 import S3Server, start_s3
 
-__all__ = ["Azurite", "S3Server", "Server", "free_port", "start_s3"]
+__all__ = [
+    "Azurite",
+    "DynamoDBServer",
+    "PostgresServer",
+    "RedisServer",
+    "S3Server",
+    "Server",
+    "free_port",
+    "start_s3",
+]

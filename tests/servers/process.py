@@ -29,10 +29,17 @@ class Server:
         command: Its program and arguments; `{port}` and `{folder}` stand for the port and an empty folder of its own.
         environment: Added to this process's; the same two names are filled in.
         seconds: How long it may take until the port answers.
+        user: Whose process it is; this one's by default.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, environment: Mapping[str, str] | None = None, seconds: float = 60
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        seconds: float = 60,
+        user: str | None = None,
     ) -> None:
         self.name = name
         self.port = free_port()
@@ -54,6 +61,7 @@ class Server:
                 stderr=log,
                 # The interrupt of a terminal is for the tests, which then stop it.
                 start_new_session=True,
+                user=user,
             )
         try:
             self._wait(seconds)

@@ -1,6 +1,7 @@
 """Commits: the one loop, what a kind of table tells it, and the stores that URIs mean."""
 
 from ..exceptions import CommitConflictError
+from .external import ExternalManifestStore
 from .lance import DeletionMerge, LanceCommit
 from .log import LanceLog
 from .loop import Backoff, CommitLimits, commit
@@ -14,6 +15,7 @@ __all__ = [
     "CommitLock",
     "CommitProtocol",
     "DeletionMerge",
+    "ExternalManifestStore",
     "LanceCommit",
     "LanceLog",
     "Verdict",

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .._native.store import Store
-from .._native.table import Manifest, Transaction, manifest_name
+from .._native.table import Manifest, Transaction
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
-from .log import TRANSACTIONS, VERSIONS, LanceLog, NamingScheme
+from .log import TRANSACTIONS, LanceLog, NamingScheme
 from .protocol import Change, CommitLock, Verdict
 
 APPLICATION_ID = "esker.application.id"
@@ -164,8 +164,8 @@ class LanceCommit:
         return base is not None and is_applied(base, name, int(number))
 
     def landed(self, version: int) -> None:
-        """Brings `_latest.manifest` up to date, where the table has one."""
-        self.log.refresh_latest_copy()
+        """Brings up to date what follows the manifest: its place, `_latest.manifest`."""
+        self.log.landed(version)
 
     def next_bytes(self, version: int) -> bytes:
         """The manifest file of `version`."""
@@ -197,7 +197,7 @@ class LanceCommit:
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
         with self._lock(version) if self._lock else nullcontext():
-            landed = self.log.store.put_if_absent(VERSIONS + manifest_name(version, self._scheme), data)
+            landed = self.log.put(version, self._scheme, data)
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -266,7 +266,7 @@ class LanceCommit:
                 base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
             )
             self._stage()
-            if self.log.store.put_if_absent(VERSIONS + manifest_name(version, self._scheme), made.encode()):
+            if self.log.put(version, self._scheme, made.encode()):
                 return made
 
     def _version_to_restore(self) -> Manifest | None:

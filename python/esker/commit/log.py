@@ -2,6 +2,7 @@
 
 ```
 _versions/{u64 max - version:020}.manifest   V2 names; {version}.manifest in V1 tables, which stay V1
+_versions/{one of these}-{uuid}              a manifest that is staged, in tables with an external manifest store
 _versions/d{version}.manifest                a detached version (bit 63 is set): no part of the history
 _transactions/{read version}-{uuid}.txn      what a version changed; named by its manifest
 _latest.manifest                             a copy of the newest manifest, in tables of the earliest writers
@@ -11,14 +12,16 @@ data/*.lance                                 staged before, seen only through a 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from .._native.store import Store
 from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
 from ..exceptions import CorruptFileError, NotFoundError
-
-NamingScheme: TypeAlias = Literal["V1", "V2"]
+from .external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
+from .external.naming import NamingScheme as NamingScheme
+from .stores import absolute, resolve
 
 VERSIONS = "_versions/"
 TRANSACTIONS = "_transactions/"
@@ -57,14 +60,49 @@ class LanceLog:
     Args:
         store: The store whose root is the table's.
         uri: The table, for error messages.
+        manifest_store: What orders the versions, if it is not the store itself.
 
     Example:
         `LanceLog(store, uri).listing().latest`
     """
 
-    def __init__(self, store: Store, uri: str) -> None:
+    def __init__(self, store: Store, uri: str, manifest_store: ExternalManifestStore | None = None) -> None:
         self.store = store
         self.uri = uri
+        self._external: ExternalManifests | None = None
+        if manifest_store is not None:
+            self._external = ExternalManifests(store, manifest_store, base_uri_of(manifest_store, uri), uri)
+
+    @classmethod
+    def at(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+        durable: bool = True,
+    ) -> LanceLog:
+        """The versions of the table at a URI, whichever stores they are in.
+
+        Args:
+            uri: A path, or a URI of a registered scheme.
+            storage_options: Options of the store; `manifest_store` among them is the URI of an external manifest store.
+            manifest_store: The same as an object or a URI; goes before the option.
+            durable: Whether a put returns only when its bytes are on stable storage.
+
+        Example:
+            >>> from esker.commit import LanceLog
+            >>> LanceLog.at("memory://doc-log").listing().latest
+            0
+        """
+        text = absolute(uri)
+        external = open_manifest_store(text, storage_options, manifest_store)
+        return cls(resolve(text, storage_options=storage_options, durable=durable), text, external)
+
+    @property
+    def manifest_store(self) -> ExternalManifestStore | None:
+        """The external manifest store, None for a table whose own store orders its versions."""
+        return self._external.external if self._external else None
 
     def listing(self) -> VersionListing:
         """Lists the versions.
@@ -79,6 +117,11 @@ class LanceLog:
             if parsed is not None:
                 versions.append(parsed[0])
                 schemes.setdefault(parsed[1], path)
+        # Asked after the listing: what is listed by now has been there before.
+        newest = self._external.latest() if self._external else None
+        if newest is not None and newest.version not in versions:
+            versions.append(newest.version)
+            schemes.setdefault(newest.scheme, newest.path)
         if len(schemes) > 1:
             raise CorruptFileError(
                 f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "
@@ -118,8 +161,12 @@ class LanceLog:
         return manifest, listing
 
     def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
-        """Reads one manifest, without a look at its feature flags."""
-        path = VERSIONS + manifest_name(version, scheme)
+        """Reads one manifest, without a look at its feature flags. One that is only staged is put in its place first.
+
+        Raises:
+            IOFailedError: It is staged only, and cannot be put in its place.
+        """
+        path = self._path(version, scheme)
         manifest = Manifest.decode(self.store.get(path), path)
         if manifest.version != version:
             raise CorruptFileError(
@@ -129,6 +176,27 @@ class LanceLog:
                 version=version,
             )
         return manifest
+
+    def put(self, version: int, scheme: NamingScheme, data: bytes) -> bool:
+        """Puts the manifest of a version if there is none: with this it is committed. False says that there is one."""
+        name = manifest_name(version, scheme)
+        if self._external is not None and not is_detached(version):
+            return self._external.put(version, name, data)
+        return self.store.put_if_absent(VERSIONS + name, data)
+
+    def landed(self, version: int) -> None:
+        """Finishes what comes after the commit of a version. What fails here does not undo it."""
+        if self._external is not None:
+            self._external.finish(version)
+        self.refresh_latest_copy()
+
+    def _path(self, version: int, scheme: NamingScheme) -> str:
+        if self._external is not None and not is_detached(version):
+            located = self._external.locate(version)
+            if located is not None:
+                return located
+        # Committed before the table had an external store, or there is none.
+        return VERSIONS + manifest_name(version, scheme)
 
     def refresh_latest_copy(self) -> None:
         """Brings the copy of the newest manifest up to date, where the table has one.
@@ -142,8 +210,7 @@ class LanceLog:
             return
         copied = 0
         while (listing := self.listing()).latest > copied:
-            path = VERSIONS + manifest_name(listing.latest, listing.scheme)
-            self.store.put(LATEST_COPY, self.store.get(path))
+            self.store.put(LATEST_COPY, self.store.get(self._path(listing.latest, listing.scheme)))
             copied = listing.latest
 
     def transaction(self, manifest: Manifest) -> Transaction | None:

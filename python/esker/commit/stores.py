@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from .external.address import MANIFEST_STORE, split_s3_ddb
 
 StoreFactory: TypeAlias = Callable[[str, Mapping[str, str], bool], Store]
 """(uri, storage options, durable) -> store."""
@@ -24,7 +25,11 @@ def _native_store(uri: str, storage_options: Mapping[str, str], durable: bool) -
     return Store(uri, storage_options=dict(storage_options), durable=durable)
 
 
-_factories: dict[str, StoreFactory] = {"file": _native_store, "memory": _native_store}
+def _s3_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> Store:
+    return resolve(split_s3_ddb(uri)[0], storage_options=storage_options, durable=durable)
+
+
+_factories: dict[str, StoreFactory] = {"file": _native_store, "memory": _native_store, "s3+ddb": _s3_store}
 
 
 def register(scheme: str, factory: StoreFactory) -> None:
@@ -89,4 +94,5 @@ def resolve(
         raise UnsupportedError(
             f"no store answers to {scheme}://, expected one of {', '.join(sorted(_factories))}", uri=text
         )
-    return factory(text, storage_options or {}, durable)
+    options = {name: value for name, value in (storage_options or {}).items() if name != MANIFEST_STORE}
+    return factory(text, options, durable)

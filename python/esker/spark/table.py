@@ -223,7 +223,7 @@ def _store(address: TableAddress) -> Store:
 
 
 def _log(address: TableAddress) -> LanceLog:
-    return LanceLog(_store(address), address.uri)
+    return LanceLog.at(address.uri, storage_options=address.storage_options)
 
 
 def _size(fragment: LanceFragment) -> int | None:

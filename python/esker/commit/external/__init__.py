@@ -1,0 +1,26 @@
+"""External manifest stores: what lends put-if-absent to an object store that lacks it."""
+
+from .address import MANIFEST_STORE, base_uri_of, open_manifest_store
+from .dynamodb import DynamoDBManifestStore
+from .manifests import ExternalManifests
+from .naming import StagedManifest, parse_staged_manifest, staged_manifest_name
+from .postgres import PostgresManifestStore
+from .redis import RedisManifestStore
+from .sqlite import SqliteManifestStore
+from .store import ExternalManifestStore, ManifestEntry
+
+__all__ = [
+    "DynamoDBManifestStore",
+    "ExternalManifestStore",
+    "ExternalManifests",
+    "MANIFEST_STORE",
+    "ManifestEntry",
+    "PostgresManifestStore",
+    "RedisManifestStore",
+    "SqliteManifestStore",
+    "StagedManifest",
+    "base_uri_of",
+    "open_manifest_store",
+    "parse_staged_manifest",
+    "staged_manifest_name",
+]

@@ -1,0 +1,150 @@
+"""Which external manifest store a table has: by a URI, an option of the store, or an object of the user's.
+
+| how it is said | store |
+|---|---|
+| `s3+ddb://bucket/path?ddbTableName=name` as the table's URI | DynamoDB, shared with pylance |
+| option `manifest_store` = `sqlite:///path/of/file` | SQLite |
+| option `manifest_store` = `redis://...`, `rediss://...`, `unix://...`, with `?prefix=` if wanted | Redis |
+| option `manifest_store` = `postgresql://...`, with `?table=` if wanted | PostgreSQL |
+| option `manifest_store` = `dynamodb://name` | DynamoDB, as the first line |
+| argument `manifest_store=` | the object given, or one of these URIs |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ...exceptions import InvalidArgumentError
+from .dynamodb import DynamoDBManifestStore
+from .postgres import PostgresManifestStore
+from .redis import RedisManifestStore
+from .secrets import without_password
+from .sqlite import SqliteManifestStore
+from .store import ExternalManifestStore
+
+MANIFEST_STORE = "manifest_store"
+"""The storage option that names an external manifest store by its URI."""
+
+S3_AND_DYNAMODB = "s3+ddb://"
+_OF_S3 = ("s3://", "s3a://", S3_AND_DYNAMODB)
+_TABLE_NAME = "ddbTableName"
+_VERBS = ("get", "get_latest", "put_if_not_exists", "put_if_exists", "delete")
+
+
+def open_manifest_store(
+    uri: str,
+    storage_options: Mapping[str, str] | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
+) -> ExternalManifestStore | None:
+    """The external manifest store of a table, None if it has none.
+
+    Args:
+        uri: The table's URI.
+        storage_options: Options of its store.
+        manifest_store: What the caller gave: a store, or its URI.
+
+    Raises:
+        InvalidArgumentError: No URI of a manifest store, or two stores for one table.
+        TypeError: An object without a manifest store's methods.
+
+    Example:
+        >>> from esker.commit.external import open_manifest_store
+        >>> open_manifest_store("/data/t.lance", {"manifest_store": "sqlite:///data/manifests.db"})
+        SqliteManifestStore('/data/manifests.db')
+    """
+    options = storage_options or {}
+    store = manifest_store if manifest_store is not None else options.get(MANIFEST_STORE)
+    if uri.lower().startswith(S3_AND_DYNAMODB):
+        table = split_s3_ddb(uri)[1]
+        if store is None:
+            return DynamoDBManifestStore(table, options)
+        if not isinstance(store, DynamoDBManifestStore) or store.table_name != table:
+            raise InvalidArgumentError(f"expected one manifest store, found another one besides that of {uri}")
+    if store is None:
+        return None
+    if isinstance(store, str):
+        return _by_uri(store, options)
+    missing = [verb for verb in _VERBS if not callable(getattr(store, verb, None))]
+    if missing:
+        raise TypeError(
+            f"expected manifest_store to be a URI or to have the methods of ExternalManifestStore, "
+            f"found {type(store).__name__} without {', '.join(missing)}"
+        )
+    return store
+
+
+def base_uri_of(store: ExternalManifestStore, uri: str) -> str:
+    """The name of the table at `uri` in a manifest store: all who write to the table must arrive at the same.
+
+    In DynamoDB the path within the bucket of S3, as in pylance; else the URI, a local one as a plain path.
+
+    Example:
+        >>> from esker.commit.external import DynamoDBManifestStore, SqliteManifestStore, base_uri_of
+        >>> base_uri_of(DynamoDBManifestStore("commits"), "s3+ddb://lake/a/t.lance?ddbTableName=commits")
+        'a/t.lance'
+        >>> base_uri_of(SqliteManifestStore("/data/m.db"), "file:///data/t.lance/")
+        '/data/t.lance'
+    """
+    if isinstance(store, DynamoDBManifestStore) and uri.lower().startswith(_OF_S3):
+        return unquote(_s3_uri(uri).partition("://")[2].partition("/")[2]).strip("/")
+    if uri.lower().startswith("file://"):
+        uri = unquote(urlsplit(uri).path)
+    return uri.rstrip("/") or "/"
+
+
+def split_s3_ddb(uri: str) -> tuple[str, str]:
+    """The `s3://` URI and the DynamoDB table that an `s3+ddb://` URI names.
+
+    Raises:
+        InvalidArgumentError: Its query is not `ddbTableName=name`.
+
+    Example:
+        >>> from esker.commit.external.address import split_s3_ddb
+        >>> split_s3_ddb("s3+ddb://lake/t.lance?ddbTableName=commits")
+        ('s3://lake/t.lance', 'commits')
+    """
+    found = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
+    if len(found) != 1 or found[0][0] != _TABLE_NAME or not found[0][1]:
+        raise InvalidArgumentError(
+            f"expected s3+ddb://bucket/path?{_TABLE_NAME}=name and nothing else in the query, found {uri}", uri=uri
+        )
+    return _s3_uri(uri), found[0][1]
+
+
+def _s3_uri(uri: str) -> str:
+    rest = uri.partition("://")[2]
+    return "s3://" + rest.partition("?")[0]
+
+
+def _without(uri: str, name: str) -> str:
+    """A URI without one parameter of its query, the others as they are."""
+    plain, _, query = uri.partition("?")
+    kept = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != name)
+    return f"{plain}?{kept}" if kept else plain
+
+
+def _by_uri(uri: str, options: Mapping[str, str]) -> ExternalManifestStore:
+    parts = urlsplit(uri)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    match parts.scheme.lower():
+        case "sqlite":
+            if parts.netloc or not parts.path.startswith("/") or query:
+                raise InvalidArgumentError(f"expected sqlite:///path/of/file, an absolute path, found {uri!r}")
+            return SqliteManifestStore(unquote(parts.path))
+        case "redis" | "rediss" | "unix":
+            plain = _without(uri, "prefix")
+            return RedisManifestStore(plain, prefix=query["prefix"]) if "prefix" in query else RedisManifestStore(plain)
+        case "postgresql" | "postgres":
+            plain = _without(uri, "table")
+            return (
+                PostgresManifestStore(plain, table=query["table"]) if "table" in query else PostgresManifestStore(plain)
+            )
+        case "dynamodb":
+            if not parts.netloc or parts.path.strip("/") or query:
+                raise InvalidArgumentError(f"expected dynamodb://name, found {uri!r}")
+            return DynamoDBManifestStore(parts.netloc, options)
+    raise InvalidArgumentError(
+        f"expected a manifest store as sqlite:///file, redis://, rediss://, unix://, postgresql:// or dynamodb://name, "
+        f"found {without_password(uri)!r}"
+    )

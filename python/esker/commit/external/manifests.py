@@ -1,0 +1,254 @@
+"""The four steps of a commit and of a read, for a table whose versions an external store orders.
+
+```
+commit  1 put the manifest under a name of its own: _versions/{name}-{uuid}
+        2 put that path into the external store, if the version has none   <- this is the commit
+        3 copy the staged manifest to its final name
+        4 put the final path into the external store; then the staged one goes
+read    1 get the version's path from the external store; a final one is the answer
+        2 to 4: steps 3 and 4 of the commit, which its writer did not live to do; whoever cannot do them does not load
+```
+
+After step 4 the object store alone tells the version: a table that is copied with all its files needs no other store.
+Any number of readers and writers may finish the same version at once: they copy the same bytes to the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..._native.store import Store
+from ..._native.table import parse_manifest_name
+from ...exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError, UnsupportedError
+from .naming import NamingScheme, parse_staged_manifest, staged_manifest_name
+from .store import ExternalManifestStore, ManifestEntry
+
+T = TypeVar("T")
+
+_VERSIONS = "_versions/"
+
+
+@dataclass(frozen=True)
+class ManifestLocation:
+    """Where a version's manifest lies and where it shall lie, relative to the table's root."""
+
+    version: int
+    scheme: NamingScheme
+    path: str
+    final: str
+
+    @property
+    def staged(self) -> bool:
+        """Whether nobody has said yet that it was copied to its place."""
+        return self.path != self.final
+
+
+class ExternalManifests:
+    """The manifests of one table in its object store and in an external one.
+
+    Args:
+        store: The object store, rooted at the table.
+        external: The external store.
+        base_uri: The table's name in it.
+        uri: The table, for error messages.
+
+    Example:
+        `ExternalManifests(store, SqliteManifestStore("/data/manifests.db"), base_uri, uri).latest()`
+    """
+
+    def __init__(self, store: Store, external: ExternalManifestStore, base_uri: str, uri: str) -> None:
+        self.external = external
+        self.base_uri = base_uri
+        self._store = store
+        self._uri = uri
+        self._ours: dict[int, tuple[ManifestEntry, bytes]] = {}
+        self._final: tuple[int, str] | None = None
+
+    def latest(self) -> ManifestLocation | None:
+        """The newest version that the external store knows, None if it knows none.
+
+        To be asked after the object store was listed: what was listed has been in the external store before.
+        """
+        entry = self._ask("get_latest", lambda: self.external.get_latest(self.base_uri))
+        if entry is None:
+            return None
+        found = self._parse(entry, entry.version)
+        if not found.staged:
+            self._final = (found.version, found.path)
+        return found
+
+    def locate(self, version: int) -> str | None:
+        """The four steps of a read: the final path of a version's manifest, None if the external store has no entry.
+
+        Raises:
+            IOFailedError: The manifest is staged only, and could not be copied. Nothing is lost: it can be tried again.
+            CorruptFileError: The entry names no manifest of this version, or another manifest is in its place.
+        """
+        if self._final is not None and self._final[0] == version:
+            return self._final[1]
+        entry = self._get(version)
+        if entry is None:
+            return None
+        found = self._parse(entry, version)
+        path = self._finish(found, None) if found.staged else found.path
+        self._final = (version, path)
+        return path
+
+    def put(self, version: int, name: str, data: bytes) -> bool:
+        """Steps 1 and 2 of a commit: whether the version is ours now, to be finished by `finish`.
+
+        False says that the version has an entry which is not the one just staged. It may still be ours, of an earlier
+        try: its manifest tells.
+
+        Raises:
+            OSError: A store failed, and the entry is not there, or nobody knows. It may land later.
+        """
+        staged = staged_manifest_name(name)
+        self._store.put(_VERSIONS + staged, data)
+        path = self._entry_path(_VERSIONS + staged)
+        failure: OSError | None = None
+        try:
+            landed = self._ask(
+                "put_if_not_exists",
+                lambda: self.external.put_if_not_exists(self.base_uri, version, path, len(data)),
+            )
+        except OSError as error:
+            landed, failure = False, error
+        if not landed:
+            # A lost reply is no conflict, nor is a client's second try that met its first.
+            entry = self._get(version)
+            if entry is None:
+                raise failure or IOFailedError(
+                    f"the external manifest store refused version {version} of {self._uri}, but has no entry of it; "
+                    "expected one that another writer put, look at the store",
+                    uri=self._uri,
+                    version=version,
+                )
+            landed = entry.path == path
+        if landed:
+            self._ours[version] = (ManifestEntry(version, path), data)
+        else:
+            self._forget(_VERSIONS + staged)
+        return landed
+
+    def finish(self, version: int) -> None:
+        """Steps 3 and 4 of a commit, for a version that `put` has won. What fails here does not undo it."""
+        ours = self._ours.pop(version, None)
+        if ours is None:
+            self.locate(version)
+            return
+        entry, data = ours
+        self._final = (version, self._finish(self._parse(entry, version), data))
+
+    def _finish(self, found: ManifestLocation, data: bytes | None) -> str:
+        """Copies a staged manifest, tells the external store, and deletes what was copied."""
+        try:
+            if data is None:
+                try:
+                    data = self._store.get(found.path)
+                except NotFoundError:
+                    return self._finished_by_another(found)
+            self._copy(found, data)
+            self._point_to(found, len(data))
+        except OSError as error:
+            raise IOFailedError(
+                f"version {found.version} of {self._uri} is committed, but its manifest could not be copied from "
+                f"{found.path} to its place: {error}; nothing is lost, open the table again when its stores can be "
+                "written",
+                uri=self._uri,
+                path=found.path,
+                version=found.version,
+            ) from error
+        self._forget(found.path)
+        return found.final
+
+    def _copy(self, found: ManifestLocation, data: bytes) -> None:
+        try:
+            copied = self._store.put_if_absent(found.final, data)
+        except UnsupportedError:
+            self._store.put(found.final, data)
+            return
+        if not copied and self._store.get(found.final) != data:
+            raise CorruptFileError(
+                f"{found.final} of {self._uri} is not the manifest that the external store has for version "
+                f"{found.version}; some writer does not use the external store, or uses another name of the table: "
+                "stop it, and move that file away to go on with the version of the external store",
+                uri=self._uri,
+                path=found.final,
+                version=found.version,
+            )
+
+    def _point_to(self, found: ManifestLocation, size: int) -> None:
+        version, path = found.version, self._entry_path(found.final)
+        failure: OSError | None = None
+        try:
+            if self._ask("put_if_exists", lambda: self.external.put_if_exists(self.base_uri, version, path, size)):
+                return
+        except OSError as error:
+            failure = error
+        entry = self._get(version)
+        if entry is None or entry.path != path:
+            raise failure or IOFailedError(
+                f"the external manifest store lost its entry of version {version}", uri=self._uri, version=version
+            )
+
+    def _finished_by_another(self, found: ManifestLocation) -> str:
+        """The staged manifest is gone: whoever deleted it has told the external store before."""
+        entry = self._get(found.version)
+        if entry is None or self._parse(entry, found.version).staged:
+            try:
+                size = self._store.head(found.final).size
+            except NotFoundError as error:
+                raise CorruptFileError(
+                    f"version {found.version} of {self._uri} is committed, but neither {found.path} nor {found.final} "
+                    "is there; expected one of them, restore it",
+                    uri=self._uri,
+                    path=found.final,
+                    version=found.version,
+                ) from error
+            self._point_to(found, size)
+        return found.final
+
+    def _forget(self, path: str) -> None:
+        try:
+            self._store.delete(path)
+        except OSError:
+            # A clean-up finds it.
+            return
+
+    def _get(self, version: int) -> ManifestEntry | None:
+        return self._ask("get", lambda: self.external.get(self.base_uri, version))
+
+    def _entry_path(self, path: str) -> str:
+        return f"{self.base_uri}/{path}" if self.base_uri else path
+
+    def _parse(self, entry: ManifestEntry, version: int) -> ManifestLocation:
+        """Where an entry points to. It must be a manifest of this version in this table's own folder."""
+        path = entry.path
+        if self.base_uri:
+            path = path.removeprefix(self.base_uri + "/")
+        name = path.removeprefix(_VERSIONS)
+        staged = parse_staged_manifest(name)
+        parsed = (staged.version, staged.scheme) if staged else parse_manifest_name(name)
+        if path != _VERSIONS + name or parsed is None or parsed[0] != version:
+            raise CorruptFileError(
+                f"the external manifest store has {entry.path!r} for version {version} of {self._uri}, expected the "
+                f"path of its manifest in {self._entry_path(_VERSIONS)}; correct the entry",
+                uri=self._uri,
+                path=entry.path,
+                version=version,
+            )
+        return ManifestLocation(version, parsed[1], path, _VERSIONS + (staged.final if staged else name))
+
+    def _ask(self, verb: str, call: Callable[[], T]) -> T:
+        """A call of the external store, which is another's code: what it raises becomes an error that says where."""
+        try:
+            return call()
+        except (EskerError, OSError):
+            raise
+        except Exception as error:
+            raise IOFailedError(
+                f"the external manifest store of {self._uri} failed in {verb}: {error}", uri=self._uri, operation=verb
+            ) from error
