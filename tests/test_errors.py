@@ -105,8 +105,8 @@ def test_arguments_out_of_range(table: str) -> None:
     for arguments in ({"max_rows_per_file": 0}, {"memory_limit": -1}, {"max_retries": -1}):
         with pytest.raises(InvalidArgumentError):
             esker.write_dataset(people(1), table, mode="append", **arguments)
-    with pytest.raises(UnsupportedError, match="target_bases"):
-        esker.write_dataset(people(1), table, mode="append", target_bases=["x"])
+    with pytest.raises(UnsupportedError, match="auto_cleanup_options"):
+        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})
 
 
 def test_a_missing_data_file(table: str) -> None:

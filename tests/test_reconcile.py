@@ -36,7 +36,7 @@ def _prepared(uri: str, predicate: str) -> LanceOperation.Delete:
 def _commit(uri: str, operation: LanceOperation.BaseOperation, version: int) -> int:
     base = esker.dataset(uri, version=version)
     transaction = operation.to_native(version, None)
-    return commit(LanceCommit(base._log, transaction, reconcile=DeletionMerge(base._store, base._manifest)))
+    return commit(LanceCommit(base._log, transaction, reconcile=DeletionMerge(base._log, base._manifest)))
 
 
 def _table(uri: str, rows: int = 20) -> None:

@@ -8,6 +8,7 @@
 
 from . import exceptions
 from ._native import __version__
+from .base_path import DatasetBasePath
 from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
 from .fragment import FragmentMetadata, LanceFragment
@@ -22,6 +23,7 @@ __all__ = [
     "BlobColumn",
     "BlobFile",
     "BlobType",
+    "DatasetBasePath",
     "FragmentMetadata",
     "IOStats",
     "LanceDataset",

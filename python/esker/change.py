@@ -81,6 +81,7 @@ def commit_change(
     again: bool = True,
     merge_deletions: bool = False,
     message: str | None = None,
+    properties: dict[str, str] | None = None,
     application: tuple[str, int] | None = None,
     limits: CommitLimits | None = None,
     log: LanceLog | None = None,
@@ -96,6 +97,7 @@ def commit_change(
             into one deletion file with ours instead of asking `make` again. Right for an operation that is a Delete, or
             an Update that moves rows, made of the manifest that `make` was given.
         message: Noted on the transaction.
+        properties: Likewise.
         application: An application's id and the number of this change among its own: one that was committed under that
             number, or a higher one, is not committed again.
         limits: When to give up.
@@ -111,7 +113,7 @@ def commit_change(
     start = dataset if base is None else dataset._with_manifest(base)
     table = log or log_of(start, durable=True)
     check_changeable(start)
-    properties = application_properties(application, merge_message(message, None))
+    noted = application_properties(application, merge_message(message, properties))
     if application is not None:
         latest = table.open()[0]
         if is_applied(latest, *application):
@@ -119,8 +121,9 @@ def commit_change(
             return
 
     def change(manifest: native.Manifest) -> LanceCommit:
-        transaction = make(manifest).to_native(manifest.version, properties)
-        reconcile = DeletionMerge(table.store, manifest) if merge_deletions else None
+        table.mount(manifest)
+        transaction = make(manifest).to_native(manifest.version, noted)
+        reconcile = DeletionMerge(table, manifest) if merge_deletions else None
         return LanceCommit(table, transaction, lock=dataset._commit_lock, reconcile=reconcile)
 
     current = change(start._manifest)

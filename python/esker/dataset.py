@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from ._native import table as native
 from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
 from .blob_storage import marked_blobs
+from .clone import BasePathsApi
 from .columns import ColumnsApi
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog
@@ -74,6 +75,7 @@ class LanceDataset(
     SettingsApi,
     ColumnsApi,
     BlobsApi,
+    BasePathsApi,
     PendingApi,
     pyarrow.dataset.Dataset,  # type: ignore[misc]
 ):
@@ -89,6 +91,7 @@ class LanceDataset(
         session: Keeps one account of what several datasets cost.
         manifest_store: What orders the versions where the table's store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers must name it.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -102,6 +105,9 @@ class LanceDataset(
         >>> dataset.to_table(filter="id > 1").num_rows
         2
     """
+
+    _schema: pa.Schema | None
+    _described: pa.Schema | None
 
     def __init__(
         self,
@@ -118,11 +124,14 @@ class LanceDataset(
         index_cache_size_bytes: int | None = None,
         session: Session | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
+        base_store_params: dict[str, dict[str, str]] | None = None,
         **pylance_only: Any,
     ) -> None:
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
-        log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store)
+        log = LanceLog.at(
+            uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+        )
         if session is not None:
             session._watch(log.store)
         manifest, _ = log.open(None if version is None else check_version(version))
@@ -138,14 +147,10 @@ class LanceDataset(
         commit_lock: CommitLock | None = None,
     ) -> None:
         self._uri = uri
-        self._log = log
-        self._store = log.store
-        self._manifest = manifest
+        self._show(log, manifest)
         self._storage_options = storage_options
         self._default_scan_options = default_scan_options
         self._commit_lock = commit_lock
-        self._schema: pa.Schema | None = None
-        self._described: pa.Schema | None = None
         self._meter = IOMeter([log.store])
 
     @classmethod
@@ -171,6 +176,7 @@ class LanceDataset(
             self._storage_options,
             self._default_scan_options,
             self._log.manifest_store,
+            self._log.bases.params,
         )
         return _unpickle, state
 
@@ -440,7 +446,13 @@ class LanceDataset(
         return known if known is not None else count_native(self._store, self._manifest)
 
     def _move_to(self, manifest: native.Manifest) -> None:
-        self._manifest, self._schema, self._described = manifest, None, None
+        self._show(self._log, manifest)
+
+    def _show(self, log: LanceLog, manifest: native.Manifest) -> None:
+        self._log = log.mounted(manifest)
+        self._store = self._log.store
+        self._manifest = manifest
+        self._schema, self._described = None, None
 
     def _with_manifest(self, manifest: native.Manifest) -> LanceDataset:
         return LanceDataset._at(
@@ -511,6 +523,9 @@ def _unpickle(
     storage_options: dict[str, str] | None,
     default_scan_options: dict[str, Any] | None,
     manifest_store: ExternalManifestStore | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LanceDataset:
-    log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store)
+    log = LanceLog.at(
+        uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+    )
     return LanceDataset._at(uri, log, manifest, storage_options, default_scan_options)

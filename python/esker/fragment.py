@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.dataset
 
 from ._native import table as native
 from ._native.table import DataFile
+from .base_path import DatasetBasePath
 from .commit.external import ExternalManifestStore
 from .deletion_file import DeletionFile
 from .exceptions import NotFoundError, UnsupportedError
@@ -322,6 +323,10 @@ def write_fragments(
     allow_external_blob_outside_bases: bool = False,
     allow_null_loss: bool = False,
     manifest_store: ExternalManifestStore | str | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> list[FragmentMetadata] | Transaction:
     """Writes data files for a table without making them visible: a part of a write that many machines share.
@@ -346,6 +351,10 @@ def write_fragments(
         allow_null_loss: Whether files of version 0.1 may forget what they cannot keep: most nulls, and the difference
             between "" and null. Without it such values are refused.
         manifest_store: What orders the versions where the table's store has no put-if-absent, as in `write_dataset`.
+        initial_bases: Places beside its own root where files of a new table may lie.
+        target_bases: Names or paths of base paths that the files go to in turn.
+        target_all_bases: Whether they go to all of them, and to the table's own root, in turn.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
         **pylance_only: Refused unless None.
 
     Returns:
@@ -367,7 +376,13 @@ def write_fragments(
     from .operation import Transaction
 
     refuse_options(**pylance_only)
-    target = open_target(dataset_uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
+    target = open_target(
+        dataset_uri,
+        storage_options=storage_options,
+        durable=durable,
+        manifest_store=manifest_store,
+        base_store_params=base_store_params,
+    )
     staged = stage(
         target,
         data,
@@ -381,6 +396,9 @@ def write_fragments(
         max_rows_per_group=max_rows_per_group,
         allow_null_loss=allow_null_loss,
         progress=progress,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
     )
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]
     report(progress, fragments)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.merge import MergeRequest, MergeSource, merge
 from ._native.store import Store
+from .base_path import target_ids
 from .change import commit_change, retry_limits
 from .exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
 from .merge_clauses import MergeClauses
@@ -80,6 +81,7 @@ class MergeInsertBuilder:
         self._data_storage_version: str | None = None
         self._memory_limit = DEFAULT_MEMORY_LIMIT
         self._in_place = False
+        self._target_bases: list[int | None] = []
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
         """Rows of the source take the place of the rows of the table that they match.
@@ -173,12 +175,19 @@ class MergeInsertBuilder:
         return self
 
     def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
-        """Raises `UnsupportedError`: tables over several roots cannot be written yet."""
-        raise UnsupportedError("target_bases is not supported yet", operation="target_bases")
+        """New files go to these base paths of the table in turn.
+
+        Args:
+            bases: Their names or paths.
+        """
+        self._target_bases = target_ids(list(self._dataset.base_paths().values()), bases, None)
+        return self
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
-        """Raises `UnsupportedError`: tables over several roots cannot be written yet."""
-        raise UnsupportedError("target_all_bases is not supported yet", operation="target_all_bases")
+        """New files go to all base paths of the table in turn, and to its own root if `include_primary`."""
+        targets = target_ids(list(self._dataset.base_paths().values()), None, True)
+        self._target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
+        return self
 
     def mark_sstables_as_compacted(self, sstables: Any) -> MergeInsertBuilder:
         """Raises `UnsupportedError`: there is no write-ahead log."""
@@ -322,6 +331,7 @@ class MergeInsertBuilder:
             max_rows_per_file=DEFAULT_MAX_ROWS_PER_FILE,
             max_bytes_per_file=DEFAULT_MAX_BYTES_PER_FILE,
             memory_limit=self._memory_limit,
+            target_bases=self._target_bases,
         )
 
     def _discard(self, merged: PreparedMerge) -> None:

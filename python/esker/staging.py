@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ._native import table as native
 from ._native.write import write_fragments as write_native
+from .base_path import DatasetBasePath, numbered, target_ids
 from .blob_storage import with_blobs_v2
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog, NamingScheme, is_detached
@@ -57,14 +58,15 @@ class Staged:
     fragments: list[native.Fragment]
     schema: native.Schema
     data_storage_version: str
+    initial_bases: list[DatasetBasePath]
 
     def transaction(self, properties: dict[str, str] | None = None) -> native.Transaction:
         """The transaction that makes them visible: an append to a table that exists, else an overwrite."""
         if self.mode == "append" and self.target.base is not None:
             return native.Transaction.append(self.target.read_version, self.fragments, properties=properties)
-        return native.Transaction.overwrite(
-            self.target.read_version, self.fragments, self.schema, properties=properties
-        )
+        bases = [base.to_parts() for base in self.initial_bases]
+        operation = native.Operation.overwrite(self.fragments, self.schema, initial_bases=bases)
+        return native.Transaction(self.target.read_version, operation, properties=properties)
 
 
 def open_target(
@@ -73,6 +75,7 @@ def open_target(
     storage_options: dict[str, str] | None,
     durable: bool,
     manifest_store: ExternalManifestStore | str | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
 ) -> Target:
     """The table to write to. A dataset is written to from the version that it shows.
 
@@ -88,13 +91,20 @@ def open_target(
         return Target(log, uri._manifest, log.listing().scheme)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
-    log = LanceLog.at(uri, storage_options=storage_options, manifest_store=manifest_store, durable=durable)
+    log = LanceLog.at(
+        uri,
+        storage_options=storage_options,
+        manifest_store=manifest_store,
+        durable=durable,
+        base_store_params=base_store_params,
+    )
     listing = log.listing()
     if not listing.versions:
         return Target(log, None, "V2")
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
     base.check_writable()
+    log.mount(base)
     return Target(log, base, listing.scheme)
 
 
@@ -133,7 +143,15 @@ def log_of(
     options = storage_options if storage_options is not None else dataset._storage_options
     # By its absolute URI: the working folder may be another one since it was opened.
     given = manifest_store if manifest_store is not None else dataset._log.manifest_store
-    return LanceLog.at(dataset._log.uri, storage_options=options, manifest_store=given, durable=durable)
+    log = LanceLog.at(
+        dataset._log.uri,
+        storage_options=options,
+        manifest_store=given,
+        durable=durable,
+        base_store_params=dataset._log.bases.params,
+    )
+    log.mount(dataset._manifest)
+    return log
 
 
 def stage(
@@ -150,6 +168,9 @@ def stage(
     allow_null_loss: bool = False,
     progress: Progress | None = None,
     external_blobs: Literal["refuse", "reference", "ingest"] = "refuse",
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
 ) -> Staged:
     """Writes data files for a table and returns their fragments; nothing is visible yet.
 
@@ -166,6 +187,9 @@ def stage(
         allow_null_loss: Whether files of version 0.1 may forget nulls.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         external_blobs: What becomes of blobs that are given by their URI.
+        initial_bases: The base paths of a new table.
+        target_bases: Names or paths of base paths that the files go to in turn.
+        target_all_bases: Whether they go to all of them, and to the table's own root, in turn.
 
     Raises:
         AlreadyExistsError: `mode` is "create" and there is a table.
@@ -205,6 +229,9 @@ def stage(
             "expected progress to be called with a number of rows, or to have begin and complete, "
             f"found {type(progress).__name__}"
         )
+    bases = _bases(target, initial_bases)
+    targets = target_ids(bases, target_bases, target_all_bases)
+    target.log.bases.mount(target.log.store, [base.to_parts() for base in bases])
     try:
         fragments = write_native(
             target.log.store,
@@ -218,12 +245,25 @@ def stage(
             max_rows_per_group=max_rows_per_group,
             allow_null_loss=allow_null_loss,
             base=target.base if chosen == "append" else None,
+            target_bases=targets,
         )
     except Exception:
         if source.failure is not None:
             raise source.failure from None
         raise
-    return Staged(target, chosen, fragments, fields, version)
+    return Staged(target, chosen, fragments, fields, version, bases if target.base is None else [])
+
+
+def _bases(target: Target, initial: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
+    """The base paths that a table has, or will have."""
+    if target.base is None:
+        return numbered(initial)
+    if initial:
+        raise InvalidArgumentError(
+            f"expected initial_bases for a new table only, found a table at {target.log.uri}; add them by add_bases",
+            uri=target.log.uri,
+        )
+    return [DatasetBasePath.from_parts(parts) for parts in target.base.base_paths]
 
 
 def check_mode(mode: str) -> WriteMode:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from ._native import table as native
+from .base_path import DatasetBasePath
 from .change import DEFAULT_COMMIT_TIMEOUT, commit_limits
 from .commit.external import ExternalManifestStore
 from .commit.lance import LanceCommit, is_applied
@@ -65,6 +67,10 @@ def write_dataset(
     backoff: Backoff | None = None,
     session: Session | None = None,
     manifest_store: ExternalManifestStore | str | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Writes a table, or adds to one. The input is streamed: memory stays bounded however long it is.
@@ -104,6 +110,10 @@ def write_dataset(
         session: Keeps one account of what several datasets cost.
         manifest_store: What orders the versions where the table's store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must name it.
+        initial_bases: Places beside its own root where files of a new table may lie.
+        target_bases: Names or paths of base paths that the files go to in turn.
+        target_all_bases: Whether they go to all of them, and to the table's own root, in turn.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
         **pylance_only: Other options of pylance: refused unless None or False.
 
     Returns:
@@ -123,7 +133,13 @@ def write_dataset(
     """
     refuse_options(**pylance_only)
     _check_lock(commit_lock)
-    target = open_target(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
+    target = open_target(
+        uri,
+        storage_options=storage_options,
+        durable=durable,
+        manifest_store=manifest_store,
+        base_store_params=base_store_params,
+    )
     if session is not None:
         session._watch(target.log.store)
     properties = application_properties(application, merge_message(commit_message, transaction_properties))
@@ -144,6 +160,9 @@ def write_dataset(
         max_rows_per_group=max_rows_per_group,
         allow_null_loss=allow_null_loss,
         progress=progress,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
     )
     report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
     limits = commit_limits(max_retries, commit_timeout, backoff)

@@ -86,6 +86,7 @@ class MergeRequest:
         max_rows_per_file: Rows after which a new file is started.
         max_bytes_per_file: Bytes after which a new file is started.
         memory_limit: Bytes for keys, pairs and rows that wait, together.
+        target_bases: The base paths that new files go to in turn; None is the table's own root.
     """
 
     def __new__(
@@ -101,6 +102,7 @@ class MergeRequest:
         max_rows_per_file: int,
         max_bytes_per_file: int,
         memory_limit: int,
+        target_bases: Sequence[int | None] = ...,
     ) -> MergeRequest: ...
 
 def merge(store: Store, manifest: Manifest, source: MergeSource, request: MergeRequest) -> Merged:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["IoStats", "ObjectMeta", "Store"]
+__all__ = ["IoStats", "ObjectMeta", "Store", "path_at_home"]
 
 @final
 class ObjectMeta:
@@ -62,6 +62,25 @@ class Store:
     def uri(self) -> str:
         """The root as it was given, without credentials."""
 
+    def copy(self, path: str, to: Store, target: str) -> int:
+        """Copies an object to another store, where it is called `target`; returns its size in bytes."""
+
+    def mount(self, id: int, declared: str, store: Store, holds_data_alone: bool) -> None:
+        """Lets paths under `_bases/ID/` lead to another store: that of a table's base path.
+
+        Args:
+            id: The base path's number.
+            declared: How the table spells its place.
+            store: What is there.
+            holds_data_alone: Whether data files lie in it directly, rather than in a folder `data/`.
+
+        Raises:
+            InvalidArgumentError: The id stands for another place already.
+        """
+
+    def mounted(self, id: int) -> tuple[str, bool] | None:
+        """`declared` and `holds_data_alone` of what was mounted under that number."""
+
     def get(self, path: str) -> bytes:
         """A whole object. Raises `NotFoundError`."""
 
@@ -96,3 +115,6 @@ class Store:
         """The same without starting anew."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+def path_at_home(path: str) -> str:
+    """What a path is called in the place that it leads to: without `_bases/ID/`."""

@@ -131,6 +131,10 @@ class DataFile:
         """Path relative to the table's data folder."""
 
     @property
+    def location(self) -> str:
+        """Where it lies, for the store of its table."""
+
+    @property
     def fields(self) -> list[int]:
         """Field ids of the columns in this file; -2 marks one that was dropped."""
 
@@ -289,6 +293,10 @@ class Manifest:
         """The branch, None for the main line."""
 
     @property
+    def base_paths(self) -> list[tuple[int, str | None, bool, str]]:
+        """Roots of files beside the table's own: id, name, whether it is the root of a table, and place."""
+
+    @property
     def indices(self) -> list[Index]:
         """The segments of all indices."""
 
@@ -376,6 +384,10 @@ class Index:
         """When it was made, in milliseconds since the Unix epoch."""
 
     @property
+    def folder(self) -> str:
+        """Where its files lie, for the store of its table."""
+
+    @property
     def base_id(self) -> int | None:
         """The base path that its folder lies under; None is the table's own root."""
 
@@ -400,8 +412,23 @@ class Operation:
         """Rows gone: fragments with new deletion files, and fragments that lost all rows."""
 
     @staticmethod
-    def overwrite(fragments: Sequence[Fragment], schema: Schema, *, config: dict[str, str] | None = None) -> Operation:
-        """New rows and a new schema instead of all that is there; `config` entries are set."""
+    def overwrite(
+        fragments: Sequence[Fragment],
+        schema: Schema,
+        *,
+        config: dict[str, str] | None = None,
+        initial_bases: Sequence[tuple[int, str | None, bool, str]] = ...,
+    ) -> Operation:
+        """New rows and a new schema instead of all that is there; `config` entries are set. `initial_bases` are the base
+        paths of a new table, as `Manifest.base_paths` has them."""
+
+    @staticmethod
+    def update_bases(new_bases: Sequence[tuple[int, str | None, bool, str]]) -> Operation:
+        """New base paths; those of id 0 get one."""
+
+    @staticmethod
+    def clone_of(*, is_shallow: bool, ref_name: str | None, ref_version: int, ref_path: str) -> Operation:
+        """A table that borrows (shallow) or has copied all files of a version of another one."""
 
     @staticmethod
     def create_index(new_indices: Sequence[Index], removed_indices: Sequence[Index]) -> Operation:
@@ -548,6 +575,9 @@ class Transaction:
 
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
         """What `other`, committed since our read version, means for us."""
+
+    def apply_clone(self, source: Manifest, *, timestamp_ns: int) -> Manifest:
+        """The first version of the table that this Clone makes of another table's version, under the same number."""
 
     def apply(
         self,

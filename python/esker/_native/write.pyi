@@ -1,5 +1,6 @@
 """Writing data files."""
 
+from collections.abc import Sequence
 from typing import Literal, Protocol, type_check_only
 
 from .store import Store
@@ -26,6 +27,7 @@ def write_fragments(
     max_rows_per_group: int = 1024,
     allow_null_loss: bool = False,
     base: Manifest | None = None,
+    target_bases: Sequence[int | None] = ...,
 ) -> list[Fragment]:
     """Writes a stream as data files and returns a fragment for each, with id 0.
 
@@ -43,6 +45,7 @@ def write_fragments(
         external_blobs: What becomes of blobs that are given by their URI.
         max_rows_per_group: Rows of a group of files of version 0.1.
         allow_null_loss: Writes to files of version 0.1 what they cannot keep as what will be read in its place.
+        target_bases: The base paths that files go to in turn; None is the table's own root.
         base: The table whose dictionaries files of version 0.1 share.
 
     Raises:

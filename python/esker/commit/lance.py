@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .._native.store import Store
 from .._native.table import Manifest, Transaction
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
@@ -33,15 +32,15 @@ class DeletionMerge:
     """A `Reconcile` that merges deletion vectors, where both changes deleted different rows of a fragment.
 
     Args:
-        store: The table's, for the deletion files.
+        log: The table, for the deletion files.
         base: The version that ours was computed from.
 
     Example:
-        `LanceCommit(log, delete, reconcile=DeletionMerge(log.store, dataset._manifest))`
+        `LanceCommit(log, delete, reconcile=DeletionMerge(log, dataset._manifest))`
     """
 
-    def __init__(self, store: Store, base: Manifest) -> None:
-        self._store = store
+    def __init__(self, log: LanceLog, base: Manifest) -> None:
+        self._log = log
         self._base = base
 
     def __call__(self, ours: Transaction, manifest: Manifest, theirs: Transaction) -> Transaction | None:
@@ -49,7 +48,8 @@ class DeletionMerge:
         if ours.may_insert_same_keys(theirs):
             # Other rows of a fragment they may be, and the same new ones.
             return None
-        adapted = ours.reconcile(self._store, self._base, manifest)
+        self._log.mount(manifest)
+        adapted = ours.reconcile(self._log.store, self._base, manifest)
         if adapted is not None:
             # The next change of others is judged against this one.
             self._base = manifest

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from .._native.store import Store
 from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
-from ..exceptions import CorruptFileError, NotFoundError
+from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
+from .bases import BaseStores
 from .external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
 from .external.naming import NamingScheme as NamingScheme
 from .stores import absolute, resolve
@@ -61,14 +62,22 @@ class LanceLog:
         store: The store whose root is the table's.
         uri: The table, for error messages.
         manifest_store: What orders the versions, if it is not the store itself.
+        bases: How its base paths are opened.
 
     Example:
         `LanceLog(store, uri).listing().latest`
     """
 
-    def __init__(self, store: Store, uri: str, manifest_store: ExternalManifestStore | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        uri: str,
+        manifest_store: ExternalManifestStore | None = None,
+        bases: BaseStores | None = None,
+    ) -> None:
         self.store = store
         self.uri = uri
+        self.bases = bases or BaseStores()
         self._external: ExternalManifests | None = None
         if manifest_store is not None:
             self._external = ExternalManifests(store, manifest_store, base_uri_of(manifest_store, uri), uri)
@@ -81,6 +90,7 @@ class LanceLog:
         storage_options: Mapping[str, str] | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
         durable: bool = True,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     ) -> LanceLog:
         """The versions of the table at a URI, whichever stores they are in.
 
@@ -89,6 +99,7 @@ class LanceLog:
             storage_options: Options of the store; `manifest_store` among them is the URI of an external manifest store.
             manifest_store: The same as an object or a URI; goes before the option.
             durable: Whether a put returns only when its bytes are on stable storage.
+            base_store_params: By the place of a base path, its options in place of `storage_options`.
 
         Example:
             >>> from esker.commit import LanceLog
@@ -97,12 +108,34 @@ class LanceLog:
         """
         text = absolute(uri)
         external = open_manifest_store(text, storage_options, manifest_store)
-        return cls(resolve(text, storage_options=storage_options, durable=durable), text, external)
+        bases = BaseStores(storage_options, base_store_params, durable)
+        return cls(resolve(text, storage_options=storage_options, durable=durable), text, external, bases)
 
     @property
     def manifest_store(self) -> ExternalManifestStore | None:
         """The external manifest store, None for a table whose own store orders its versions."""
         return self._external.external if self._external else None
+
+    def mount(self, manifest: Manifest) -> None:
+        """Lets the store lead to the base paths of a version.
+
+        Raises:
+            InvalidArgumentError: An id stands for another place in the store already: versions before and after a
+                restore can differ so.
+        """
+        if manifest.base_paths:
+            self.bases.mount(self.store, manifest.base_paths)
+
+    def mounted(self, manifest: Manifest) -> LanceLog:
+        """This table with a store that leads to the base paths of a version: a store of its own, if that must be."""
+        try:
+            self.mount(manifest)
+            return self
+        except InvalidArgumentError:
+            store = resolve(self.uri, storage_options=self.bases.storage_options, durable=self.bases.durable)
+            other = LanceLog(store, self.uri, self.manifest_store, self.bases)
+            other.mount(manifest)
+            return other
 
     def listing(self) -> VersionListing:
         """Lists the versions.

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from .._native import table as native
+from ..base_path import DatasetBasePath
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..fragment import DataFile, FragmentMetadata
 from ..schema import LanceSchema
@@ -92,22 +93,21 @@ class LanceOperation:
             new_schema: The schema; field ids must be those in the fragments' files, as `mode="overwrite"` of
                 `write_fragments` assigns them.
             fragments: What `write_fragments` returned, from all writers together.
-            initial_bases: Not supported yet.
+            initial_bases: Places beside its own root where files of a new table may lie.
         """
 
         new_schema: LanceSchema | pa.Schema
         fragments: Iterable[FragmentMetadata]
-        initial_bases: list[Any] | None = None
+        initial_bases: list[DatasetBasePath] | None = None
         name: ClassVar[str] = "Overwrite"
 
         def __post_init__(self) -> None:
             self.fragments = _checked(self.fragments)
-            if self.initial_bases:
-                raise UnsupportedError("option initial_bases is not supported yet, leave it out")
 
         def to_operation(self) -> native.Operation:
             """The operation of the Rust core."""
-            return native.Operation.overwrite(_fragments(self.fragments), _schema(self.new_schema))
+            bases = [base.to_parts() for base in self.initial_bases or ()]
+            return native.Operation.overwrite(_fragments(self.fragments), _schema(self.new_schema), initial_bases=bases)
 
     @dataclass
     class Update(BaseOperation):
@@ -399,6 +399,21 @@ class LanceOperation:
         name: ClassVar[str] = "Clone"
 
     @dataclass
+    class UpdateBases(BaseOperation):
+        """New places beside a table's own root where files of it may lie.
+
+        Args:
+            new_bases: The places; those without an id get one.
+        """
+
+        new_bases: list[DatasetBasePath]
+        name: ClassVar[str] = "UpdateBases"
+
+        def to_operation(self) -> native.Operation:
+            """The operation of the Rust core."""
+            return native.Operation.update_bases([base.to_parts() for base in self.new_bases])
+
+    @dataclass
     class Other(BaseOperation):
         """An operation that another writer committed and that this release can name but not make.
 
@@ -450,7 +465,8 @@ def _update_map(change: MapChange | None) -> LanceOperation.UpdateMap | None:
 
 
 def _overwrite(fields: dict[str, Any]) -> LanceOperation.BaseOperation:
-    return LanceOperation.Overwrite(LanceSchema(fields["schema"]), _metadata(fields["fragments"]))
+    bases = [DatasetBasePath.from_parts(parts) for parts in fields["initial_bases"]]
+    return LanceOperation.Overwrite(LanceSchema(fields["schema"]), _metadata(fields["fragments"]), bases or None)
 
 
 def _update(fields: dict[str, Any]) -> LanceOperation.BaseOperation:
@@ -499,6 +515,9 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], LanceOperation.BaseOperation]] = {
         [LanceOperation.DataReplacementGroup(*group) for group in fields["replacements"]]
     ),
     "Clone": lambda fields: LanceOperation.Clone(**fields),
+    "UpdateBases": lambda fields: LanceOperation.UpdateBases(
+        [DatasetBasePath.from_parts(parts) for parts in fields["new_bases"]]
+    ),
 }
 
 

@@ -12,10 +12,12 @@
 )]
 
 mod coalesce;
+pub mod copy;
 pub mod error;
 pub mod fault;
 pub mod local;
 pub mod memory;
+pub mod mount;
 pub mod object;
 pub mod path;
 pub mod runtime;
@@ -23,7 +25,9 @@ pub mod stats;
 pub mod store;
 pub mod uri;
 
+pub use copy::copy;
 pub use error::{Result, StoreError};
+pub use mount::Mounts;
 pub use runtime::{block_on, runtime};
 pub use stats::{IoStats, StatsCounters};
 pub use store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};

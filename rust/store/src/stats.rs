@@ -18,6 +18,20 @@ pub struct IoStats {
     pub list_requests: u64,
 }
 
+impl IoStats {
+    /// The counts of two handles together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            read_requests: self.read_requests + other.read_requests,
+            bytes_read: self.bytes_read + other.bytes_read,
+            write_requests: self.write_requests + other.write_requests,
+            bytes_written: self.bytes_written + other.bytes_written,
+            list_requests: self.list_requests + other.list_requests,
+        }
+    }
+}
+
 /// The counters behind [`IoStats`], shared by all users of a store handle.
 #[derive(Debug, Default)]
 pub struct StatsCounters {

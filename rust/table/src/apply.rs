@@ -12,6 +12,7 @@
 //! | DataReplacement | as before | other files | without the fragments whose column changed | |
 //! | CreateIndex | as before | as before | the transaction's | |
 //! | UpdateConfig, UpdateBases, ReserveFragments | key-values of it | as before | as before | what they are about |
+//! | Clone | as in the source | those of the source, under a base path if it is shallow | likewise | the number of the source's version |
 //! | Restore | the older version's | the older version's | the older version's | all the older version's |
 //!
 //! In a table with stable row ids new rows get ids and rows that changed this version, as [`crate::row_ids`] has it.
@@ -19,6 +20,7 @@
 //! Always: fragment ids count on from the highest ever given out; tag, auxiliary data and inline transaction go, for they belong to
 //! one version; fields of newer writers stay. A transaction of an application's own number leaves that number in the config.
 
+mod bases;
 mod columns;
 mod contents;
 mod draft;
@@ -109,7 +111,7 @@ impl Transaction {
             } => settings::create_index(base, new_indices, &removed_indices)?,
             Operation::UpdateConfig(update) => settings::update_config(base, &update)?,
             Operation::ReserveFragments { num_fragments } => settings::reserve_fragments(base, num_fragments)?,
-            Operation::UpdateBases { new_bases } => settings::update_bases(base, new_bases)?,
+            Operation::UpdateBases { new_bases } => bases::update_bases(base, new_bases)?,
             Operation::Restore { version } => {
                 return Err(TableError::invalid(format!(
                     "expected the manifest of version {version} to restore, found none"
@@ -128,6 +130,31 @@ impl Transaction {
             }
         };
         draft.finish(self, params)
+    }
+
+    /// The first version of the table that borrows the files of `source`, if this is a shallow Clone. It keeps the version's number.
+    pub fn apply_clone(&self, source: &Manifest, params: &CommitParams) -> Result<Manifest> {
+        source.check_readable()?;
+        draft::check_changeable(source)?;
+        match self.operation()? {
+            Operation::Clone(clone) if clone.ref_version == source.version() && params.version == source.version() => {
+                let draft = match clone.is_shallow {
+                    true => bases::shallow_clone(source, &clone.ref_path, clone.ref_name.as_deref())?,
+                    false => bases::deep_clone(source)?,
+                };
+                let next = draft.finish(self, params)?;
+                Ok(next.with_dictionary_section(source.dictionary_section.clone()))
+            }
+            Operation::Clone(clone) => Err(TableError::invalid(format!(
+                "expected the manifest of version {} to clone, found that of version {}",
+                clone.ref_version,
+                source.version()
+            ))),
+            other => Err(TableError::invalid(format!(
+                "expected a Clone, found {}",
+                other.kind().name()
+            ))),
+        }
     }
 
     /// The version that this change makes of `base`, if it is a Restore: `restored` again, under a new number.

@@ -24,7 +24,7 @@ pub async fn dictionaries_of(store: &StoreRef, transaction: &Transaction) -> Res
         if file.version()? != FileVersion::V0_1 {
             continue;
         }
-        let reader = FileReader::open(store.clone(), &format!("data/{}", file.path)).await?;
+        let reader = FileReader::open(store.clone(), &file.location()).await?;
         merge(&mut shared, &reader.dictionaries().await?, &file.path)?;
     }
     Ok(shared)

@@ -25,6 +25,7 @@ const READABLE: u64 = DELETION_FILES
     | STABLE_ROW_IDS
     | V2_FORMAT_DEPRECATED
     | TABLE_CONFIG
+    | BASE_PATHS
     | TRANSACTION_FILE_DISABLED
     | MIXED_FILE_VERSIONS;
 /// What esker keeps up when it writes.
@@ -32,6 +33,7 @@ const WRITABLE: u64 = DELETION_FILES
     | STABLE_ROW_IDS
     | V2_FORMAT_DEPRECATED
     | TABLE_CONFIG
+    | BASE_PATHS
     | TRANSACTION_FILE_DISABLED
     | MIXED_FILE_VERSIONS;
 
@@ -101,6 +103,8 @@ pub struct Contents {
     pub row_ids: bool,
     /// A data file is of another version than the manifest names.
     pub mixed_files: bool,
+    /// There are roots beside the table's own.
+    pub base_paths: bool,
 }
 
 /// The flags of a new version: bits that follow from its contents are set or cleared, bits that esker does not keep up cannot be
@@ -108,11 +112,16 @@ pub struct Contents {
 pub fn next_flags(carried: u64, contents: Contents) -> u64 {
     let bit = |wanted: bool, bit: u64| if wanted { bit } else { 0 };
     // The manifest names its data format, and each commit writes a transaction file.
-    let decided =
-        V2_FORMAT_DEPRECATED | TRANSACTION_FILE_DISABLED | DELETION_FILES | TABLE_CONFIG | MIXED_FILE_VERSIONS;
+    let decided = V2_FORMAT_DEPRECATED
+        | TRANSACTION_FILE_DISABLED
+        | DELETION_FILES
+        | TABLE_CONFIG
+        | BASE_PATHS
+        | MIXED_FILE_VERSIONS;
     carried & !decided
         | bit(contents.deletions, DELETION_FILES)
         | bit(contents.row_ids, STABLE_ROW_IDS)
+        | bit(contents.base_paths, BASE_PATHS)
         | bit(contents.mixed_files, MIXED_FILE_VERSIONS)
 }
 
@@ -174,10 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn test_roots_beside_the_tables_own_set_a_flag() {
+        let bases = Contents {
+            base_paths: true,
+            ..Contents::default()
+        };
+        assert_eq!(next_flags(0, bases), BASE_PATHS);
+        assert_eq!(next_flags(BASE_PATHS, Contents::default()), 0);
+    }
+
+    #[test]
     fn test_all_refused_bits_are_named_at_once() {
-        let message = check_readable(BASE_PATHS | 128 | 1 << 40).unwrap_err().to_string();
+        let message = check_readable(64 | 128 | 1 << 40).unwrap_err().to_string();
         for part in [
-            "16 (base paths",
+            "64 (data overlay files)",
             "128 (covered index metadata)",
             "1099511627776 (unknown)",
         ] {
@@ -199,7 +218,7 @@ mod tests {
             mixed_files: true,
             ..Contents::default()
         };
-        assert_eq!(next_flags(BASE_PATHS, mixed_files), BASE_PATHS | MIXED_FILE_VERSIONS);
+        assert_eq!(next_flags(1 << 40, mixed_files), 1 << 40 | MIXED_FILE_VERSIONS);
     }
 
     #[test]

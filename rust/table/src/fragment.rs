@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
+use esker_store::mount::mounted_path;
 use prost::Message;
 
 use crate::error::{Result, TableError};
@@ -16,6 +17,8 @@ const DELETION_FILE: u32 = 3;
 const PHYSICAL_ROWS: u32 = 4;
 const INLINE_ROW_IDS: u32 = 5;
 const EXTERNAL_ROW_IDS: u32 = 6;
+/// Row ids, and the versions that rows were updated and created in.
+const EXTERNAL_LINEAGE: [u32; 3] = [EXTERNAL_ROW_IDS, 8, 10];
 const NUM_DELETED_ROWS: u32 = 4;
 
 /// Stands among the fields of a file for a column that another file has taken over, or that is gone.
@@ -56,6 +59,11 @@ impl DataFile {
         )?)
     }
 
+    /// Where it lies, for the store of its table.
+    pub fn location(&self) -> String {
+        under_base(self.base_id, format!("data/{}", self.path))
+    }
+
     pub(crate) fn from_proto(proto: pb::DataFile) -> Self {
         Self {
             path: proto.path,
@@ -78,6 +86,14 @@ impl DataFile {
             file_size_bytes: self.file_size_bytes.unwrap_or(0),
             base_id: self.base_id,
         }
+    }
+}
+
+/// The path of a file of the table: relative to its root, or to the base path that the file lies under.
+pub(crate) fn under_base(base_id: Option<u32>, path: String) -> String {
+    match base_id {
+        Some(id) => mounted_path(id, &path),
+        None => path,
     }
 }
 
@@ -106,13 +122,14 @@ pub struct DeletionFile {
 }
 
 impl DeletionFile {
-    /// Where it lies, relative to the table's root.
-    pub fn path(&self, fragment_id: u64) -> String {
+    /// Where it lies, for the store of its table.
+    pub fn location(&self, fragment_id: u64) -> String {
         let extension = match self.file_type {
             DeletionFileType::Arrow => "arrow",
             DeletionFileType::Bitmap => "bin",
         };
-        format!("_deletions/{fragment_id}-{}-{}.{extension}", self.read_version, self.id)
+        let path = format!("_deletions/{fragment_id}-{}-{}.{extension}", self.read_version, self.id);
+        under_base(self.base_id, path)
     }
 
     fn from_proto(proto: &pb::DeletionFile) -> Result<Self> {
@@ -310,6 +327,45 @@ impl Fragment {
             }
         }
         self.with_file(file)
+    }
+
+    /// Whether row ids or versions of rows lie in files of their own.
+    pub(crate) fn has_external_lineage(&self) -> bool {
+        EXTERNAL_LINEAGE.iter().any(|number| self.raw.get(*number).is_some())
+    }
+
+    /// The same fragment as another table borrows it: what lay in the table's own root lies under base path `id` there.
+    #[must_use]
+    pub(crate) fn borrowed(mut self, id: u32) -> Self {
+        for (position, file) in self.files.clone().into_iter().enumerate() {
+            if file.base_id.is_none() {
+                let base_id = Some(id);
+                self = self.with_file_at(position, DataFile { base_id, ..file });
+            }
+        }
+        match self.deletion_file.clone() {
+            Some(file) if file.base_id.is_none() => {
+                let base_id = Some(id);
+                self.with_deletion_file(Some(DeletionFile { base_id, ..file }))
+            }
+            _ => self,
+        }
+    }
+
+    /// The same fragment in a table that has copies of all its files in its own root.
+    #[must_use]
+    pub(crate) fn at_home(mut self) -> Self {
+        for (position, file) in self.files.clone().into_iter().enumerate() {
+            let base_id = None;
+            self = self.with_file_at(position, DataFile { base_id, ..file });
+        }
+        match self.deletion_file.clone() {
+            Some(file) => {
+                let base_id = None;
+                self.with_deletion_file(Some(DeletionFile { base_id, ..file }))
+            }
+            None => self,
+        }
     }
 
     /// The same fragment with other deleted rows.

@@ -11,6 +11,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use crate::error::{Result, TableError};
+use crate::fragment::under_base;
 use crate::raw::RawMessage;
 
 const INDICES: u32 = 1;
@@ -18,6 +19,7 @@ const UUID: u32 = 1;
 const FRAGMENT_BITMAP: u32 = 5;
 const DETAILS: u32 = 6;
 const VERSION: u32 = 7;
+const BASE_ID: u32 = 9;
 const FILES: u32 = 10;
 const WHAT: &str = "index";
 
@@ -119,6 +121,12 @@ impl Index {
         uuid_from_proto(self.head.uuid.as_ref())
     }
 
+    /// Where its files lie, for the store of its table.
+    pub fn folder(&self) -> String {
+        let id = self.uuid().map(|id| id.to_string()).unwrap_or_default();
+        under_base(self.head.base_id, format!("_indices/{id}/"))
+    }
+
     /// Segments of one index share the name.
     pub fn name(&self) -> &str {
         &self.head.name
@@ -150,6 +158,21 @@ impl Index {
         let failed = |error: std::io::Error| TableError::corrupt(WHAT, error.to_string());
         bitmap.serialize_into(&mut encoded).map_err(failed)?;
         self.raw.set_bytes(FRAGMENT_BITMAP, &encoded);
+        Self::from_raw(self.raw)
+    }
+
+    /// The same index as another table borrows it: what lay in the table's own root lies under base path `id` there.
+    pub(crate) fn borrowed(mut self, id: u32) -> Result<Self> {
+        if self.head.base_id.is_none() {
+            // 0 is an id like any other.
+            self.raw.set_optional_varint(BASE_ID, Some(u64::from(id)));
+        }
+        Self::from_raw(self.raw)
+    }
+
+    /// The same index in a table that has a copy of its folder in its own root.
+    pub(crate) fn at_home(mut self) -> Result<Self> {
+        self.raw.remove(BASE_ID);
         Self::from_raw(self.raw)
     }
 

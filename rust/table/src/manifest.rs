@@ -232,10 +232,6 @@ impl Manifest {
         if tree {
             return refused("a fragment tree");
         }
-        // Writers set the flag; a clone of an old one may not have.
-        if !self.head.base_paths.is_empty() {
-            return refused("base paths: files under several roots");
-        }
         match self.head.data_format.as_ref().map(|format| format.file_format.as_str()) {
             None | Some("" | "lance") => Ok(()),
             Some(other) => refused(&format!("data files of format '{other}'")),
@@ -310,7 +306,7 @@ impl Manifest {
     }
 
     /// Roots of files other than the table's own.
-    pub(crate) fn base_paths(&self) -> &[pb::BasePath] {
+    pub fn base_paths(&self) -> &[pb::BasePath] {
         &self.head.base_paths
     }
 

@@ -38,6 +38,8 @@ pub struct WriteRequest {
     pub allow_null_loss: bool,
     /// The dictionaries that files of version 0.1 share: of the table that is appended to, or empty.
     pub dictionaries: DictionaryWriters,
+    /// The base paths that files go to in turn; `None` is the table's own root, as is an empty list.
+    pub target_bases: Vec<Option<u32>>,
 }
 
 /// Writes a stream as data files and returns a fragment for each, with id 0. On an error no file stays behind.
@@ -81,6 +83,7 @@ pub async fn write_fragments(
 
 struct OpenFile {
     name: String,
+    base_id: Option<u32>,
     writer: FileWriter,
 }
 
@@ -93,7 +96,7 @@ struct Output<'a> {
 
 /// A finished data file.
 struct Done {
-    name: String,
+    location: String,
     /// The files of blobs beside it.
     sidecars: Vec<String>,
     fragment: Fragment,
@@ -154,16 +157,22 @@ impl Output<'_> {
             dictionaries: self.request.dictionaries.clone(),
             ..defaults
         };
-        let writer = FileWriter::create(self.store, &format!("data/{name}"), &self.request.schema, options).await?;
-        Ok(OpenFile { name, writer })
+        let targets = &self.request.target_bases;
+        let turn = self.done.len().checked_rem(targets.len()).unwrap_or(0);
+        let base_id = targets.get(turn).copied().flatten();
+        let file = data_file(&name, base_id);
+        let writer = FileWriter::create(self.store, &file.location(), &self.request.schema, options).await?;
+        Ok(OpenFile { name, base_id, writer })
     }
 
     async fn close(&mut self) -> Result<()> {
         let Some(file) = self.open.take() else { return Ok(()) };
         let summary = file.writer.finish().await?;
-        let fragment = fragment_of(&file.name, &summary);
+        let data_file = data_file(&file.name, file.base_id);
+        let location = data_file.location();
+        let fragment = fragment_of(data_file, &summary);
         self.done.push(Done {
-            name: file.name,
+            location,
             sidecars: summary.sidecars,
             fragment,
         });
@@ -176,7 +185,7 @@ impl Output<'_> {
             let _ = file.writer.abort().await;
         }
         for done in &self.done {
-            let _ = self.store.delete(&format!("data/{}", done.name)).await;
+            let _ = self.store.delete(&done.location).await;
             for path in &done.sidecars {
                 let _ = self.store.delete(path).await;
             }
@@ -184,7 +193,20 @@ impl Output<'_> {
     }
 }
 
-fn fragment_of(name: &str, summary: &FileSummary) -> Fragment {
+/// A file that nothing is known of yet but its place.
+fn data_file(name: &str, base_id: Option<u32>) -> DataFile {
+    DataFile {
+        path: name.to_string(),
+        fields: Vec::new(),
+        column_indices: Vec::new(),
+        file_major_version: 0,
+        file_minor_version: 0,
+        file_size_bytes: None,
+        base_id,
+    }
+}
+
+fn fragment_of(file: DataFile, summary: &FileSummary) -> Fragment {
     let (major, minor) = summary.version.manifest_numbers();
     let column_indices = match summary.version {
         // They find their columns by field ids.
@@ -192,13 +214,12 @@ fn fragment_of(name: &str, summary: &FileSummary) -> Fragment {
         _ => summary.columns.iter().map(|(_, column)| *column).collect(),
     };
     let file = DataFile {
-        path: name.to_string(),
         fields: summary.columns.iter().map(|(id, _)| *id).collect(),
         column_indices,
         file_major_version: major,
         file_minor_version: minor,
         file_size_bytes: Some(summary.size),
-        base_id: None,
+        ..file
     };
     Fragment::new(vec![file], summary.num_rows)
 }

@@ -16,7 +16,7 @@ pub(crate) struct PyMergeRequest(pub(super) MergeRequest);
 impl PyMergeRequest {
     #[new]
     #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-    #[pyo3(signature = (*, on, when_matched, condition = None, insert = false, when_not_matched_by_source = "keep", delete_filter = None, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit))]
+    #[pyo3(signature = (*, on, when_matched, condition = None, insert = false, when_not_matched_by_source = "keep", delete_filter = None, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, target_bases = Vec::new()))]
     fn new(
         on: Vec<String>,
         when_matched: &str,
@@ -28,6 +28,7 @@ impl PyMergeRequest {
         max_rows_per_file: u64,
         max_bytes_per_file: u64,
         memory_limit: u64,
+        target_bases: Vec<Option<u32>>,
     ) -> Result<Self> {
         let when_matched = match (when_matched, condition) {
             ("keep", None) => WhenMatched::Keep,
@@ -58,6 +59,7 @@ impl PyMergeRequest {
             max_rows_per_file,
             max_bytes_per_file,
             memory_limit,
+            target_bases,
         }))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_store::store::PutOutcome;
-use esker_store::{block_on, StoreRef};
+use esker_store::{block_on, Mounts, StoreRef};
 use esker_table::read::TableFiles;
 use esker_table::TableError;
 use pyo3::prelude::*;
@@ -20,6 +20,7 @@ use crate::error::{NativeError, Result};
 #[pyclass(name = "Store", module = "esker._native.store", frozen)]
 pub(crate) struct PyStore {
     files: Arc<TableFiles>,
+    mounts: Arc<Mounts>,
     uri: String,
     options: HashMap<String, String>,
     durable: bool,
@@ -33,11 +34,17 @@ impl PyStore {
 
     /// A handle to a store that no URI leads to. It does not pickle.
     pub(crate) fn over(store: StoreRef) -> Self {
+        PyStore::open(store, String::new(), HashMap::new(), true)
+    }
+
+    fn open(root: StoreRef, uri: String, options: HashMap<String, String>, durable: bool) -> Self {
+        let mounts = Arc::new(Mounts::new(root));
         PyStore {
-            files: Arc::new(TableFiles::new(store)),
-            uri: String::new(),
-            options: HashMap::new(),
-            durable: true,
+            files: Arc::new(TableFiles::new(mounts.clone())),
+            mounts,
+            uri,
+            options,
+            durable,
         }
     }
 
@@ -54,12 +61,7 @@ impl PyStore {
     fn new(uri: String, storage_options: Option<HashMap<String, String>>, durable: bool) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
         let store = esker_store::open(&uri, &options, durable)?;
-        Ok(PyStore {
-            files: Arc::new(TableFiles::new(store)),
-            uri,
-            options,
-            durable,
-        })
+        Ok(PyStore::open(store, uri, options, durable))
     }
 
     #[staticmethod]
@@ -82,6 +84,20 @@ impl PyStore {
     #[getter]
     fn uri(&self) -> &str {
         self.store().uri()
+    }
+
+    fn copy(&self, py: Python<'_>, path: &str, to: &PyStore, target: &str) -> Result<u64> {
+        Ok(py.detach(|| block_on(esker_store::copy(&**self.store(), path, &**to.store(), target)))?)
+    }
+
+    fn mount(&self, id: u32, declared: &str, store: &PyStore, holds_data_alone: bool) -> Result<()> {
+        Ok(self
+            .mounts
+            .mount(id, declared, store.store().clone(), holds_data_alone)?)
+    }
+
+    fn mounted(&self, id: u32) -> Option<(String, bool)> {
+        self.mounts.mounted(id)
     }
 
     fn get<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
@@ -131,11 +147,11 @@ impl PyStore {
     }
 
     fn io_stats(&self) -> PyIoStats {
-        PyIoStats(self.store().stats().take())
+        PyIoStats(self.mounts.take_stats())
     }
 
     fn io_stats_snapshot(&self) -> PyIoStats {
-        PyIoStats(self.store().stats().peek())
+        PyIoStats(self.mounts.peek_stats())
     }
 
     fn __repr__(&self) -> String {

@@ -40,6 +40,11 @@ impl PyDataFile {
     }
 
     #[getter]
+    fn location(&self) -> String {
+        self.0.location()
+    }
+
+    #[getter]
     fn fields(&self) -> Vec<i32> {
         self.0.fields.clone()
     }

@@ -119,7 +119,7 @@ impl PyFragment {
 
     #[getter]
     fn deletion_file(&self) -> Option<String> {
-        self.0.deletion_file().map(|file| file.path(self.0.id()))
+        self.0.deletion_file().map(|file| file.location(self.0.id()))
     }
 
     #[getter]

@@ -92,6 +92,11 @@ impl PyIndex {
     }
 
     #[getter]
+    fn folder(&self) -> String {
+        self.0.folder()
+    }
+
+    #[getter]
     fn base_id(&self) -> Option<u32> {
         self.0.metadata().base_id
     }

@@ -9,6 +9,7 @@ use esker_table::row_ids::RowChange;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::base_path::{base_path_parts, PyBasePath};
 use super::fragment::PyFragment;
 use super::index::PyIndex;
 use super::schema::PySchema;
@@ -98,6 +99,11 @@ impl PyManifest {
     #[getter]
     fn branch(&self) -> Option<&str> {
         self.0.branch()
+    }
+
+    #[getter]
+    fn base_paths(&self) -> Vec<PyBasePath> {
+        self.0.base_paths().iter().map(base_path_parts).collect()
     }
 
     #[getter]

@@ -1,5 +1,6 @@
 //! `esker._native.table`.
 
+mod base_path;
 mod data_file;
 mod field;
 mod fragment;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use esker_proto::lance::table::transaction as op;
 use esker_table::index::parse_uuid;
 use esker_table::operation::{
     MapUpdate, NewSchema, Operation, Rewrite, RewriteGroup, RewrittenIndex, Update, UpdateConfig, UpdateMode,
@@ -11,6 +12,7 @@ use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::base_path::{base_path, base_path_parts, PyBasePath};
 use super::data_file::PyDataFile;
 use super::fragment::PyFragment;
 use super::index::PyIndex;
@@ -68,14 +70,38 @@ impl PyOperation {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (fragments, schema, *, config = None))]
-    fn overwrite(fragments: Vec<PyFragment>, schema: &PySchema, config: Option<BTreeMap<String, String>>) -> Self {
+    #[pyo3(signature = (fragments, schema, *, config = None, initial_bases = Vec::new()))]
+    fn overwrite(
+        fragments: Vec<PyFragment>,
+        schema: &PySchema,
+        config: Option<BTreeMap<String, String>>,
+        initial_bases: Vec<PyBasePath>,
+    ) -> Self {
         PyOperation(Operation::Overwrite {
             fragments: self::fragments(fragments),
             schema: NewSchema::from(&schema.0),
             config: config.unwrap_or_default(),
-            initial_bases: Vec::new(),
+            initial_bases: initial_bases.into_iter().map(base_path).collect(),
         })
+    }
+
+    #[staticmethod]
+    fn update_bases(new_bases: Vec<PyBasePath>) -> Self {
+        PyOperation(Operation::UpdateBases {
+            new_bases: new_bases.into_iter().map(base_path).collect(),
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, is_shallow, ref_name, ref_version, ref_path))]
+    fn clone_of(is_shallow: bool, ref_name: Option<String>, ref_version: u64, ref_path: String) -> Self {
+        PyOperation(Operation::Clone(op::Clone {
+            is_shallow,
+            ref_name,
+            ref_version,
+            ref_path,
+            branch_name: None,
+        }))
     }
 
     #[staticmethod]
@@ -218,11 +244,15 @@ impl PyOperation {
                 fragments,
                 schema,
                 config,
-                ..
+                initial_bases,
             } => {
                 dict.set_item("fragments", py_fragments(fragments))?;
                 dict.set_item("schema", py_schema(schema)?)?;
                 dict.set_item("config", config)?;
+                dict.set_item(
+                    "initial_bases",
+                    initial_bases.iter().map(base_path_parts).collect::<Vec<_>>(),
+                )?;
             }
             Operation::CreateIndex {
                 new_indices,
@@ -305,7 +335,10 @@ impl PyOperation {
                 dict.set_item("ref_path", &clone.ref_path)?;
                 dict.set_item("branch_name", &clone.branch_name)?;
             }
-            Operation::UpdateBases { .. } | Operation::Other { .. } => {}
+            Operation::UpdateBases { new_bases } => {
+                dict.set_item("new_bases", new_bases.iter().map(base_path_parts).collect::<Vec<_>>())?;
+            }
+            Operation::Other { .. } => {}
         }
         Ok(dict)
     }

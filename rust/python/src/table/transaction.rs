@@ -157,6 +157,19 @@ impl PyTransaction {
         Ok(adapted.map(PyTransaction))
     }
 
+    #[pyo3(signature = (source, *, timestamp_ns))]
+    fn apply_clone(&self, py: Python<'_>, source: &PyManifest, timestamp_ns: i64) -> Result<PyManifest> {
+        let source = source.0.clone();
+        let params = CommitParams {
+            version: source.version(),
+            timestamp_ns,
+            data_storage_version: None,
+            stable_row_ids: false,
+        };
+        let next = py.detach(|| self.0.apply_clone(&source, &params))?;
+        Ok(PyManifest(Arc::new(next)))
+    }
+
     #[allow(clippy::too_many_arguments)] // Each has a name in Python.
     #[pyo3(signature = (base, *, version, data_storage_version, timestamp_ns, restored = None, store = None, enable_stable_row_ids = false))]
     fn apply(

@@ -13,7 +13,7 @@ use crate::table::{PyFragment, PyManifest, PySchema};
 /// Writes a stream as data files and returns a fragment for each.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse", max_rows_per_group = 1024, allow_null_loss = false, base = None))]
+#[pyo3(signature = (store, stream, *, schema, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, external_blobs = "refuse", max_rows_per_group = 1024, allow_null_loss = false, base = None, target_bases = Vec::new()))]
 pub(crate) fn write_fragments(
     py: Python<'_>,
     store: &PyStore,
@@ -27,6 +27,7 @@ pub(crate) fn write_fragments(
     max_rows_per_group: usize,
     allow_null_loss: bool,
     base: Option<&PyManifest>,
+    target_bases: Vec<Option<u32>>,
 ) -> Result<Vec<PyFragment>> {
     let batches = stream.into_reader().map_err(python)?;
     let request = WriteRequest {
@@ -49,6 +50,7 @@ pub(crate) fn write_fragments(
                 .and_then(|d| Ok(DictionaryWriters::of_table(&d)?))?,
             None => DictionaryWriters::default(),
         },
+        target_bases,
     };
     let fragments = py.detach(|| block_on(write::write_fragments(store.store(), batches, &request)))?;
     Ok(fragments.into_iter().map(PyFragment).collect())

@@ -22,7 +22,12 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     let version = base.data_storage_version()?;
     let mut draft = Draft::of(base)?;
     for fragment in fragments {
-        draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
+        draft.mixed_files |= check_files(
+            fragment,
+            &format!("fragment {}", fragment.id()),
+            version,
+            base.base_paths(),
+        )?;
     }
     let mut merged = by_id(fragments.to_vec(), base)?;
     let row_ids = draft.row_ids.clone();
@@ -121,7 +126,12 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) ->
             fragment = replace_file(fragment, file)?;
             fields.extend(file.fields.iter().copied());
         }
-        mixed |= check_files(&fragment, &format!("fragment {id}"), base.data_storage_version()?)?;
+        mixed |= check_files(
+            &fragment,
+            &format!("fragment {id}"),
+            base.data_storage_version()?,
+            base.base_paths(),
+        )?;
         if let Some(row_ids) = &row_ids {
             fragment = row_ids.stamp_changed(&fragment, None)?;
         }

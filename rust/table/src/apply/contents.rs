@@ -3,6 +3,7 @@
 use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
 
+use super::bases::{set_bases, with_new_bases};
 use super::draft::{config_of, set_config, set_data_format, set_map, Draft};
 use super::fragments::{check_new_fragments, push_fragments, with_row_ids};
 use super::CommitParams;
@@ -24,11 +25,12 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
     else {
         return Err(TableError::invalid("expected an Overwrite"));
     };
-    if !initial_bases.is_empty() {
-        return Err(TableError::unsupported(
-            "base paths are not supported yet: create the table under one root",
+    if !initial_bases.is_empty() && base.is_some() {
+        return Err(TableError::invalid(
+            "expected initial_bases for a new table only, found a table; add them to it by add_bases",
         ));
     }
+    let bases = with_new_bases(base.map_or(&[], Manifest::base_paths), initial_bases)?;
     let version = match (params.data_storage_version, base) {
         (Some(asked), _) => asked,
         (None, Some(base)) => base.data_storage_version()?,
@@ -39,7 +41,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
     };
     let mut row_ids = RowIdAllocator::new(base, params.stable_row_ids);
     let new = with_row_ids(row_ids.as_mut(), &new)?;
-    let mixed_files = check_new_fragments(&new, version, &schema.field_ids()?)?;
+    let mixed_files = check_new_fragments(&new, version, &schema.field_ids()?, &bases)?;
     let mut fragments = FragmentList::default();
     let highest = base.map(Manifest::max_fragment_id).transpose()?.flatten();
     let max_fragment_id = push_fragments(&mut fragments, &new, highest)?;
@@ -56,6 +58,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
         set_config(&mut raw, config)?;
     }
     set_data_format(&mut raw, version);
+    set_bases(&mut raw, &bases);
     Ok(Draft {
         raw,
         fragments,

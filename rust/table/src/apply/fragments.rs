@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use esker_file::version::FileVersion;
+use esker_proto::lance::table as pb;
 
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment, TAKEN_OVER};
@@ -79,11 +80,12 @@ pub(super) fn check_new_fragments(
     fragments: &[Fragment],
     version: FileVersion,
     field_ids: &HashSet<i32>,
+    bases: &[pb::BasePath],
 ) -> Result<bool> {
     let mut mixed = false;
     for (index, fragment) in fragments.iter().enumerate() {
         let name = format!("new fragment {index}");
-        mixed |= check_files(fragment, &name, version)?;
+        mixed |= check_files(fragment, &name, version, bases)?;
         for file in fragment.files() {
             if let Some(id) = file
                 .fields
@@ -102,7 +104,12 @@ pub(super) fn check_new_fragments(
 
 /// The same of a fragment that is there already, whose files may hold columns that are gone. Files of 0.1 and later ones do not mix: a
 /// reader chooses between two ways of reading by the table's version alone.
-pub(super) fn check_files(fragment: &Fragment, name: &str, version: FileVersion) -> Result<bool> {
+pub(super) fn check_files(
+    fragment: &Fragment,
+    name: &str,
+    version: FileVersion,
+    bases: &[pb::BasePath],
+) -> Result<bool> {
     let mut mixed = false;
     let wrong = |message: String| Err(TableError::invalid(format!("{name}: {message}")));
     if fragment.physical_rows().is_none() {
@@ -117,11 +124,11 @@ pub(super) fn check_files(fragment: &Fragment, name: &str, version: FileVersion)
             ));
         }
         mixed |= found != version;
-        if file.base_id.is_some() {
-            return Err(TableError::unsupported(format!(
-                "{}: base paths are not supported yet",
+        if let Some(id) = file.base_id.filter(|id| bases.iter().all(|base| base.id != *id)) {
+            return wrong(format!(
+                "expected a base path that the table declares, found {id} in {}; add it first",
                 file.path
-            )));
+            ));
         }
         if version != FileVersion::V0_1 && file.column_indices.len() != file.fields.len() {
             let (columns, fields) = (file.column_indices.len(), file.fields.len());

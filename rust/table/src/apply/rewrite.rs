@@ -34,7 +34,12 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
         .flat_map(|group| group.new_fragments.iter().cloned())
         .collect();
     for fragment in &new {
-        draft.mixed_files |= check_files(fragment, &format!("rewritten fragment {}", fragment.id()), version)?;
+        draft.mixed_files |= check_files(
+            fragment,
+            &format!("rewritten fragment {}", fragment.id()),
+            version,
+            base.base_paths(),
+        )?;
         if let Some(row_ids) = &draft.row_ids {
             row_ids.check_moved(fragment)?;
         }

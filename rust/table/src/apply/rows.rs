@@ -21,7 +21,7 @@ pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> 
     let mut draft = Draft::of(base)?;
     let new = without_dropped_columns(new, base, read_version);
     let new = with_row_ids(draft.row_ids.as_mut(), &new)?;
-    draft.mixed_files |= check_new_fragments(&new, base.data_storage_version()?, &field_ids(base))?;
+    draft.mixed_files |= check_new_fragments(&new, base.data_storage_version()?, &field_ids(base), base.base_paths())?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
 }
@@ -58,9 +58,14 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         Some(row_ids) => row_ids.stamp_updated(base, &new)?,
         None => without_row_ids(&new)?,
     };
-    draft.mixed_files |= check_new_fragments(&new, version, &field_ids(base))?;
+    draft.mixed_files |= check_new_fragments(&new, version, &field_ids(base), base.base_paths())?;
     for fragment in &update.updated_fragments {
-        draft.mixed_files |= check_files(fragment, &format!("fragment {}", fragment.id()), version)?;
+        draft.mixed_files |= check_files(
+            fragment,
+            &format!("fragment {}", fragment.id()),
+            version,
+            base.base_paths(),
+        )?;
     }
     let removed: HashSet<u64> = update.removed_fragment_ids.iter().copied().collect();
     check_present(removed.iter().copied(), base)?;

@@ -1,4 +1,4 @@
-//! CreateIndex, UpdateConfig, ReserveFragments, UpdateBases: rows stay as they are.
+//! CreateIndex, UpdateConfig, ReserveFragments: rows stay as they are.
 
 use bytes::Bytes;
 use esker_proto::lance::table as pb;
@@ -6,7 +6,6 @@ use prost::Message;
 
 use super::draft::{config_of, set_config, set_map, Draft};
 use crate::error::{Result, TableError};
-use crate::flags;
 use crate::index::{decode_section, replace_section, Index};
 use crate::manifest::{field, Manifest};
 use crate::operation::{MapUpdate, UpdateConfig};
@@ -93,38 +92,4 @@ fn update_field(raw: &mut RawMessage, id: i32, change: &MapUpdate) -> Result<()>
     Err(TableError::invalid(format!(
         "expected the id of a field of the table, found {id}, which it does not have"
     )))
-}
-
-/// New roots get ids from 1 on; 0 in the transaction says that none was chosen yet.
-pub(super) fn update_bases(base: &Manifest, new: Vec<pb::BasePath>) -> Result<Draft> {
-    let mut draft = Draft::of(base)?;
-    let mut bases = base.base_paths().to_vec();
-    for mut added in new {
-        let same = bases.iter().find(|old| {
-            old.path == added.path
-                || (old.name.is_some() && old.name == added.name)
-                || (added.id != 0 && old.id == added.id)
-        });
-        if let Some(same) = same {
-            return Err(TableError::invalid(format!(
-                "expected new base paths, found '{}', whose id, name or path '{}' has already",
-                added.path, same.path
-            )));
-        }
-        if added.id == 0 {
-            let highest = bases.iter().map(|old| old.id).max().unwrap_or(0);
-            let full = || TableError::unsupported("the table has used up all ids of base paths");
-            added.id = highest.checked_add(1).ok_or_else(full)?;
-        }
-        bases.push(added);
-    }
-    let encoded: Vec<Vec<u8>> = bases.iter().map(Message::encode_to_vec).collect();
-    draft
-        .raw
-        .set_all_bytes(field::BASE_PATHS, encoded.iter().map(Vec::as_slice));
-    for number in [field::READER_FLAGS, field::WRITER_FLAGS] {
-        let carried = draft.raw.get(number).map_or(0, |flags| flags.varint());
-        draft.raw.set_varint(number, carried | flags::BASE_PATHS);
-    }
-    Ok(draft)
 }

@@ -203,14 +203,17 @@ fn changed_keys(transaction: &Transaction) -> Names<ConfigKey> {
     Some(keys)
 }
 
-/// Whether both add a base path of one id, name or path.
+/// Whether both add a base path of one chosen id, name or path.
 pub(super) fn bases(ours: &Transaction, theirs: &Transaction) -> bool {
     let (Some(ours), Some(theirs)) = (decode::<op::UpdateBases>(ours), decode::<op::UpdateBases>(theirs)) else {
         return true;
     };
     ours.new_bases.iter().any(|ours| {
         theirs.new_bases.iter().any(|theirs| {
-            ours.id == theirs.id || ours.path == theirs.path || (ours.name.is_some() && ours.name == theirs.name)
+            // 0: the commit gives one out.
+            (ours.id != 0 && ours.id == theirs.id)
+                || ours.path == theirs.path
+                || (ours.name.is_some() && ours.name == theirs.name)
         })
     })
 }

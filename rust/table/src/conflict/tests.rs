@@ -104,7 +104,7 @@ fn sample(kind: Kind, same: bool) -> Transaction {
         Kind::Clone => Op::Clone(op::Clone::default()),
         Kind::UpdateBases => {
             let base = pb::BasePath {
-                id: u32::from(!same),
+                id: if same { 3 } else { 0 },
                 path: name.into(),
                 ..Default::default()
             };

@@ -190,7 +190,7 @@ pub(crate) async fn write_deletions(
         num_deleted_rows: Some(rows.len()),
         base_id: None,
     };
-    files.store().put(&file.path(fragment.id()), bytes).await?;
+    files.store().put(&file.location(fragment.id()), bytes).await?;
     Ok(fragment.clone().with_deletion_file(Some(file)))
 }
 

@@ -89,13 +89,16 @@ fn test_a_summary_says_what_the_fragment_says() {
 
 #[test]
 fn test_the_path_of_a_deletion_file_names_fragment_version_and_id() {
-    assert_eq!(deletion_file(None).path(3), "_deletions/3-4-18446744073709551615.bin");
+    assert_eq!(
+        deletion_file(None).location(3),
+        "_deletions/3-4-18446744073709551615.bin"
+    );
     let arrow = DeletionFile {
         file_type: DeletionFileType::Arrow,
         id: 5,
         ..deletion_file(None)
     };
-    assert_eq!(arrow.path(0), "_deletions/0-4-5.arrow");
+    assert_eq!(arrow.location(0), "_deletions/0-4-5.arrow");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::outcome::MergeOutcome;
 use super::produce::{Produced, Producer};
 use super::source::MergeSource;
 use crate::error::{Result, TableError};
-use crate::fragment::Fragment;
+use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
 use crate::operation::{Update, UpdateMode};
 use crate::read::TableFiles;
@@ -36,6 +36,8 @@ pub struct MergeRequest {
     pub max_bytes_per_file: u64,
     /// Bytes for keys, pairs and rows that wait to be written, together.
     pub memory_limit: u64,
+    /// The base paths that new files go to in turn; `None` is the table's own root, as is an empty list.
+    pub target_bases: Vec<Option<u32>>,
 }
 
 /// Merges a source into a version of a table. Nothing is visible before the outcome is committed; on an error no file stays behind.
@@ -104,7 +106,7 @@ async fn outcome(
         }
     };
     let deletions = staged.updated.iter();
-    paths.extend(deletions.filter_map(|fragment| Some(fragment.deletion_file()?.path(fragment.id()))));
+    paths.extend(deletions.filter_map(|fragment| Some(fragment.deletion_file()?.location(fragment.id()))));
     let sizes = new_fragments.iter().flat_map(Fragment::files);
     Ok(MergeOutcome {
         bytes_written: sizes.filter_map(|file| file.file_size_bytes).sum(),
@@ -169,6 +171,7 @@ fn write_request(manifest: &Manifest, schema: Schema, request: &MergeRequest) ->
         max_rows_per_group: 1024,
         allow_null_loss: false,
         dictionaries: DictionaryWriters::of_table(&dictionaries)?,
+        target_bases: request.target_bases.clone(),
     })
 }
 
@@ -176,7 +179,7 @@ fn paths_of(fragments: &[Fragment]) -> Vec<String> {
     fragments
         .iter()
         .flat_map(Fragment::files)
-        .map(|file| format!("data/{}", file.path))
+        .map(DataFile::location)
         .collect()
 }
 

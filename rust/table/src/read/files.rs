@@ -7,7 +7,7 @@ use esker_file::FileReader;
 use esker_store::store::StoreRef;
 
 use crate::deletion::DeletionVector;
-use crate::error::{Result, TableError};
+use crate::error::Result;
 use crate::fragment::{DataFile, Fragment};
 
 /// Open files kept at the most; their metadata is what takes the memory.
@@ -72,13 +72,7 @@ impl TableFiles {
 
     /// Opens a data file, or gives the one that is open already.
     pub async fn open(&self, file: &DataFile) -> Result<FileReader> {
-        if let Some(base) = file.base_id {
-            return Err(TableError::unsupported(format!(
-                "data file {} lies under base path {base}: tables over several roots cannot be read yet",
-                file.path
-            )));
-        }
-        let path = format!("data/{}", file.path);
+        let path = file.location();
         if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {
             return Ok(reader);
         }
@@ -101,12 +95,7 @@ impl TableFiles {
         let Some(file) = fragment.deletion_file() else {
             return Ok(None);
         };
-        if file.base_id.is_some() {
-            return Err(TableError::unsupported(
-                "a deletion file under another base path cannot be read yet",
-            ));
-        }
-        let path = file.path(fragment.id());
+        let path = file.location(fragment.id());
         if let Some(vector) = self
             .deletions
             .lock()

@@ -1,6 +1,7 @@
 //! Each operation, applied to a small table with an index.
 
 use esker_proto::lance::table as pb;
+use esker_proto::lance::table::transaction as op;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
@@ -461,6 +462,56 @@ fn test_bases_are_numbered_from_one() {
         (16, 16)
     );
     refused(&table(), update(&["a", "a"]), "has already");
+}
+
+#[test]
+fn test_a_clone_borrows_what_lies_in_the_sources_root() {
+    let source = table();
+    let clone = |is_shallow| {
+        Operation::Clone(op::Clone {
+            is_shallow,
+            ref_version: source.version(),
+            ref_path: "/source".into(),
+            ..Default::default()
+        })
+    };
+    let params = CommitParams {
+        version: source.version(),
+        ..params(0)
+    };
+    let commit = |operation: &Operation, source: &Manifest| {
+        let transaction = Transaction::new(source.version(), operation, BTreeMap::new()).unwrap();
+        transaction.apply_clone(source, &params)
+    };
+    let shallow = commit(&clone(true), &source).unwrap();
+    assert_eq!(shallow.version(), source.version());
+    assert_eq!(shallow.reader_feature_flags() & 16, 16);
+    let bases: Vec<_> = shallow.base_paths().iter().map(|base| (base.id, &base.path)).collect();
+    assert_eq!(bases, [(0, &"/source".to_string())]);
+    for fragment in shallow.fragments() {
+        assert!(fragment.unwrap().files().iter().all(|file| file.base_id == Some(0)));
+    }
+    // What a clone borrows lies elsewhere already: a clone of it adds the clone's own root and leaves the other one alone.
+    let again = commit(&clone(true), &shallow).unwrap();
+    let ids: Vec<u32> = again.base_paths().iter().map(|base| base.id).collect();
+    assert_eq!(ids, [0, 1]);
+    assert!(again
+        .fragments()
+        .all(|fragment| fragment.unwrap().files()[0].base_id == Some(0)));
+    let deep = commit(&clone(false), &shallow).unwrap();
+    assert!(deep.base_paths().is_empty());
+    assert_eq!(deep.reader_feature_flags() & 16, 0);
+    assert!(deep
+        .fragments()
+        .all(|fragment| fragment.unwrap().files()[0].base_id.is_none()));
+    let other = Operation::Clone(op::Clone {
+        ref_version: source.version() + 1,
+        ..Default::default()
+    });
+    assert!(commit(&other, &source)
+        .unwrap_err()
+        .to_string()
+        .contains("to clone, found"));
 }
 
 #[test]
