@@ -102,7 +102,7 @@ def test_an_upsert_goes_where_it_is_told(tmp_path):
     upsert().target_all_bases(include_primary=False).execute(change)
     assert homes(uri)[-1] == 1
     assert sorted(ids(dataset)) == [*range(10), 50]
-    with pytest.raises(InvalidArgumentError, match="found 'd'"):
+    with pytest.raises(InvalidArgumentError, match="'d' not found"):
         upsert().target_bases(["d"])
 
 

@@ -75,7 +75,8 @@ def target_ids(
         if not ids:
             known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
             raise InvalidArgumentError(
-                f"expected target_bases that the table has ({known}), found {wanted!r}; add it by add_bases"
+                f"base path {wanted!r} not found, expected target_bases that the table has ({known}); "
+                "add it by add_bases"
             )
         found.append(ids[0])
     return found

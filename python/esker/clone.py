@@ -12,7 +12,7 @@ from ._native.store import Store, path_at_home
 from .base_path import DatasetBasePath, checked_base
 from .change import commit_change
 from .commit.log import TRANSACTIONS, LanceLog
-from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from .exceptions import AlreadyExistsError, UnsupportedError
 from .operation import LanceOperation
 from .versions import check_version
 
@@ -64,7 +64,7 @@ class BasePathsApi:
         dataset = cast("LanceDataset", self)
         parts = [checked_base(base).to_parts() for base in new_bases]
         if not parts:
-            raise InvalidArgumentError("expected base paths to add, found none")
+            return dataset
         operation = LanceOperation.UpdateBases([DatasetBasePath.from_parts(base) for base in parts])
         commit_change(dataset, lambda _: operation, properties=transaction_properties)
         return dataset

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 import pyarrow as pa
 
 from ._native import table as native
+from ._native.expr import Expression
 from .change import commit_change
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from .fragment import FragmentMetadata
@@ -148,13 +149,15 @@ class ColumnsApi:
             >>> dataset.to_table().to_pylist()
             [{'id': 1, 'twice': 2}, {'id': 2, 'twice': 4}]
         """
-        nulls = _null_columns(transforms)
+        nulls = _null_columns(transforms, self._dataset)
         if nulls is not None:
             commit_change(self._dataset, lambda manifest: _add_nulls(manifest, nulls))
             return
         if isinstance(transforms, Mapping) and not transforms:
             return
         self._add(column_source(transforms, read_columns, reader_schema, batch_size))
+        if isinstance(transforms, BatchUDF):
+            transforms.forget()
 
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
@@ -165,7 +168,7 @@ class ColumnsApi:
 
         Args:
             data_obj: The other data: whatever a write takes.
-            left_on: The key's column in the table.
+            left_on: The key's column in the table; `_rowid` and `_rowaddr` may be.
             right_on: The key's column in the other data, `left_on` by default.
             schema: Column types, where the data do not say.
 
@@ -212,14 +215,27 @@ def column_source(
     return StreamValues(coerce_reader(transforms, reader_schema))
 
 
-def _null_columns(transforms: Any) -> pa.Schema | None:
+def _null_columns(transforms: Any, dataset: LanceDataset) -> pa.Schema | None:
+    """The new columns, if they are null throughout whatever the table holds."""
     if isinstance(transforms, pa.Schema):
         return transforms
     if isinstance(transforms, pa.Field):
         return pa.schema([transforms])
     if isinstance(transforms, Sequence) and transforms and all(isinstance(it, pa.Field) for it in transforms):
         return pa.schema(list(transforms))
+    if isinstance(transforms, Mapping) and transforms and all(isinstance(it, str) for it in transforms.values()):
+        table = dataset._described_schema
+        expressions = {name: Expression.parse_sql(sql, table) for name, sql in transforms.items()}
+        if all(_is_null(expression) for expression in expressions.values()):
+            return pa.schema([pa.field(name, pa.field(it).type) for name, it in expressions.items()])
     return None
+
+
+def _is_null(expression: Expression) -> bool:
+    if expression.columns or pa.field(expression).type == pa.null():
+        return False
+    value = pa.array(expression.evaluate(pa.record_batch([pa.array([True])], ["row"])))
+    return bool(value.null_count == 1)
 
 
 def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.BaseOperation:

@@ -40,6 +40,7 @@ from .settings import SettingsApi
 from .staging import refuse_options
 from .take import take_rows
 from .types import ReaderLike
+from .validation import ValidationApi
 from .versions import Version, VersionsApi, check_version, version_asof
 from .write import write_dataset
 
@@ -76,6 +77,7 @@ class LanceDataset(
     ColumnsApi,
     BlobsApi,
     BasePathsApi,
+    ValidationApi,
     PendingApi,
     pyarrow.dataset.Dataset,  # type: ignore[misc]
 ):
@@ -195,6 +197,11 @@ class LanceDataset(
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All rows by the Arrow PyCapsule interface."""
         return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    @property
+    def _ds(self) -> LanceDataset:
+        # Where tools that were built on pylance look for its Rust object: what it has in common with us is our own.
+        return self
 
     @property
     def uri(self) -> str:

@@ -18,6 +18,7 @@ from .commit.external import ExternalManifestStore
 from .deletion_file import DeletionFile
 from .exceptions import NotFoundError, UnsupportedError
 from .fragment_changes import FragmentChangesApi
+from .fragment_files import FragmentSession, fragment_of_file
 from .progress import Progress, report
 from .staging import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -188,6 +189,45 @@ class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: igno
     def __repr__(self) -> str:
         paths = [file.path for file in self._fragment.files]
         return f"LanceFragment(id={self.fragment_id}, data_files={paths})"
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
+        """A fragment of a data file that is in place already, for a `LanceOperation.Append` or `Overwrite`.
+
+        Args:
+            filename: The file's name in the folder `data` of the table. Its columns are found by their names.
+            dataset: The table.
+            fragment_id: The fragment's id; an append gives it another one.
+
+        Raises:
+            NotFoundError: No such file.
+            SchemaMismatchError: A column that the table does not have, or of another type.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-from-file")
+            >>> name = dataset.get_fragment(0).data_files()[0].path
+            >>> esker.LanceFragment.create_from_file(name, dataset, 0).physical_rows
+            2
+        """
+        return fragment_of_file(filename, dataset, fragment_id)
+
+    def open_session(
+        self, columns: list[str] | dict[str, str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Takes from the same columns, again and again.
+
+        Args:
+            columns: As in `LanceDataset.scanner`.
+            with_row_address: Adds the column `_rowaddr`.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-fragment-session")
+            >>> dataset.get_fragment(0).open_session(["id"]).take([1]).to_pydict()
+            {'id': [2]}
+        """
+        return FragmentSession(self, columns, with_row_address)
 
     @staticmethod
     def create(

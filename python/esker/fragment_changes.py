@@ -12,6 +12,7 @@ from ._native import table as native
 from .blob_storage import holds_blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from .types import ReaderLike, coerce_reader
+from .udf import BatchUDF
 
 if TYPE_CHECKING:
     from .columns import NewColumns
@@ -90,7 +91,8 @@ class FragmentChangesApi:
             The fragment and the schema of all columns, for a `LanceOperation.Merge` with all fragments of the table.
 
         Raises:
-            InvalidArgumentError: A column that is there already, or values that are fewer or more than the rows.
+            InvalidArgumentError: A column that is there already, values that are fewer or more than the rows, or a
+                function with a `checkpoint_file`.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -102,6 +104,11 @@ class FragmentChangesApi:
         """
         from .columns import column_source
 
+        if isinstance(value_func, BatchUDF) and value_func.keeps_results:
+            raise InvalidArgumentError(
+                "A checkpoint file cannot be used for one fragment: its result is not in the table yet; "
+                "leave checkpoint_file out, or use LanceDataset.add_columns"
+            )
         return self._with_columns(column_source(value_func, columns, reader_schema, batch_size))
 
     def merge(
@@ -111,7 +118,7 @@ class FragmentChangesApi:
 
         Args:
             data_obj: The other data; they are held in memory.
-            left_on: The key's column in the table.
+            left_on: The key's column in the table; `_rowid` and `_rowaddr` may be.
             right_on: The key's column in the other data, `left_on` by default.
             schema: Column types, where the data do not say.
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .dataset import LanceDataset
 
 ROW_ADDRESS = "_rowaddr"
+_SYSTEM_KEYS = ("_rowid", ROW_ADDRESS)
+"""What a row may be called by beside its columns."""
 _OFFSET = (1 << 32) - 1
 _NO_LIMIT = 2**62
 
@@ -212,8 +214,8 @@ class FunctionValues:
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
-        for batch in self._batches(dataset, fragment):
-            result = self._function(self._input(batch))
+        for number, batch in enumerate(self._batches(dataset, fragment)):
+            result = self._function.of_batch((dataset.version, fragment.fragment_id, number), self._input(batch))
             yield result.append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
 
     def finish(self) -> None:
@@ -294,18 +296,20 @@ class JoinedValues:
     def schema(self, dataset: LanceDataset) -> pa.Schema:
         """The new columns."""
         names = dataset.schema.names
-        if self._left_on not in names:
+        if self._left_on not in (*names, *_SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
         # A key that is not there makes a null.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
-        for batch in fragment.to_batches(columns=[self._left_on], with_row_address=True):
+        columns = [] if self._left_on in _SYSTEM_KEYS else [self._left_on]
+        by_id = self._left_on == "_rowid"
+        for batch in fragment.to_batches(columns=columns, with_row_id=by_id, with_row_address=True):
             keys = batch[self._left_on].cast(self._keys.type)
             rows = self._columns.take(pc.index_in(keys, value_set=self._keys, skip_nulls=True))
-            columns = [rows[name].combine_chunks() for name in rows.column_names]
-            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
+            values = [rows[name].combine_chunks() for name in rows.column_names]
+            yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
 
     def finish(self) -> None:
         """Nothing: each fragment stands for itself."""

@@ -42,6 +42,11 @@ class LanceField:
         """Whether nulls are allowed."""
         return self._field.nullable
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The Arrow field's own key-values."""
+        return {key: value.decode("utf-8", "replace") for key, value in self._field.metadata.items()}
+
     def children(self) -> list[LanceField]:
         """The fields within, in order."""
         return [LanceField(child) for child in self._field.children]

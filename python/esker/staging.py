@@ -229,7 +229,7 @@ def stage(
             "expected progress to be called with a number of rows, or to have begin and complete, "
             f"found {type(progress).__name__}"
         )
-    bases = _bases(target, initial_bases)
+    bases = _bases(target, initial_bases, chosen)
     targets = target_ids(bases, target_bases, target_all_bases)
     target.log.bases.mount(target.log.store, [base.to_parts() for base in bases])
     try:
@@ -254,13 +254,14 @@ def stage(
     return Staged(target, chosen, fragments, fields, version, bases if target.base is None else [])
 
 
-def _bases(target: Target, initial: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
+def _bases(target: Target, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
     """The base paths that a table has, or will have."""
     if target.base is None:
         return numbered(initial)
     if initial:
         raise InvalidArgumentError(
-            f"expected initial_bases for a new table only, found a table at {target.log.uri}; add them by add_bases",
+            f"Cannot register new bases in {mode.capitalize()} mode: expected initial_bases for a new table only, "
+            f"found a table at {target.log.uri}; add them by add_bases",
             uri=target.log.uri,
         )
     return [DatasetBasePath.from_parts(parts) for parts in target.base.base_paths]

@@ -96,6 +96,20 @@ def version_of_numbers(major: int, minor: int) -> str:
     return f"{major}.{minor}"
 
 
+def numbers_of_version(version: str) -> tuple[int, int]:
+    """The two numbers by which a manifest names a file version.
+
+    Example:
+        >>> from esker.storage_version import numbers_of_version
+        >>> numbers_of_version("0.1"), numbers_of_version("2.0")
+        ((0, 2), (2, 0))
+    """
+    if version == "0.1":
+        return 0, 2
+    major, _, minor = version.partition(".")
+    return int(major), int(minor)
+
+
 def _writable(version: str, what: str) -> str:
     if version not in WRITABLE_VERSIONS:
         raise UnsupportedError(

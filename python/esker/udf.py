@@ -1,14 +1,19 @@
-"""Functions that compute new columns from batches of a table."""
+"""Functions that compute new columns from batches of a table, and what of them survives a failure."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Callable
-from typing import Any
+from contextlib import closing, suppress
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from .exceptions import InvalidArgumentError
-from .staging import refuse_options
+from .exceptions import CorruptFileError, InvalidArgumentError
+
+BatchNumber: TypeAlias = tuple[int, int, int]
+"""A batch of a table: version, id of the fragment, number within it."""
 
 
 class BatchUDF:
@@ -17,14 +22,21 @@ class BatchUDF:
     Args:
         function: Gets a record batch, returns a record batch (or a pandas data frame).
         output_schema: The columns that it returns; those of its first batch by default.
+        checkpoint_file: Keeps results for a run that is started again; see `batch_udf`.
 
     Example:
         `dataset.add_columns(esker.batch_udf()(lambda batch: pa.record_batch([...], ["new"])))`
     """
 
-    def __init__(self, function: Callable[[pa.RecordBatch], Any], output_schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[[pa.RecordBatch], Any],
+        output_schema: pa.Schema | None = None,
+        checkpoint_file: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.function = function
         self.output_schema = output_schema
+        self._kept = None if checkpoint_file is None else KeptResults(checkpoint_file)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The new columns of a batch.
@@ -49,19 +61,101 @@ class BatchUDF:
                 result = result.select(self.output_schema.names).cast(self.output_schema)
             except (KeyError, pa.ArrowInvalid) as error:
                 raise InvalidArgumentError(
-                    f"expected the columns of output_schema from the function: {error}"
+                    "Output schema of function does not match the expected schema: expected "
+                    f"{_columns(self.output_schema)}, found {_columns(result.schema)}"
                 ) from error
         return result
 
+    @property
+    def keeps_results(self) -> bool:
+        """Whether there is a checkpoint file."""
+        return self._kept is not None
+
+    def forget(self) -> None:
+        """Removes the results that were kept: they are in the table."""
+        if self._kept is not None:
+            self._kept.remove()
+
+    def of_batch(self, number: BatchNumber, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The new columns of a batch of a table, computed once if results are kept."""
+        if self._kept is None:
+            return self(batch)
+        found = self._kept.get(number)
+        if found is None or found.num_rows != batch.num_rows:
+            found = self(batch)
+            self._kept.put(number, found)
+        return found
+
+
+class KeptResults:
+    """Results of a function by batch, in a SQLite file: those of a run that failed serve the next one.
+
+    Args:
+        path: The file. It is made if it is not there.
+
+    Raises:
+        CorruptFileError: It is no such file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        with closing(self._open()) as file, file:
+            file.execute(
+                "create table if not exists results"
+                " (version int, fragment int, number int, batch blob, primary key (version, fragment, number))"
+            )
+
+    def get(self, number: BatchNumber) -> pa.RecordBatch | None:
+        """The result for a batch, None if there is none yet."""
+        with closing(self._open()) as file:
+            query = "select batch from results where version = ? and fragment = ? and number = ?"
+            row = file.execute(query, number).fetchone()
+        if row is None:
+            return None
+        try:
+            return pa.ipc.open_stream(row[0]).read_next_batch()
+        except (pa.ArrowInvalid, StopIteration, OSError) as error:
+            raise CorruptFileError(
+                f"{self._path}: expected the result of a batch, found other bytes; delete the file", path=self._path
+            ) from error
+
+    def put(self, number: BatchNumber, batch: pa.RecordBatch) -> None:
+        """Keeps the result for a batch."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        with closing(self._open()) as file, file:
+            data = memoryview(sink.getvalue())
+            file.execute("insert or replace into results values (?, ?, ?, ?)", (*number, data))
+
+    def remove(self) -> None:
+        """Removes the file."""
+        with suppress(FileNotFoundError):
+            os.remove(self._path)
+
+    def _open(self) -> sqlite3.Connection:
+        file = sqlite3.connect(self._path)
+        try:
+            file.execute("select count(*) from sqlite_master")
+        except sqlite3.DatabaseError as error:
+            file.close()
+            raise CorruptFileError(
+                f"{self._path}: expected a file of kept results, found something else; choose another checkpoint_file",
+                path=self._path,
+            ) from error
+        return file
+
 
 def batch_udf(
-    output_schema: pa.Schema | None = None, checkpoint_file: Any = None
+    output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
     """A decorator of functions for `LanceDataset.add_columns`.
 
     Args:
         output_schema: The columns that the function returns; those of its first batch by default.
-        checkpoint_file: Not supported yet.
+        checkpoint_file: A local file that keeps each batch's result as it comes, so that a run that failed can be
+            started again and computes only what it had not. It counts for one version of one table, and grows as large
+            as the new columns, which it is removed after.
 
     Example:
         >>> import esker, pyarrow as pa, pyarrow.compute as pc
@@ -73,5 +167,8 @@ def batch_udf(
         >>> dataset.to_table()["twice"].to_pylist()
         [2, 4]
     """
-    refuse_options(checkpoint_file=checkpoint_file)
-    return lambda function: BatchUDF(function, output_schema)
+    return lambda function: BatchUDF(function, output_schema, checkpoint_file)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
