@@ -124,7 +124,7 @@ def commit_change(
         table.mount(manifest)
         transaction = make(manifest).to_native(manifest.version, noted)
         reconcile = DeletionMerge(table, manifest) if merge_deletions else None
-        return LanceCommit(table, transaction, lock=dataset._commit_lock, reconcile=reconcile)
+        return LanceCommit(table, transaction, lock=dataset._commit_lock, base=manifest, reconcile=reconcile)
 
     current = change(start._manifest)
 

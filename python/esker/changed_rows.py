@@ -200,7 +200,7 @@ class ChangedRows:
 
     @property
     def _target(self) -> Target:
-        return Target(self._log, self.dataset._manifest, "V2")
+        return Target(self._log, self.dataset._manifest)
 
     def _without_ids(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ids: list[pa.Array]

@@ -21,6 +21,7 @@ from .clone import BasePathsApi
 from .columns import ColumnsApi
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog
+from .commit.pickling import pickled_options
 from .commit.protocol import CommitLock
 from .commits import CommitsApi
 from .exceptions import InvalidArgumentError
@@ -175,10 +176,10 @@ class LanceDataset(
         state = (
             self._log.uri,
             self._manifest,
-            self._storage_options,
+            pickled_options(self._storage_options),
             self._default_scan_options,
             self._log.manifest_store,
-            self._log.bases.params,
+            {place: pickled_options(given) for place, given in (self._log.bases.params or {}).items()} or None,
         )
         return _unpickle, state
 

@@ -14,7 +14,7 @@ from ._native.write import write_fragments as write_native
 from .base_path import DatasetBasePath, numbered, target_ids
 from .blob_storage import with_blobs_v2
 from .commit.external import ExternalManifestStore
-from .commit.log import LanceLog, NamingScheme, is_detached
+from .commit.log import LanceLog, is_detached
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
@@ -41,7 +41,6 @@ class Target:
 
     log: LanceLog
     base: native.Manifest | None
-    scheme: NamingScheme
 
     @property
     def read_version(self) -> int:
@@ -88,7 +87,7 @@ def open_target(
     if isinstance(uri, LanceDataset):
         log = log_of(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
         check_changeable(uri)
-        return Target(log, uri._manifest, log.listing().scheme)
+        return Target(log, uri._manifest)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
     log = LanceLog.at(
@@ -98,14 +97,14 @@ def open_target(
         durable=durable,
         base_store_params=base_store_params,
     )
-    listing = log.listing()
+    listing = log.newest()
     if not listing.versions:
-        return Target(log, None, "V2")
+        return Target(log, None)
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
     base.check_writable()
     log.mount(base)
-    return Target(log, base, listing.scheme)
+    return Target(log, base)
 
 
 def check_changeable(dataset: LanceDataset) -> None:

@@ -44,7 +44,7 @@ class VersionsApi:
     @property
     def latest_version(self) -> int:
         """The newest version there is."""
-        return self._log.listing().latest
+        return self._log.newest().latest
 
     def versions(self) -> list[Version]:
         """All versions, oldest first, with the time (local, naive, as in pylance) and the counts of each."""

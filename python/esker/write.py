@@ -176,6 +176,7 @@ def write_dataset(
         create=target.base is None and staged.mode != "overwrite",
         scheme=scheme,
         lock=commit_lock,
+        base=target.base,
     )
     try:
         return _opened(uri, first, commit(first, limits=limits), storage_options)
@@ -231,6 +232,7 @@ def commit_operation(
         enable_stable_row_ids=stable_row_ids,
         scheme="V2" if v2_names else "V1",
         lock=commit_lock,
+        base=target.base,
     )
     if detached:
         return _at(base_uri, change.log, change.detached(), storage_options)
@@ -243,7 +245,7 @@ def _append_to_newcomer(
 ) -> LanceCommit:
     """The append of fragments that were staged for a new table to the table that another writer made meanwhile."""
     log = staged.target.log
-    listing = log.listing()
+    listing = log.newest()
     base = log.manifest(1, listing.scheme if listing.versions else scheme)
     base.check_readable()
     fits = may_stand_together(base.data_storage_version, staged.data_storage_version)

@@ -95,7 +95,7 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(5)
+                self.process.wait(1)
         self._folder.cleanup()
 
     def __enter__(self) -> Server:

@@ -1,9 +1,9 @@
-"""A flat space of objects under one root: a folder or memory."""
+"""A flat space of objects under one root: a folder, memory, or a prefix of a bucket."""
 
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["IoStats", "ObjectMeta", "Store", "path_at_home"]
+__all__ = ["IoStats", "ObjectMeta", "Store", "is_secret_option", "path_at_home"]
 
 @final
 class ObjectMeta:
@@ -43,7 +43,7 @@ class IoStats:
 
 @final
 class Store:
-    """The objects under `uri`: a path, `file://` or `memory://NAME` (shared within the process).
+    """The objects under `uri`: a path, `file://`, `memory://NAME` (shared within the process), `s3://`, `gs://`, `az://`.
 
     A local folder is created by the first write. Pickles: the copy opens the same URI with the same options.
 
@@ -99,6 +99,12 @@ class Store:
     def list_paths(self, prefix: str = "") -> list[str]:
         """The paths that `list` would tell of, which a file system knows without a look at each file."""
 
+    def list_first(self, prefix: str, count: int) -> tuple[list[str], bool]:
+        """The first paths below `prefix` in byte order, `count` of them or more, and whether these are all.
+
+        One request to a store that lists in byte order; others are asked for everything.
+        """
+
     def list(self, prefix: str = "") -> list[ObjectMeta]:
         """All objects whose path starts with `prefix` (a folder, ending in `/`), in byte order of their paths.
 
@@ -118,3 +124,6 @@ class Store:
 
 def path_at_home(path: str) -> str:
     """What a path is called in the place that it leads to: without `_bases/ID/`."""
+
+def is_secret_option(key: str, /) -> bool:
+    """Whether a storage option of that name holds a secret: a key, a token, a password."""

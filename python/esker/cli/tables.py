@@ -28,7 +28,7 @@ def storage_options(options: Namespace) -> dict[str, str] | None:
     for text in options.storage_option:
         key, equals, value = text.partition("=")
         if not equals:
-            raise InvalidArgumentError(f"expected --storage-option KEY=VALUE, found {text!r}")
+            raise InvalidArgumentError("expected --storage-option KEY=VALUE, found one without '='")
         found[key] = value
     return found or None
 

@@ -5,6 +5,7 @@ from .external import ExternalManifestStore
 from .lance import DeletionMerge, LanceCommit
 from .log import LanceLog
 from .loop import Backoff, CommitLimits, commit
+from .pickling import pickle_storage_options
 from .protocol import CommitLock, CommitProtocol, Verdict
 from .stores import register, resolve
 
@@ -20,6 +21,7 @@ __all__ = [
     "LanceLog",
     "Verdict",
     "commit",
+    "pickle_storage_options",
     "register",
     "resolve",
 ]

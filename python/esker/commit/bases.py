@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .._native.store import Store
@@ -31,8 +31,9 @@ class BaseStores:
         {'region': 'b'}
     """
 
-    storage_options: Mapping[str, str] | None = None
-    params: Mapping[str, Mapping[str, str]] | None = None
+    # They may hold passwords, which no repr shows.
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    params: Mapping[str, Mapping[str, str]] | None = field(default=None, repr=False)
     durable: bool = True
 
     def options_of(self, id_: int, path: str) -> dict[str, str]:

@@ -87,6 +87,7 @@ class LanceCommit:
         create: Whether it is an error that the table exists.
         scheme: How a new table names its manifests.
         lock: Held around the put, for stores without put-if-absent.
+        base: The version that the transaction was computed from, if it is at hand: it is not read again.
         reconcile: Adapts the transaction to one that touched the same fragments, where that is possible.
     """
 
@@ -100,6 +101,7 @@ class LanceCommit:
         create: bool = False,
         scheme: NamingScheme = "V2",
         lock: CommitLock | None = None,
+        base: Manifest | None = None,
         reconcile: Reconcile | None = None,
     ) -> None:
         self.log = log
@@ -113,14 +115,14 @@ class LanceCommit:
         self._lock = lock
         self._reconcile = reconcile
         self._restored: Manifest | None = None
-        self._base: Manifest | None = None
+        self._base = base
         self._made: Manifest | None = None
         self._known = 0
         self._staged = False
 
     def latest(self) -> int:
         """The newest version, 0 if there is none."""
-        listing = self.log.listing()
+        listing = self.log.newest()
         if listing.versions:
             self._scheme = listing.scheme
         # A listing may lag behind what a put has met.
@@ -165,7 +167,7 @@ class LanceCommit:
 
     def landed(self, version: int) -> None:
         """Brings up to date what follows the manifest: its place, `_latest.manifest`."""
-        self.log.landed(version)
+        self.log.landed(version, self._scheme)
 
     def next_bytes(self, version: int) -> bytes:
         """The manifest file of `version`."""
@@ -197,7 +199,7 @@ class LanceCommit:
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
         with self._lock(version) if self._lock else nullcontext():
-            landed = self.log.put(version, self._scheme, data)
+            landed = self.log.put(version, self._scheme, data, locked=self._lock is not None)
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -257,7 +259,7 @@ class LanceCommit:
 
     def detached(self) -> Manifest:
         """Commits beside the history: a version that only its number leads to. Nothing can be in its way."""
-        base = self.log.manifest(self.read_version, self.log.listing().scheme)
+        base = self.log.manifest(self.read_version, self.log.newest().scheme)
         base.check_writable()
         storage = base.data_storage_version
         while True:

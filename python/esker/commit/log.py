@@ -13,12 +13,12 @@ data/*.lance                                 staged before, seen only through a 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .._native.store import Store
 from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
-from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
+from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .bases import BaseStores
 from .external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
 from .external.naming import NamingScheme as NamingScheme
@@ -27,6 +27,9 @@ from .stores import absolute, resolve
 VERSIONS = "_versions/"
 TRANSACTIONS = "_transactions/"
 LATEST_COPY = "_latest.manifest"
+
+FIRST_NAMES = 20
+"""How many names are asked for to learn the newest version: V2 names put it first."""
 
 _DETACHED = 1 << 63
 
@@ -143,9 +146,12 @@ class LanceLog:
         Raises:
             CorruptFileError: V1 and V2 names are mixed: neither order of names would tell the latest version.
         """
+        return self._sorted(self.store.list_paths(VERSIONS))
+
+    def _sorted(self, paths: Iterable[str]) -> VersionListing:
         versions: list[int] = []
         schemes: dict[NamingScheme, str] = {}
-        for path in self.store.list_paths(VERSIONS):
+        for path in paths:
             parsed = parse_manifest_name(path.removeprefix(VERSIONS))
             if parsed is not None:
                 versions.append(parsed[0])
@@ -164,15 +170,28 @@ class LanceLog:
             )
         return VersionListing(tuple(sorted(versions)), next(iter(schemes), "V2"))
 
+    def newest(self) -> VersionListing:
+        """The newest version and how its file is named, and of the others perhaps not all.
+
+        V2 names put the newest first, so that its name is on the first page of a listing, however long the history. V1
+        names need the whole listing, and so does a store that does not list in byte order.
+        """
+        paths, complete = self.store.list_first(VERSIONS, FIRST_NAMES)
+        parsed = [parse_manifest_name(path.removeprefix(VERSIONS)) for path in paths]
+        named = [found for found in parsed if found is not None]
+        if complete or not named or any(scheme != "V2" for _, scheme in named):
+            return self._sorted(paths) if complete else self.listing()
+        return self._sorted(path for path, found in zip(paths, parsed, strict=True) if found is not None)
+
     def open(self, version: int | None = None) -> tuple[Manifest, VersionListing]:
-        """The manifest of a version, the latest by default.
+        """The manifest of a version, the latest by default, and a listing that holds the newest version.
 
         Raises:
             NotFoundError: There is no table here, or no such version.
             CorruptFileError: Its manifest is damaged.
             UnsupportedError: It needs a newer reader.
         """
-        listing = self.listing()
+        listing = self.newest()
         if version is not None and is_detached(version):
             detached = self.manifest(version, listing.scheme)
             detached.check_readable()
@@ -183,13 +202,14 @@ class LanceLog:
                 uri=self.uri,
             )
         chosen = listing.latest if version is None else version
-        if chosen not in listing.versions:
+        try:
+            manifest = self.manifest(chosen, listing.scheme)
+        except NotFoundError:
             raise NotFoundError(
-                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(listing.versions)}",
+                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(self.listing().versions)}",
                 uri=self.uri,
                 version=chosen,
-            )
-        manifest = self.manifest(chosen, listing.scheme)
+            ) from None
         manifest.check_readable()
         return manifest, listing
 
@@ -210,18 +230,22 @@ class LanceLog:
             )
         return manifest
 
-    def put(self, version: int, scheme: NamingScheme, data: bytes) -> bool:
-        """Puts the manifest of a version if there is none: with this it is committed. False says that there is one."""
+    def put(self, version: int, scheme: NamingScheme, data: bytes, *, locked: bool = False) -> bool:
+        """Puts the manifest of a version if there is none: with this it is committed. False says that there is one.
+
+        Where a lock is held, the store need not have conditional puts.
+        """
         name = manifest_name(version, scheme)
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
-        return self.store.put_if_absent(VERSIONS + name, data)
+        put = _put_under_lock if locked else Store.put_if_absent
+        return put(self.store, VERSIONS + name, data)
 
-    def landed(self, version: int) -> None:
+    def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
         """Finishes what comes after the commit of a version. What fails here does not undo it."""
         if self._external is not None:
             self._external.finish(version)
-        self.refresh_latest_copy()
+        self.refresh_latest_copy(scheme)
 
     def _path(self, version: int, scheme: NamingScheme) -> str:
         if self._external is not None and not is_detached(version):
@@ -231,12 +255,14 @@ class LanceLog:
         # Committed before the table had an external store, or there is none.
         return VERSIONS + manifest_name(version, scheme)
 
-    def refresh_latest_copy(self) -> None:
+    def refresh_latest_copy(self, scheme: NamingScheme | None = None) -> None:
         """Brings the copy of the newest manifest up to date, where the table has one.
 
         Releases of Lance from before 2024 find the newest version by it. Writers may finish in another order than they
-        committed in, so the copy is compared with the listing until both agree.
+        committed in, so the copy is compared with the listing until both agree. Those releases knew no V2 names.
         """
+        if scheme == "V2":
+            return
         try:
             self.store.head(LATEST_COPY)
         except NotFoundError:
@@ -255,6 +281,21 @@ class LanceLog:
             except NotFoundError:
                 pass
         return manifest.inline_transaction()
+
+
+def _put_under_lock(store: Store, path: str, data: bytes) -> bool:
+    """Puts an object if there is none, where only a lock keeps others away: the store may not know the rule."""
+    try:
+        store.head(path)
+    except NotFoundError:
+        pass
+    else:
+        return False
+    try:
+        return store.put_if_absent(path, data)
+    except UnsupportedError:
+        store.put(path, data)
+        return True
 
 
 def _ranges(versions: tuple[int, ...]) -> str:

@@ -29,7 +29,11 @@ def _s3_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> St
     return resolve(split_s3_ddb(uri)[0], storage_options=storage_options, durable=durable)
 
 
-_factories: dict[str, StoreFactory] = {"file": _native_store, "memory": _native_store, "s3+ddb": _s3_store}
+OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
+"""Schemes of stores behind a network, which take `storage_options`."""
+
+_factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
+_factories["s3+ddb"] = _s3_store
 
 
 def register(scheme: str, factory: StoreFactory) -> None:
@@ -74,8 +78,8 @@ def resolve(
     """The store at `uri`.
 
     Args:
-        uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`).
-        storage_options: Options of the store, such as credentials.
+        uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`, `s3://BUCKET/PATH`, ...).
+        storage_options: Options of the store, such as credentials, under pylance's names.
         durable: Whether a put returns only when its bytes are on stable storage.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from .._native.store import Store
 from ..commit.stores import absolute, resolve
@@ -28,6 +29,9 @@ def locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     folder, _, name = absolute(path).rpartition("/")
     if not name or folder.endswith(":/") or os.fspath(path).endswith(("/", os.sep)):
         raise InvalidArgumentError(f"expected the path of a file, found {os.fspath(path)!r}", path=os.fspath(path))
+    if "://" in folder and not folder.startswith("memory://"):
+        # The store decodes its root; what follows it is decoded here.
+        name = unquote(name)
     return resolve(folder or "/", storage_options=storage_options), name
 
 

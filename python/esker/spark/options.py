@@ -11,8 +11,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from esker.commit.pickling import pickled_options
 from esker.commit.stores import absolute
 from esker.exceptions import InvalidArgumentError
 
@@ -40,7 +41,11 @@ class TableAddress:
     """Where a table lies, the same in every process of a job."""
 
     uri: str
-    storage_options: Mapping[str, str]
+    # They may hold passwords, which no plan and no error shall show.
+    storage_options: Mapping[str, str] = field(repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"uri": self.uri, "storage_options": pickled_options(self.storage_options)}
 
 
 @dataclass(frozen=True)
@@ -145,9 +150,11 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
     try:
         parsed = json.loads(storage) if storage else {}
     except json.JSONDecodeError as error:
-        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found {storage!r}") from error
+        # What was found may hold a password: only where it stops being JSON is told.
+        where = f"option storage_options: expected a JSON object, found something else at letter {error.pos}"
+        raise InvalidArgumentError(where) from None
     if not isinstance(parsed, dict):
-        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found {storage!r}")
+        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found a {type(parsed).__name__}")
     return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
 
 

@@ -171,7 +171,7 @@ class WritePlan:
             NotFoundError: A version in between is gone, so that nobody can tell.
         """
         log = _log(self.address)
-        listing = log.listing()
+        listing = log.newest()
         for version in range(self.read_version + 1, listing.latest + 1):
             transaction = log.transaction(log.manifest(version, listing.scheme))
             if transaction is not None and transaction.properties.get(TOKEN) == self.token:
@@ -193,7 +193,7 @@ class WritePlan:
 def latest_manifest(address: TableAddress) -> Manifest | None:
     """The newest version, None if there is no table yet; flags of features are checked for reading."""
     log = _log(address)
-    if not log.listing().versions:
+    if not log.newest().versions:
         return None
     return log.open()[0]
 

@@ -11,6 +11,7 @@
     )
 )]
 
+pub mod cloud;
 mod coalesce;
 pub mod copy;
 pub mod error;
@@ -30,7 +31,7 @@ pub use error::{Result, StoreError};
 pub use mount::Mounts;
 pub use runtime::{block_on, runtime};
 pub use stats::{IoStats, StatsCounters};
-pub use store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+pub use store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 pub use uri::open;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use crate::error::{Result, StoreError};
 use crate::stats::{IoStats, StatsCounters};
-use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+use crate::store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 
 const FOLDER: &str = "_bases/";
 const DATA: &str = "data/";
@@ -200,6 +200,16 @@ impl Store for Mounts {
         let outside = prefix.strip_suffix(there).unwrap_or_default();
         let mut found = store.list_paths(there).await?;
         for path in &mut found {
+            path.insert_str(0, outside);
+        }
+        Ok(found)
+    }
+
+    async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
+        let (store, there) = self.find(prefix)?;
+        let outside = prefix.strip_suffix(there).unwrap_or_default();
+        let mut found = store.list_first(there, count).await?;
+        for path in &mut found.paths {
             path.insert_str(0, outside);
         }
         Ok(found)

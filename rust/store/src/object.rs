@@ -5,18 +5,24 @@ mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
+use crate::cloud::Secrets;
 use crate::coalesce::{coalesce, Coalesced};
 use crate::error::{Result, StoreError};
 use crate::path::{check_folder, check_object};
 use crate::stats::StatsCounters;
-use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+use crate::store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+
+/// How often a request is sent that may be sent twice and that `object_store` sends once.
+const TRIES: usize = 4;
 
 /// How an object store is spoken to. The defaults are for one behind a network.
 #[derive(Debug, Clone)]
@@ -46,13 +52,24 @@ impl Default for ObjectOptions {
 }
 
 /// A store over an `object_store` implementation, below a prefix of it.
-#[derive(Debug)]
 pub struct ObjectAdapter {
     uri: String,
     prefix: String,
     inner: Arc<dyn ObjectStore>,
     options: ObjectOptions,
     stats: Arc<StatsCounters>,
+    /// Where a listing can be asked for by the page, in byte order.
+    pages: Option<Arc<dyn PaginatedListStore>>,
+    secrets: Arc<Secrets>,
+}
+
+// The store underneath would print its settings, credentials among them.
+impl std::fmt::Debug for ObjectAdapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectAdapter")
+            .field("uri", &self.uri)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ObjectAdapter {
@@ -75,7 +92,21 @@ impl ObjectAdapter {
             inner,
             options,
             stats: Arc::default(),
+            pages: None,
+            secrets: Arc::default(),
         })
+    }
+
+    /// With pages of listings from the same store; unless it is `ordered` they are of no use.
+    pub(crate) fn with_pages(mut self, pages: Arc<dyn PaginatedListStore>, ordered: bool) -> Self {
+        self.pages = ordered.then_some(pages);
+        self
+    }
+
+    /// Keeps secrets out of its messages.
+    pub(crate) fn hiding(mut self, secrets: Arc<Secrets>) -> Self {
+        self.secrets = secrets;
+        self
     }
 
     fn location(&self, path: &str) -> Result<Path> {
@@ -93,7 +124,7 @@ impl ObjectAdapter {
     }
 
     fn fail(&self, path: &str, doing: &str, error: object_store::Error) -> StoreError {
-        outcome::sort_error(self.full(path), doing, error)
+        outcome::sort_error(self.full(path), doing, error, &self.secrets)
     }
 
     async fn read_run(&self, path: &str, location: &Path, run: Range<u64>) -> Result<Bytes> {
@@ -233,26 +264,32 @@ impl Store for ObjectAdapter {
 
     async fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<PutOutcome> {
         let location = self.location(path)?;
-        self.stats.add_write(bytes.len() as u64);
-        let error = match self.create(&location, bytes.clone()).await {
-            Ok(()) => return Ok(PutOutcome::Created),
-            Err(error) => error,
-        };
-        let exists = matches!(
-            error,
-            object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }
-        );
-        if !self.options.replies_may_be_lost && exists {
-            return Ok(PutOutcome::Exists);
-        }
-        if !exists && !outcome::is_ambiguous(&error) {
-            return Err(self.fail(path, "create", error));
-        }
-        match self.get(path).await {
-            Ok(found) if found == bytes => Ok(PutOutcome::Created),
-            Ok(_) => Ok(PutOutcome::Exists),
-            Err(_) if exists => Ok(PutOutcome::Exists),
-            Err(_) => Err(self.fail(path, "create", error)),
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.stats.add_write(bytes.len() as u64);
+            let error = match self.create(&location, bytes.clone()).await {
+                Ok(()) => return Ok(PutOutcome::Created),
+                Err(error) => error,
+            };
+            let exists = matches!(
+                error,
+                object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }
+            );
+            if !self.options.replies_may_be_lost && exists {
+                return Ok(PutOutcome::Exists);
+            }
+            if !exists && !outcome::is_ambiguous(&error) {
+                return Err(self.fail(path, "create", error));
+            }
+            match self.get(path).await {
+                Ok(found) if found == bytes => return Ok(PutOutcome::Created),
+                Ok(_) => return Ok(PutOutcome::Exists),
+                // S3 says 409 to one of two puts that meet, and then it may be that neither has won.
+                Err(missing) if exists && missing.is_not_found() && tries < TRIES => pause(tries).await,
+                Err(_) if exists => return Ok(PutOutcome::Exists),
+                Err(_) => return Err(self.fail(path, "create", error)),
+            }
         }
     }
 
@@ -264,6 +301,7 @@ impl Store for ObjectAdapter {
             self.full(path),
             self.options.clone(),
             Arc::clone(&self.stats),
+            Arc::clone(&self.secrets),
         )))
     }
 
@@ -289,12 +327,51 @@ impl Store for ObjectAdapter {
         Ok(found)
     }
 
+    async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
+        check_folder(prefix)?;
+        if let Some(pages) = &self.pages {
+            let options = PaginatedListOptions {
+                max_keys: Some(count),
+                ..PaginatedListOptions::default()
+            };
+            self.stats.add_list();
+            let page = pages
+                .list_paginated(Some(&format!("{}{prefix}", self.prefix)), options)
+                .await;
+            let page = page.map_err(|error| self.fail(prefix, "list", error))?;
+            let objects = page.result.objects.into_iter();
+            let paths: Vec<String> = objects
+                .filter_map(|meta| Some(meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned()))
+                .collect();
+            let complete = page.page_token.is_none();
+            // A store that says it lists in byte order and does not is asked for everything.
+            if complete || (!paths.is_empty() && paths.is_sorted()) {
+                let mut paths = paths;
+                paths.sort_unstable();
+                return Ok(FirstPaths { paths, complete });
+            }
+        }
+        let paths = self.list_paths(prefix).await?;
+        Ok(FirstPaths { paths, complete: true })
+    }
+
     async fn delete(&self, path: &str) -> Result<()> {
         let location = self.location(path)?;
-        self.stats.add_write(0);
-        match self.inner.delete(&location).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.fail(path, "delete", error)),
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.stats.add_write(0);
+            match self.inner.delete(&location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => return Ok(()),
+                Err(error) if tries < TRIES && outcome::is_worth_another_try(&error) => pause(tries).await,
+                Err(error) => return Err(self.fail(path, "delete", error)),
+            }
         }
     }
+}
+
+/// Waits before try number `tries` + 1, each time longer and never twice the same.
+async fn pause(tries: usize) {
+    let most = 50_u64 << tries.min(6);
+    tokio::time::sleep(Duration::from_millis(rand::random_range(most / 2..most))).await;
 }

@@ -46,6 +46,15 @@ pub struct Tail {
     pub size: u64,
 }
 
+/// The paths that come first in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstPaths {
+    /// In byte order.
+    pub paths: Vec<String>,
+    /// Whether the folder holds no others.
+    pub complete: bool,
+}
+
 /// Ranges, puts and put-if-absent: all that tables need of the place that holds them.
 #[async_trait]
 pub trait Store: Debug + Send + Sync + 'static {
@@ -86,6 +95,13 @@ pub trait Store: Debug + Send + Sync + 'static {
     async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {
         let found = self.list(prefix).await?;
         Ok(found.into_iter().map(|meta| meta.path).collect())
+    }
+
+    /// The first paths in a folder, in byte order: `count` of them or more, in one request where the store allows.
+    async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
+        let _ = count;
+        let paths = self.list_paths(prefix).await?;
+        Ok(FirstPaths { paths, complete: true })
     }
 
     /// Removes an object. Removing what is not there is not an error.

@@ -4,24 +4,28 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cloud;
 use crate::error::{Result, StoreError};
 use crate::local::LocalStore;
 use crate::memory;
 use crate::store::StoreRef;
 
 /// Opens the store at a URI: a plain path (`~` is the home folder), `file:///path`, `file:/path`, or `memory://NAME`, which the whole
-/// process shares by its name.
+/// process shares by its name, or a place behind a network (see [`cloud::open`]).
 ///
 /// `options` are for stores behind a network; local files and memory have none and take no notice. With `durable`, what a write reports
 /// as done is on stable storage.
 pub fn open(uri: &str, options: &HashMap<String, String>, durable: bool) -> Result<StoreRef> {
-    let _ = options;
-    match scheme(uri) {
+    let scheme = scheme(uri).map(str::to_ascii_lowercase);
+    match scheme.as_deref() {
         None => open_local(uri, plain_path(uri)?, durable),
+        Some("s3" | "s3a" | "gs" | "az" | "azure" | "adl" | "abfs" | "abfss") => cloud::open(uri, options),
         Some("file") => open_local(uri, file_path(uri)?, durable),
         Some("memory") => open_memory(uri),
         Some(other) => {
-            let message = format!("the scheme {other:?} is not supported; expected a path, file:// or memory://NAME");
+            let message = format!(
+                "the scheme {other:?} is not supported; expected a path, file://, memory://NAME, s3://, gs:// or az://"
+            );
             Err(StoreError::unsupported(format!("{other}://..."), message))
         }
     }

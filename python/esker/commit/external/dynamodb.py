@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, UnsupportedError
+from ..pickling import pickled_options
 from .store import ManifestEntry
 
 _KEYS = {("base_uri", "HASH"), ("version", "RANGE")}
@@ -43,7 +44,8 @@ class DynamoDBManifestStore:
         table_name: The DynamoDB table.
         storage_options: Credentials, region and endpoint under the names that the object store has for them
             (`aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region`, `dynamodb_endpoint`);
-            what is not given boto3 finds as it always does. Kept in pickles.
+            what is not given boto3 finds as it always does. Kept in pickles, as
+            `esker.commit.pickle_storage_options` says.
 
     Raises:
         InvalidArgumentError: (first use) A table with other keys.
@@ -65,7 +67,7 @@ class DynamoDBManifestStore:
         return f"DynamoDBManifestStore({self.table_name!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "_client": None, "storage_options": pickled_options(self.storage_options)}
 
     def get(self, base_uri: str, version: int) -> ManifestEntry | None:
         """See `ExternalManifestStore.get`."""

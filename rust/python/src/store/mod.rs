@@ -14,5 +14,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStore>()?;
     module.add_class::<object_meta::PyObjectMeta>()?;
     module.add_class::<io_stats::PyIoStats>()?;
-    module.add_function(wrap_pyfunction!(path_at_home::path_at_home, module)?)
+    module.add_function(wrap_pyfunction!(path_at_home::path_at_home, module)?)?;
+    module.add_function(wrap_pyfunction!(is_secret_option, module)?)
+}
+
+/// Whether a storage option of that name holds a secret.
+#[pyfunction]
+#[pyo3(signature = (key, /))]
+fn is_secret_option(key: &str) -> bool {
+    esker_store::cloud::is_secret(key)
 }

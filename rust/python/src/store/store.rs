@@ -58,15 +58,21 @@ impl PyStore {
 impl PyStore {
     #[new]
     #[pyo3(signature = (uri, *, storage_options = None, durable = true))]
-    fn new(uri: String, storage_options: Option<HashMap<String, String>>, durable: bool) -> Result<Self> {
+    fn new(
+        py: Python<'_>,
+        uri: String,
+        storage_options: Option<HashMap<String, String>>,
+        durable: bool,
+    ) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
-        let store = esker_store::open(&uri, &options, durable)?;
+        // Opening may ask the network where a bucket lies.
+        let store = py.detach(|| esker_store::open(&uri, &options, durable))?;
         Ok(PyStore::open(store, uri, options, durable))
     }
 
     #[staticmethod]
-    fn _restore(uri: String, options: HashMap<String, String>, durable: bool) -> Result<Self> {
-        PyStore::new(uri, Some(options), durable)
+    fn _restore(py: Python<'_>, uri: String, options: HashMap<String, String>, durable: bool) -> Result<Self> {
+        PyStore::new(py, uri, Some(options), durable)
     }
 
     fn __reduce__<'py>(
@@ -140,6 +146,11 @@ impl PyStore {
     #[pyo3(signature = (prefix = ""))]
     fn list_paths(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
         Ok(py.detach(|| block_on(self.store().list_paths(prefix)))?)
+    }
+
+    fn list_first(&self, py: Python<'_>, prefix: &str, count: usize) -> Result<(Vec<String>, bool)> {
+        let found = py.detach(|| block_on(self.store().list_first(prefix, count)))?;
+        Ok((found.paths, found.complete))
     }
 
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {

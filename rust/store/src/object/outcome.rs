@@ -1,38 +1,131 @@
-//! What an object store's error means: whose fault it is, and whether the request may have had its effect all the same.
+//! What an object store's error means: whose fault it is, whether the request may have had its effect all the same, and what of it may be
+//! shown.
+//!
+//! A store's reply can hold the request's signature, its access key or its token, and a URL can hold them all. Of a reply only the code
+//! and the message are shown, of a URL no query, and of either no value that was given as a secret.
 
 use object_store::Error;
 
+use crate::cloud::Secrets;
 use crate::error::StoreError;
 
+/// Longer texts of others are cut.
+const LONGEST: usize = 400;
+
 /// The error, sorted into our kinds.
-pub(super) fn sort_error(path: String, doing: &str, error: Error) -> StoreError {
-    match error {
+pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secrets) -> StoreError {
+    let text = error.to_string();
+    let why = || {
+        let mut told = shown(&text);
+        let cause = root_cause(&error);
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+        secrets.hide(&told)
+    };
+    if text.contains("<Code>NoSuchBucket<") || text.contains("<Code>ContainerNotFound<") {
+        // A listing says so as an error of no particular kind.
+        let message = format!("cannot {doing}: there is no such bucket; create it first");
+        return StoreError::NotFound { path, message };
+    }
+    match &error {
         Error::NotFound { .. } => StoreError::not_found(path),
         Error::AlreadyExists { .. } | Error::Precondition { .. } => {
             let message = format!("cannot {doing}: an object of that name is there already");
             StoreError::AlreadyExists { path, message }
         }
         Error::InvalidPath { source } => StoreError::invalid_argument(path, source.to_string()),
-        Error::NotSupported { source } => StoreError::unsupported(path, format!("cannot {doing}: {source}")),
+        Error::NotSupported { .. } => StoreError::unsupported(path, format!("cannot {doing}: {}", why())),
+        Error::NotImplemented { operation, .. } if operation.contains("conditional put is disabled") => {
+            let message = format!(
+                "cannot {doing}: the store is said to have no conditional put, so nothing would keep two writers apart; leave \
+                 aws_conditional_put out, or give a commit_lock"
+            );
+            StoreError::unsupported(path, message)
+        }
         Error::NotImplemented { operation, implementer } => {
             StoreError::unsupported(path, format!("cannot {doing}: {implementer} has no {operation}"))
         }
-        error => {
-            let message = match &error {
-                Error::PermissionDenied { .. } => {
-                    format!("cannot {doing}: permission denied; check the credentials' rights")
-                }
-                Error::Unauthenticated { .. } => format!("cannot {doing}: not signed in; check the credentials"),
-                other => format!("cannot {doing}: {other}"),
-            };
-            StoreError::Io {
-                path,
-                message,
-                os_code: None,
-                source: Some(Box::new(error)),
-            }
+        Error::PermissionDenied { .. } => {
+            let message = format!(
+                "cannot {doing}: permission denied; check the credentials and their rights ({})",
+                why()
+            );
+            StoreError::io(path, message)
         }
+        Error::Unauthenticated { .. } => StoreError::io(
+            path,
+            format!("cannot {doing}: not signed in; check the credentials ({})", why()),
+        ),
+        // The error underneath is not kept: whoever printed it would print what is cut out here.
+        // A listing that is refused is an error of no particular kind either.
+        _ if text.contains("status code: 403") => {
+            let message = format!(
+                "cannot {doing}: permission denied; check the credentials and their rights ({})",
+                why()
+            );
+            StoreError::io(path, message)
+        }
+        _ => StoreError::io(path, format!("cannot {doing}: {}", why())),
     }
+}
+
+/// The innermost error's text, if it may be shown: where a connection failed, it says how.
+fn root_cause(error: &Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    shown(&cause.to_string())
+}
+
+/// What of an error may be shown: a reply's status, code and message, or its text without the queries of URLs.
+fn shown(text: &str) -> String {
+    let status = text
+        .split("status code: ")
+        .nth(1)
+        .and_then(|rest| rest.get(..3))
+        .unwrap_or_default();
+    let told: Vec<&str> = ["Code", "Message"]
+        .iter()
+        .filter_map(|tag| element(text, tag))
+        .collect();
+    let mut short = if told.is_empty() {
+        let body = text
+            .find("<?xml")
+            .or_else(|| text.find("<html"))
+            .or_else(|| text.find("<!DOCTYPE"));
+        without_queries(text.get(..body.unwrap_or(text.len())).unwrap_or(text))
+    } else {
+        without_queries(&format!("{status} {}", told.join(": ")))
+    };
+    if short.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|at| short.is_char_boundary(*at)).unwrap_or(0);
+        short.truncate(end);
+        short.push_str("...");
+    }
+    short.trim().to_owned()
+}
+
+/// The text of the first XML element of that name.
+fn element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let inner = text.split(&format!("<{tag}>")).nth(1)?;
+    let inner = inner.split(&format!("</{tag}>")).next()?;
+    // Azure adds the request's id and time on lines of their own.
+    inner.lines().next()
+}
+
+/// The text without what follows a `?` up to the next blank.
+fn without_queries(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| match word.split_once('?') {
+            Some((head, tail)) if head.contains("://") && !tail.is_empty() => format!("{head}?..."),
+            _ => (*word).to_owned(),
+        })
+        .collect();
+    words.join(" ")
 }
 
 /// Whether the request may have had its effect although an error came back.
@@ -47,4 +140,51 @@ pub(super) fn is_ambiguous(error: &Error) -> bool {
             | Error::Unauthenticated { .. }
             | Error::UnknownConfigurationKey { .. }
     )
+}
+
+/// Whether a request that may be sent twice should be: `object_store` sends some of them only once.
+pub(super) fn is_worth_another_try(error: &Error) -> bool {
+    matches!(error, Error::Generic { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &'static str, secrets: &[(&str, &str)]) -> String {
+        let error = Error::Generic {
+            store: "S3",
+            source: text.into(),
+        };
+        let secrets = Secrets::of(secrets.iter().copied());
+        format!("{:?}", sort_error("s3://b/x".into(), "read", error, &secrets))
+    }
+
+    #[test]
+    fn test_of_a_reply_only_its_code_and_message_are_shown() {
+        let text = "Error performing GET http://h/b/x?sig=abc in 1ms - Server returned non-2xx status code: 403 Forbidden: \
+                    <?xml version=\"1.0\"?><Error><Code>SignatureDoesNotMatch</Code><Message>not the same\nRequestId:7</Message>\
+                    <AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>AWS4</StringToSign></Error>";
+        let shown = message(text, &[]);
+        assert!(shown.contains("403 SignatureDoesNotMatch: not the same"), "{shown}");
+        for hidden in ["AKIA", "AWS4", "sig=abc", "RequestId"] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
+    }
+
+    #[test]
+    fn test_no_message_shows_a_secret_or_a_query() {
+        let shown = message(
+            "connect to https://h/c/b?sv=1&sig=tops%2Fecret failed with tops/ecret",
+            &[("azure_storage_sas_key", "tops/ecret")],
+        );
+        assert!(shown.contains("https://h/c/b?... failed with ***"), "{shown}");
+        assert!(!shown.contains("ecret"), "{shown}");
+    }
+
+    #[test]
+    fn test_a_long_text_is_cut_between_letters() {
+        let text: &'static str = Box::leak("ä".repeat(1000).into_boxed_str());
+        assert!(message(text, &[]).len() < LONGEST + 200);
+    }
 }

@@ -1,5 +1,9 @@
 //! Writing a long object: in one put while it is short, in parts that are sent side by side once it is not.
+//!
+//! When the reply to the end of an upload is lost, the request is sent again, and the store no longer knows of the upload: an error, though
+//! the object is there. So after an error the object is looked at: if its size and the checksums of its parts are ours, it was written.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,8 +12,9 @@ use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
 use tokio::task::JoinSet;
 
-use super::outcome::sort_error;
-use super::ObjectOptions;
+use super::outcome::{is_worth_another_try, sort_error};
+use super::{pause, ObjectOptions, TRIES};
+use crate::cloud::Secrets;
 use crate::error::{Result, StoreError};
 use crate::stats::StatsCounters;
 use crate::store::ObjectWriter;
@@ -23,10 +28,13 @@ pub(super) struct PartWriter {
     full_path: String,
     options: ObjectOptions,
     stats: Arc<StatsCounters>,
+    secrets: Arc<Secrets>,
     buffer: BytesMut,
     size: u64,
     upload: Option<Box<dyn MultipartUpload>>,
     under_way: JoinSet<object_store::Result<()>>,
+    /// Of each part that was sent: where it lies, and its checksum.
+    parts: Vec<(Range<u64>, u32)>,
 }
 
 impl PartWriter {
@@ -36,6 +44,7 @@ impl PartWriter {
         full_path: String,
         options: ObjectOptions,
         stats: Arc<StatsCounters>,
+        secrets: Arc<Secrets>,
     ) -> Self {
         Self {
             store,
@@ -43,15 +52,30 @@ impl PartWriter {
             full_path,
             options,
             stats,
+            secrets,
             buffer: BytesMut::new(),
             size: 0,
             upload: None,
             under_way: JoinSet::new(),
+            parts: Vec::new(),
         }
     }
 
     fn fail(&self, error: object_store::Error) -> StoreError {
-        sort_error(self.full_path.clone(), "write", error)
+        sort_error(self.full_path.clone(), "write", error, &self.secrets)
+    }
+
+    /// Begins an upload. One whose reply is lost holds nothing, and the store's own rules clear it away.
+    async fn begin(&mut self) -> Result<Box<dyn MultipartUpload>> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.store.put_multipart(&self.location).await {
+                Ok(upload) => return Ok(upload),
+                Err(error) if tries < TRIES && is_worth_another_try(&error) => pause(tries).await,
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
     }
 
     async fn send(&mut self, part: Bytes) -> Result<()> {
@@ -59,16 +83,18 @@ impl PartWriter {
             self.wait_for_one().await?;
         }
         self.stats.add_write(part.len() as u64);
-        let upload = match &mut self.upload {
-            Some(upload) => upload,
-            None => {
-                let upload = self.store.put_multipart(&self.location).await;
-                let upload = upload.map_err(|error| sort_error(self.full_path.clone(), "write", error))?;
-                self.upload.insert(upload)
-            }
-        };
-        let sending = upload.put_part(part.into());
-        self.under_way.spawn(sending);
+        if self.upload.is_none() {
+            self.upload = Some(self.begin().await?);
+        }
+        if self.options.replies_may_be_lost {
+            let start = self.parts.last().map_or(0, |(range, _)| range.end);
+            self.parts
+                .push((start..start + part.len() as u64, crc32c::crc32c(&part)));
+        }
+        if let Some(upload) = &mut self.upload {
+            let sending = upload.put_part(part.into());
+            self.under_way.spawn(sending);
+        }
         Ok(())
     }
 
@@ -97,12 +123,35 @@ impl PartWriter {
         while !self.under_way.is_empty() {
             self.wait_for_one().await?;
         }
-        if let Some(upload) = &mut self.upload {
-            self.stats.add_write(0);
-            let done = upload.complete().await;
-            done.map_err(|error| self.fail(error))?;
+        self.stats.add_write(0);
+        let done = match &mut self.upload {
+            Some(upload) => upload.complete().await.map(|_| ()),
+            None => Ok(()),
+        };
+        if let Err(error) = done {
+            if !(self.options.replies_may_be_lost && self.is_written().await) {
+                return Err(self.fail(error));
+            }
         }
         Ok(self.size)
+    }
+
+    /// Whether the object is there and holds the parts that were sent.
+    async fn is_written(&mut self) -> bool {
+        let found = self.store.head(&self.location).await;
+        if !found.is_ok_and(|meta| meta.size == self.size) {
+            return false;
+        }
+        for (range, checksum) in &self.parts {
+            let read = self.store.get_range(&self.location, range.clone()).await;
+            if !read.is_ok_and(|bytes| {
+                self.stats.add_read(bytes.len() as u64);
+                crc32c::crc32c(&bytes) == *checksum
+            }) {
+                return false;
+            }
+        }
+        true
     }
 }
 

@@ -44,8 +44,8 @@ fn test_memory_is_shared_by_name() {
 #[test]
 fn test_unknown_schemes_are_refused_by_name_without_credentials() {
     for uri in [
-        "s3://key:secret@bucket/t",
-        "gs://secret",
+        "ftp://key:secret@host/t",
+        "s4://secret",
         "https://user:secret@host/t?token=secret",
     ] {
         let error = open(uri, &HashMap::new(), true).unwrap_err();
