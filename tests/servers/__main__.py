@@ -1,4 +1,4 @@
-"""`python -m tests.servers [minio] [azurite] [mitmproxy]`: installs servers, or says which there are."""
+"""`python -m tests.servers [minio] [azurite] [mitmproxy] [seaweedfs]`: installs servers, or says which there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import time
 from . import install
 from .s3 import described
 
-INSTALLERS = {"minio": install.minio, "azurite": install.azurite, "mitmproxy": install.mitmdump}
+INSTALLERS = {
+    "minio": install.minio,
+    "azurite": install.azurite,
+    "mitmproxy": install.mitmdump,
+    "seaweedfs": install.seaweedfs,
+}
 
 
 def main(names: list[str]) -> int:

