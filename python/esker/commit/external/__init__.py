@@ -1,6 +1,6 @@
 """External manifest stores: what lends put-if-absent to an object store that lacks it."""
 
-from .address import MANIFEST_STORE, base_uri_of, open_manifest_store
+from .address import base_uri_of, open_manifest_store
 from .dynamodb import DynamoDBManifestStore
 from .manifests import ExternalManifests
 from .naming import StagedManifest, parse_staged_manifest, staged_manifest_name
@@ -13,7 +13,6 @@ __all__ = [
     "DynamoDBManifestStore",
     "ExternalManifestStore",
     "ExternalManifests",
-    "MANIFEST_STORE",
     "ManifestEntry",
     "PostgresManifestStore",
     "RedisManifestStore",

@@ -16,15 +16,12 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...exceptions import InvalidArgumentError
+from ..secrets import MANIFEST_STORE, without_password
 from .dynamodb import DynamoDBManifestStore
 from .postgres import PostgresManifestStore
 from .redis import RedisManifestStore
-from .secrets import without_password
 from .sqlite import SqliteManifestStore
 from .store import ExternalManifestStore
-
-MANIFEST_STORE = "manifest_store"
-"""The storage option that names an external manifest store by its URI."""
 
 S3_AND_DYNAMODB = "s3+ddb://"
 _OF_S3 = ("s3://", "s3a://", S3_AND_DYNAMODB)

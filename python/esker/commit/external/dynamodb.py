@@ -23,6 +23,8 @@ from .store import ManifestEntry
 _KEYS = {("base_uri", "HASH"), ("version", "RANGE")}
 # pylance lists detached versions here too, and then takes them for the latest. They are no part of the history.
 _FIRST_DETACHED = 1 << 63
+# Tables whose keys this process has looked at: once is enough.
+_checked: set[tuple[str, str]] = set()
 _CREDENTIALS = {
     "access_key_id": "aws_access_key_id",
     "secret_access_key": "aws_secret_access_key",
@@ -165,7 +167,10 @@ class DynamoDBManifestStore:
             retries: Any = {"max_attempts": 4, "mode": "standard"}
             config = Config(retries=retries, connect_timeout=10, read_timeout=30)
             client: Any = boto3.session.Session().client("dynamodb", config=config, **self._credentials())
-            self._check_keys(client.describe_table(TableName=self.table_name)["Table"]["KeySchema"])
+            place = (client.meta.endpoint_url, self.table_name)
+            if place not in _checked:
+                self._check_keys(client.describe_table(TableName=self.table_name)["Table"]["KeySchema"])
+                _checked.add(place)
             self._client, self._process = client, os.getpid()
         return self._client
 

@@ -8,7 +8,8 @@ import threading
 from typing import Any
 
 from ...exceptions import InvalidArgumentError, IOFailedError, UnsupportedError
-from .secrets import redacted, without_password
+from ..pickling import pickled_url
+from ..secrets import redacted, without_password
 from .store import ManifestEntry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
@@ -21,7 +22,8 @@ class PostgresManifestStore:
     e_tag text`, the first two its primary key. Each thread keeps one connection.
 
     Args:
-        url: The database: `postgresql://user:password@host:5432/name`, with libpq's parameters. Kept in pickles.
+        url: The database: `postgresql://user:password@host:5432/name`, with libpq's parameters. Pickles carry it,
+            see `pickle_storage_options`.
         table: The table's name, with a schema or without.
 
     Raises:
@@ -44,7 +46,7 @@ class PostgresManifestStore:
         return f"PostgresManifestStore({without_password(self.url)!r}, table={self.table!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.url, self.table)
+        return _rebuild, (pickled_url(self.url), self.table)
 
     def get(self, base_uri: str, version: int) -> ManifestEntry | None:
         """See `ExternalManifestStore.get`."""

@@ -14,7 +14,8 @@ import json
 from typing import Any
 
 from ...exceptions import CorruptFileError, IOFailedError, UnsupportedError
-from .secrets import redacted, without_password
+from ..pickling import pickled_url
+from ..secrets import redacted, without_password
 from .store import ManifestEntry
 
 # A script runs whole or not at all, and nothing runs in between.
@@ -43,7 +44,8 @@ class RedisManifestStore:
     last commits.
 
     Args:
-        url: The server: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///path`. Kept in pickles.
+        url: The server: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///path`. Pickles carry it, see
+            `pickle_storage_options`.
         prefix: What the keys begin with.
         **options: Further arguments of `redis.Redis.from_url`.
 
@@ -65,7 +67,7 @@ class RedisManifestStore:
         return f"RedisManifestStore({without_password(self.url)!r}, prefix={self.prefix!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "url": pickled_url(self.url), "_client": None}
 
     def get(self, base_uri: str, version: int) -> ManifestEntry | None:
         """See `ExternalManifestStore.get`."""

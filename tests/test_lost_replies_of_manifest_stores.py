@@ -1,0 +1,47 @@
+"""An external store has done it, and its reply is lost on the line: committed once, and no conflict."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.commit.external import DynamoDBManifestStore, PostgresManifestStore, RedisManifestStore
+from tests.external import Cutting
+
+# What the request looks like on the line that puts a new entry, and the one that puts the final path.
+MARKERS = {
+    "dynamodb": (b"attribute_not_exists", b"attribute_exists"),
+    "redis": (b"HSETNX", b"HEXISTS"),
+    "postgres": (b"INSERT INTO", b"UPDATE t_"),
+}
+
+
+@pytest.mark.parametrize("step", [2, 4])
+@pytest.mark.parametrize("kind", MARKERS)
+def test_a_lost_reply_is_read_back(kind: str, step: int, uri: str, request: pytest.FixtureRequest) -> None:
+    server: Any = request.getfixturevalue(f"{kind}_server")
+    marker = MARKERS[kind][0 if step == 2 else 1]
+    with Cutting(server.server.port, marker) as proxy:
+        here, there = f"127.0.0.1:{server.server.port}", f"127.0.0.1:{proxy.port}"
+        name = f"t_{secrets.token_hex(4)}"
+        store: Any
+        if kind == "dynamodb":
+            options = {key: value.replace(here, there) for key, value in server.storage_options.items()}
+            store = DynamoDBManifestStore(server.table(), options)
+        elif kind == "redis":
+            store = RedisManifestStore(server.url.replace(here, there), prefix=name)
+        else:
+            store = PostgresManifestStore(server.url.replace(here, there), table=name)
+        dataset = esker.write_dataset(pa.table({"id": [1]}), uri, manifest_store=store)
+        assert proxy.lost == 1
+        assert dataset.version == 1
+        assert [path.name for path in Path(uri, "_versions").iterdir()] == ["18446744073709551614.manifest"]
+        assert esker.write_dataset(pa.table({"id": [2]}), dataset, mode="append").version == 2
+        again = esker.dataset(uri, manifest_store=store)
+        assert again.to_table()["id"].to_pylist() == [1, 2]
+        assert store.get(uri, 1).path.endswith("/18446744073709551614.manifest")
