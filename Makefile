@@ -15,7 +15,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check bench bench-kernels bench-row-ids docs wheel fmt clean
+.PHONY: help demo test check bench bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylanc
 	cargo bench --locked --quiet -p esker-table --bench row_ids
 	$(PY) -m benches.row_ids $(ARGS)
 
+servers: .venv/.dev ## install what tests of stores run against, MinIO too (5 minutes, once; needs Go)
+	$(PY) -m tests.servers azurite mitmproxy minio
+
 bench-kernels: ## measure the encoding kernels: GB/s beside memcpy and plain code (ARGS=name)
 	cargo bench --locked --quiet -p esker-codec --bench kernels -- $(ARGS)
 
@@ -63,7 +66,7 @@ fmt: .venv/.dev ## format Rust and Python
 	$(PY) -m ruff check --fix .
 
 clean: ## delete everything that is built, .venv included
-	rm -rf .venv .java target dist site demo-output bench-results python/esker/*.so
+	rm -rf .venv .java .servers target dist site demo-output bench-results python/esker/*.so
 
 .venv/.tools:
 	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \

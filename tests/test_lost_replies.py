@@ -16,7 +16,7 @@ import pytest
 import esker
 from esker._native.store import Store
 from tests.samples import people
-from tests.servers import S3Server
+from tests.servers import Azurite, S3Server
 from tests.servers.faulty import FaultyProxy, Rule
 
 
@@ -160,6 +160,26 @@ def test_a_store_does_what_it_says(
     else:
         assert store.head("old").size == 9
     assert len(proxy.hits()) == 1
+
+
+@pytest.mark.parametrize("fault", ["the reply is lost after the effect", "500 after the effect", "the request is lost"])
+def test_azure_says_409_to_a_put_of_our_own_and_it_is_no_conflict(fault: str, azure: Azurite) -> None:
+    action, status = FAULTS[fault]
+    container = azure.container()
+    uri = f"az://{container}/t"
+    esker.write_dataset(people(10), uri, storage_options=azure.storage_options)
+    with FaultyProxy(azure.server.port) as proxy:
+        options = proxy.through(azure.storage_options)
+        store = Store(uri, storage_options=options)
+        proxy.plan(Rule(action, "PUT", "/new", status=status))
+        assert store.put_if_absent("new", b"ours")
+        assert proxy.hits() == [f"{action} PUT"]
+        assert not store.put_if_absent("new", b"theirs")
+        proxy.plan(*(Rule(action, "PUT", part, status=status) for part in ("/data/", "_transactions/", "_versions/")))
+        esker.write_dataset(people(5, start=10), uri, mode="append", storage_options=options)
+        assert len(proxy.hits()) == 3
+    found = esker.dataset(uri, storage_options=azure.storage_options)
+    assert (found.version, sorted(found.to_table()["id"].to_pylist())) == (2, list(range(15)))
 
 
 def test_a_store_that_stays_away_is_an_error_and_leaves_the_table_alone(

@@ -131,7 +131,7 @@ def log_of(
     durable: bool,
     manifest_store: ExternalManifestStore | str | None = None,
 ) -> LanceLog:
-    """A dataset's table, to write to.
+    """A dataset's table, to write to: over the store that it reads from if that will do, for that knows its files.
 
     Args:
         dataset: The table.
@@ -139,6 +139,8 @@ def log_of(
         durable: Whether a put returns only when its bytes are on stable storage.
         manifest_store: What orders its versions; that which it was opened with by default.
     """
+    if storage_options is None and manifest_store is None and dataset._log.bases.durable == durable:
+        return dataset._log
     options = storage_options if storage_options is not None else dataset._storage_options
     # By its absolute URI: the working folder may be another one since it was opened.
     given = manifest_store if manifest_store is not None else dataset._log.manifest_store

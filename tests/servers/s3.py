@@ -142,7 +142,9 @@ def _seaweedfs() -> S3Server:
     )
     start = (
         f"printf %s '{config}' > s3.json && exec {install.seaweedfs()} server -ip=127.0.0.1 -ip.bind=127.0.0.1 "
-        f"-dir={{folder}} -s3 -s3.port={{port}} -s3.config=s3.json -master.volumeSizeLimitMB=64 -volume.max=60 {ports}"
+        "-dir={folder} -s3 -s3.port={port} -s3.config=s3.json "
+        # Each bucket takes volumes of its own.
+        f"-master.volumeSizeLimitMB=64 -volume.max=2000 {ports}"
     )
     return _ready(S3Server(Server("seaweedfs", ["sh", "-c", start], seconds=120)))
 
