@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import secrets
+import signal
 import subprocess
 import sys
 import warnings
@@ -370,3 +372,45 @@ def test_the_option_goes_wherever_storage_options_go(
     _ = dataset.get_fragments()[0].to_table()
     assert main(["info", uri, "--storage-option", f"manifest_store={options['manifest_store']}"]) == 0
     capsys.readouterr()
+
+
+MORTAL = """
+import os, pickle, random, signal, sys, threading
+import pyarrow as pa, esker
+uri, number, acknowledged = sys.argv[1], int(sys.argv[2]), os.open(sys.argv[3], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+store = pickle.load(sys.stdin.buffer)
+for turn in range(10_000):
+    rows = pa.table({"id": pa.array([number * 100_000 + turn], pa.int64())})
+    esker.write_dataset(rows, uri, mode="append", manifest_store=store, max_retries=500)
+    os.write(acknowledged, b"%d\\n" % (number * 100_000 + turn))
+    if turn == 0:
+        threading.Timer(random.uniform(0.0, 0.4), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+"""
+
+
+def test_writers_that_are_killed_lose_and_double_nothing(uri: str, store: Any, tmp_path: Path) -> None:
+    # ESKER_KILLED says how many rounds of writers are killed, for a long run by hand.
+    writers = 4 * int(os.environ.get("ESKER_KILLED", "1"))
+    for first in range(0, writers, 4):
+        running = []
+        for number in range(first, first + 4):
+            command = [sys.executable, "-c", MORTAL, uri, str(number), str(tmp_path / f"{number}.txt")]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            assert process.stdin is not None
+            process.stdin.write(pickle.dumps(store))
+            process.stdin.close()
+            process.stdin = None
+            running.append(process)
+        for process in running:
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == -signal.SIGKILL, errors.decode()
+    acknowledged = {int(line) for path in tmp_path.glob("*.txt") for line in path.read_text().split()}
+    found = _rows(uri, store)
+    assert len(set(found)) == len(found)
+    # The last commit of each writer may have landed without a word.
+    assert acknowledged <= set(found)
+    assert len(set(found) - acknowledged) <= writers
+    assert esker.dataset(uri, manifest_store=store).version == len(found)
+    assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == found
+    left = [name for name in _names(uri) if parse_staged_manifest(name)]
+    assert len(left) <= writers

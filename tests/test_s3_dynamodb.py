@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -14,7 +15,7 @@ import pytest
 
 import esker
 from esker.commit.external import DynamoDBManifestStore, parse_staged_manifest
-from esker.exceptions import InvalidArgumentError, NotFoundError
+from esker.exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from tests.external import Killed
 from tests.servers import DynamoDBServer, S3Server
 from tests.servers.counting import CountingProxy
@@ -209,3 +210,20 @@ def test_workers_and_options(place: Place) -> None:
         esker.dataset(uri.replace(place.commits, "none-here"), storage_options=place.options)
     with pytest.raises(NotFoundError, match="no table at"):
         esker.dataset(place.uri("none.lance"), storage_options=place.options)
+
+
+def test_an_object_store_without_conditional_puts(s3: S3Server, tmp_path: Path) -> None:
+    uri = f"s3://{s3.bucket()}/t.lance"
+    options = {**s3.storage_options, "aws_conditional_put": "disabled"}
+    with pytest.raises(UnsupportedError):
+        esker.write_dataset(_ids(0), uri, storage_options=options)
+    options["manifest_store"] = f"sqlite://{tmp_path}/manifests.db"
+    dataset = esker.write_dataset(_ids(0), uri, storage_options=options)
+    esker.write_dataset(_ids(1), uri, mode="append", storage_options=options)
+    dataset.checkout_latest()
+    dataset.delete("id = 0")
+    assert esker.dataset(uri, storage_options=options).version == 3
+    assert lance.dataset(uri, storage_options=s3.storage_options).to_table()["id"].to_pylist() == [1]
+    detached = esker.LanceOperation.Append([fragment.metadata for fragment in dataset.get_fragments()])
+    made = esker.LanceDataset.commit(dataset, detached, read_version=3, detached=True)
+    assert made.count_rows() == 2
