@@ -1,5 +1,6 @@
 """A store that fails on purpose: for tests, and reached from nowhere else."""
 
+from collections.abc import Callable
 from typing import final
 
 from .store import Store
@@ -15,12 +16,16 @@ class FaultStore:
         plan: Which operation meets which fault, `FAULT@OPERATION` joined by commas: `crash_before@3`, `crash_after@3`,
             `kill_before@3`, `kill_after@3`, `tear:100@7`, `lose_reply@4`, `fail@4`, `disk_full@4`, `delay:MICROSECONDS@0`,
             `reorder@5`, `age:2@5`; or drawn, `seed:SEED:PER_MILLE:KIND+KIND`; or `disk:BYTES`. Empty: no faults.
+        watch: Called with the verb and the path of each operation before it starts, on the thread that makes it. It may
+            wait, and returns the operation's fault as text without a number (`lose_reply`), or None.
 
     Raises:
         InvalidArgumentError: The plan does not parse.
     """
 
-    def __new__(cls, inner: Store, plan: str = "") -> FaultStore: ...
+    def __new__(
+        cls, inner: Store, plan: str = "", *, watch: Callable[[str, str], str | None] | None = None
+    ) -> FaultStore: ...
     @property
     def store(self) -> Store:
         """A handle to it, to be used wherever a store is."""

@@ -105,6 +105,13 @@ class Store:
         One request to a store that lists in byte order; others are asked for everything.
         """
 
+    def list_unfinished(self, prefix: str = "") -> list[ObjectMeta]:
+        """What dead writers, and writers at work, have below a folder that never got its object's name. Only local
+        folders show it."""
+
+    def delete_unfinished(self, path: str) -> None:
+        """Removes what `list_unfinished` told of. Raises `InvalidArgumentError` for any other path."""
+
     def list(self, prefix: str = "") -> list[ObjectMeta]:
         """All objects whose path starts with `prefix` (a folder, ending in `/`), in byte order of their paths.
 

@@ -10,4 +10,4 @@ mod store;
 mod writer;
 
 pub use plan::{Fault, FaultKind, FaultPlan};
-pub use store::{FaultStore, Operation};
+pub use store::{FaultStore, Operation, Watch};

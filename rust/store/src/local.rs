@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::{Result, StoreError};
-use crate::path::{check_folder, check_object};
+use crate::path::{check_folder, check_object, check_unfinished};
 use crate::stats::StatsCounters;
 use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
 
@@ -145,5 +145,17 @@ impl Store for LocalStore {
         let full = self.full(path)?;
         self.stats.add_write(0);
         self.folders.remove(&full)
+    }
+
+    async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        check_folder(prefix)?;
+        self.stats.add_list();
+        walk::walk_unfinished(&self.root, prefix)
+    }
+
+    async fn delete_unfinished(&self, path: &str) -> Result<()> {
+        check_unfinished(path)?;
+        self.stats.add_write(0);
+        self.folders.remove(&self.root.join(path))
     }
 }

@@ -219,6 +219,21 @@ impl Store for Mounts {
         let (store, path) = self.find(path)?;
         store.delete(path).await
     }
+
+    async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        let (store, there) = self.find(prefix)?;
+        let outside = prefix.strip_suffix(there).unwrap_or_default();
+        let mut found = store.list_unfinished(there).await?;
+        for meta in &mut found {
+            meta.path.insert_str(0, outside);
+        }
+        Ok(found)
+    }
+
+    async fn delete_unfinished(&self, path: &str) -> Result<()> {
+        let (store, path) = self.find(path)?;
+        store.delete_unfinished(path).await
+    }
 }
 
 #[cfg(test)]

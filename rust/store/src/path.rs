@@ -1,6 +1,7 @@
 //! Which paths name an object: `/`-separated, relative, never out of the root.
 
 use crate::error::{Result, StoreError};
+use crate::store::not_unfinished;
 
 /// How the name of a file that is still being written begins. Neither we nor other readers of the formats take such a name for a
 /// manifest, a transaction or a data file.
@@ -31,6 +32,15 @@ pub fn check_folder(prefix: &str) -> Result<()> {
             prefix,
             "expected a folder ending in '/' or an empty prefix",
         )),
+    }
+}
+
+/// Refuses what does not name bytes that a writer left unfinished: a temporary name in a folder of objects.
+pub fn check_unfinished(path: &str) -> Result<()> {
+    match path.rsplit_once('/') {
+        Some((folder, name)) if is_temporary(name) => check_object(folder),
+        None if is_temporary(path) => Ok(()),
+        _ => Err(not_unfinished(path)),
     }
 }
 
@@ -75,6 +85,21 @@ mod tests {
         }
         for path in ["a", "a/b.lance", "..a/b", "a..", ".hidden", "a b/%20#?", ".tmp-mine"] {
             check_object(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn test_only_temporary_names_are_unfinished() {
+        let name = format!("{TEMP_PREFIX}{}", "0a".repeat(16));
+        for path in [name.clone(), format!("data/{name}"), format!("a/b/{name}")] {
+            check_unfinished(&path).unwrap();
+        }
+        for path in ["", "data/x.lance", ".tmp-1", &format!("../{name}"), &format!("/{name}")] {
+            assert_eq!(
+                check_unfinished(path).unwrap_err().kind(),
+                "invalid_argument",
+                "{path:?}"
+            );
         }
     }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
+use crate::path::check_folder;
 use crate::stats::StatsCounters;
 
 /// A shared handle to a store.
@@ -106,6 +107,23 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Removes an object. Removing what is not there is not an error.
     async fn delete(&self, path: &str) -> Result<()>;
+
+    /// What writers that died left behind below a folder: bytes that never got their object's name, which no other listing shows. Those of
+    /// writers that are at work are among them. Only local folders show such bytes.
+    async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        check_folder(prefix)?;
+        Ok(Vec::new())
+    }
+
+    /// Removes what [`Store::list_unfinished`] told of; any other path is refused.
+    async fn delete_unfinished(&self, path: &str) -> Result<()> {
+        Err(not_unfinished(path))
+    }
+}
+
+/// The error for a path that [`Store::list_unfinished`] does not tell of.
+pub(crate) fn not_unfinished(path: &str) -> StoreError {
+    StoreError::invalid_argument(path, "expected the path of bytes that a writer left unfinished")
 }
 
 /// A new object that is being written.

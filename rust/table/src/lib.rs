@@ -12,6 +12,7 @@
 )]
 
 pub mod apply;
+pub mod cleanup;
 pub mod conflict;
 pub mod deletion;
 pub mod dictionary;

@@ -1,12 +1,48 @@
 //! `FaultStore`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use esker_store::fault::{FaultPlan, FaultStore};
+use esker_store::fault::{Fault, FaultPlan, FaultStore};
 use pyo3::prelude::*;
 
 use crate::error::Result;
 use crate::store::PyStore;
+
+/// Callables whose stores are gone. The last handle to a store may go with an Arrow stream, whose holder has let go of the interpreter
+/// without our knowing; so they are only laid aside there.
+static LAID_ASIDE: Mutex<Vec<Py<PyAny>>> = Mutex::new(Vec::new());
+
+fn laid_aside() -> MutexGuard<'static, Vec<Py<PyAny>>> {
+    LAID_ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A callable that is asked before each operation.
+struct Watcher(Option<Py<PyAny>>);
+
+impl Watcher {
+    /// To be called with the interpreter at hand, as those that were laid aside are let go here.
+    fn new(callable: Py<PyAny>) -> Self {
+        let unused = std::mem::take(&mut *laid_aside());
+        drop(unused);
+        Watcher(Some(callable))
+    }
+
+    /// What it says of an operation. One that raises, or names no fault, stops its writer: no test goes on past its own mistake.
+    fn fault(&self, py: Python<'_>, verb: &str, path: &str) -> Option<Fault> {
+        let answer = self.0.as_ref()?.call1(py, (verb, path));
+        let named: Option<String> = answer.and_then(|answer| answer.extract(py)).unwrap_or_else(|error| {
+            error.print(py);
+            Some("crash_before".to_owned())
+        });
+        named.map(|name| name.parse().unwrap_or(Fault::CrashBefore))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        laid_aside().extend(self.0.take());
+    }
+}
 
 /// A store that fails as planned, around another one.
 #[pyclass(name = "FaultStore", module = "esker._native.fault", frozen)]
@@ -15,10 +51,19 @@ pub(crate) struct PyFaultStore(Arc<FaultStore>);
 #[pymethods]
 impl PyFaultStore {
     #[new]
-    #[pyo3(signature = (inner, plan = ""))]
-    fn new(inner: &PyStore, plan: &str) -> Result<Self> {
+    #[pyo3(signature = (inner, plan = "", *, watch = None))]
+    fn new(inner: &PyStore, plan: &str, watch: Option<Py<PyAny>>) -> Result<Self> {
         let plan: FaultPlan = plan.parse()?;
-        Ok(PyFaultStore(Arc::new(FaultStore::new(inner.store().clone(), plan))))
+        let inner = inner.store().clone();
+        let store = match watch {
+            None => FaultStore::new(inner, plan),
+            Some(watch) => {
+                let watcher = Watcher::new(watch);
+                let ask = move |verb: &str, path: &str| Python::attach(|py| watcher.fault(py, verb, path));
+                FaultStore::watched(inner, plan, Box::new(ask))
+            }
+        };
+        Ok(PyFaultStore(Arc::new(store)))
     }
 
     #[getter]

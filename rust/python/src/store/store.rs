@@ -157,6 +157,16 @@ impl PyStore {
         Ok(py.detach(|| block_on(self.store().delete(path)))?)
     }
 
+    #[pyo3(signature = (prefix = ""))]
+    fn list_unfinished(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
+        let found = py.detach(|| block_on(self.store().list_unfinished(prefix)))?;
+        Ok(found.into_iter().map(PyObjectMeta).collect())
+    }
+
+    fn delete_unfinished(&self, py: Python<'_>, path: &str) -> Result<()> {
+        Ok(py.detach(|| block_on(self.store().delete_unfinished(path)))?)
+    }
+
     fn io_stats(&self) -> PyIoStats {
         PyIoStats(self.mounts.take_stats())
     }

@@ -3,6 +3,8 @@
 mod base_path;
 mod data_file;
 mod field;
+mod file_listing;
+mod file_references;
 mod fragment;
 mod index;
 mod manifest;
@@ -28,6 +30,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::PyIndex>()?;
     module.add_class::<operation::PyOperation>()?;
     module.add_class::<transaction::PyTransaction>()?;
+    module.add_class::<file_listing::PyFileListing>()?;
+    module.add_class::<file_references::PyFileReferences>()?;
     module.add_class::<rows_to_delete::PyRowsToDelete>()?;
     module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
     module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)

@@ -215,6 +215,17 @@ impl fmt::Display for FaultPlan {
     }
 }
 
+impl FromStr for Fault {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse_fault(text).ok_or_else(|| {
+            let message = "expected a fault, as in crash_after, lose_reply or age:2";
+            StoreError::invalid_argument(format!("fault {text:?}"), message)
+        })
+    }
+}
+
 impl FromStr for FaultPlan {
     type Err = StoreError;
 

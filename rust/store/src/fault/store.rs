@@ -1,5 +1,6 @@
 //! The store itself: each operation is counted, meets its fault if it has one, and is written down.
 
+use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +30,9 @@ pub struct Operation {
     pub fault: Option<Fault>,
 }
 
+/// Sees an operation (its verb and path) before it starts: what it returns is the operation's fault, if the plan has none.
+pub type Watch = Box<dyn Fn(&str, &str) -> Option<Fault> + Send + Sync>;
+
 /// A store that fails as planned. Each writer of a test has its own, all of them over one inner store: a crash kills one of them.
 #[derive(Debug)]
 pub struct FaultStore {
@@ -39,10 +43,20 @@ pub struct FaultStore {
 impl FaultStore {
     /// A store over `inner` that fails as `plan` says.
     pub fn new(inner: StoreRef, plan: FaultPlan) -> Self {
+        Self::with_course(inner, plan, None)
+    }
+
+    /// The same, where `watch` sees each operation before it starts, may hold it up, and may name its fault.
+    pub fn watched(inner: StoreRef, plan: FaultPlan, watch: Watch) -> Self {
+        Self::with_course(inner, plan, Some(watch))
+    }
+
+    fn with_course(inner: StoreRef, plan: FaultPlan, watch: Option<Watch>) -> Self {
         Self {
             inner,
             course: Arc::new(Course {
                 plan,
+                watch,
                 state: Mutex::default(),
             }),
         }
@@ -88,10 +102,18 @@ pub(super) fn first_bytes(bytes: &Bytes, keep: u64) -> Bytes {
 }
 
 /// The operations of one store and its writers, in the order in which they start.
-#[derive(Debug)]
 pub(super) struct Course {
     plan: FaultPlan,
+    watch: Option<Watch>,
     state: Mutex<State>,
+}
+
+impl fmt::Debug for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Course")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,20 +131,18 @@ impl Course {
 
     /// Counts an operation and says which fault it meets.
     pub(super) fn start(&self, verb: &'static str, path: &str, bytes: u64) -> Result<Operation> {
+        // A dead writer starts nothing: nobody is asked, nor kept waiting.
+        self.check_alive(path)?;
+        let watched = self.watch.as_ref().and_then(|watch| watch(verb, path));
+        self.check_alive(path)?;
         let mut state = self.state();
-        if let Some(cause) = &state.cause_of_death {
-            return Err(StoreError::io(
-                path,
-                format!("injected: this store is dead since {cause}"),
-            ));
-        }
         let number = state.operations.len() as u64;
         let fits = |fault: &Fault| match fault {
             Fault::Tear(_) | Fault::DiskFull => bytes > 0,
             Fault::Reorder | Fault::Age(_) => verb == "list",
             _ => true,
         };
-        let mut fault = self.plan.fault(number).filter(fits);
+        let mut fault = self.plan.fault(number).or(watched).filter(fits);
         let would_be = state.bytes_written.saturating_add(bytes);
         state.disk_is_full |=
             fault == Some(Fault::DiskFull) || self.plan.disk_limit().is_some_and(|limit| would_be > limit);
@@ -160,12 +180,17 @@ impl Course {
             _ => {}
         }
         // Whoever was still at work when the store died learns no more.
+        self.check_alive(&operation.path)?;
+        result
+    }
+
+    fn check_alive(&self, path: &str) -> Result<()> {
         match &self.state().cause_of_death {
             Some(cause) => Err(StoreError::io(
-                &operation.path,
+                path,
                 format!("injected: this store is dead since {cause}"),
             )),
-            None => result,
+            None => Ok(()),
         }
     }
 
@@ -286,5 +311,15 @@ impl Store for FaultStore {
     async fn delete(&self, path: &str) -> Result<()> {
         let operation = self.course.start("delete", path, 0)?;
         self.course.run(&operation, self.inner.delete(path)).await
+    }
+
+    async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
+        let operation = self.course.start("list_unfinished", prefix, 0)?;
+        self.course.run(&operation, self.inner.list_unfinished(prefix)).await
+    }
+
+    async fn delete_unfinished(&self, path: &str) -> Result<()> {
+        let operation = self.course.start("delete_unfinished", path, 0)?;
+        self.course.run(&operation, self.inner.delete_unfinished(path)).await
     }
 }

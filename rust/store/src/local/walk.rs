@@ -49,8 +49,40 @@ pub(super) fn walk_paths(root: &Path, prefix: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Shows each entry below a folder to `look`, which says whether it is a folder to go into.
+/// The temporary files below a folder of the root: those of writers that died, and of writers at work.
+pub(super) fn walk_unfinished(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
+    let mut found = Vec::new();
+    visit_all(root, prefix, |path, entry, kind| {
+        if is_temporary(name_of(&path)) && kind.is_file() {
+            found.push(describe(path, &entry.metadata()?));
+        }
+        // Not through links: what lies behind them is another's.
+        Ok(kind.is_dir())
+    })?;
+    found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// Shows each entry below a folder but temporary files to `look`, which says whether it is a folder to go into.
 fn visit(
+    root: &Path,
+    prefix: &str,
+    mut look: impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
+) -> Result<()> {
+    visit_all(root, prefix, |path, entry, kind| {
+        if is_temporary(name_of(&path)) {
+            return Ok(false);
+        }
+        look(path, entry, kind)
+    })
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// Shows each entry below a folder to `look`, which says whether it is a folder to go into.
+fn visit_all(
     root: &Path,
     prefix: &str,
     mut look: impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
@@ -84,9 +116,6 @@ fn read_folder(
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
-        if is_temporary(&name) {
-            continue;
-        }
         let kind = entry.file_type().map_err(fail)?;
         match look(format!("{folder}{name}"), &entry, kind) {
             Ok(true) => folders.push(format!("{folder}{name}/")),

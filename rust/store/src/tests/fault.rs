@@ -318,3 +318,23 @@ fn test_a_plan_prints_as_what_it_parses_from() {
         );
     }
 }
+
+#[test]
+fn test_a_watcher_sees_each_operation_and_may_name_its_fault() {
+    let inner = in_memory();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let watch = move |verb: &str, path: &str| {
+        noted.lock().unwrap().push(format!("{verb} {path}"));
+        (verb == "put_if_absent").then_some(Fault::CrashAfter)
+    };
+    let store = FaultStore::watched(Arc::clone(&inner), FaultPlan::none(), Box::new(watch));
+    block_on(commit(&store, "a")).unwrap_err();
+    assert_eq!(check_table(&inner), 1);
+    let count = seen.lock().unwrap().len() as u64;
+    assert_eq!(count, store.count());
+    assert_eq!(seen.lock().unwrap().last().unwrap(), "put_if_absent _versions/00000");
+    // A dead writer is not asked any more.
+    block_on(store.list("")).unwrap_err();
+    assert_eq!(seen.lock().unwrap().len() as u64, count);
+}

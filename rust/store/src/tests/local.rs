@@ -71,6 +71,33 @@ fn test_a_temporary_file_of_a_dead_writer_is_not_listed() {
     assert_eq!(block_on(store.list_paths("")).unwrap(), ["_versions/1.manifest"]);
 }
 
+#[test]
+fn test_what_a_dead_writer_left_is_told_of_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_at(folder.path());
+    assert_eq!(block_on(store.list_unfinished("")).unwrap(), []);
+    put(&store, "data/1.lance", "x");
+    let mut writer = block_on(store.writer("data/2.lance")).unwrap();
+    block_on(writer.write(Bytes::from(vec![1; 3_000_000]))).unwrap();
+    std::mem::forget(writer);
+    let left = block_on(store.list_unfinished("")).unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].path.starts_with("data/.tmp-") && left[0].size > 0, "{left:?}");
+    assert_eq!(block_on(store.list_unfinished("data/")).unwrap(), left);
+    assert_eq!(block_on(store.list_unfinished("_versions/")).unwrap(), []);
+    // Nothing else can be removed this way.
+    for path in ["data/1.lance", "../x", "data"] {
+        assert_eq!(
+            block_on(store.delete_unfinished(path)).unwrap_err().kind(),
+            "invalid_argument"
+        );
+    }
+    block_on(store.delete_unfinished(&left[0].path)).unwrap();
+    block_on(store.delete_unfinished(&left[0].path)).unwrap();
+    assert_eq!(block_on(store.list_unfinished("")).unwrap(), []);
+    assert_eq!(paths(&store, ""), ["data/1.lance"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn test_paths_are_those_of_a_listing_where_links_are() {

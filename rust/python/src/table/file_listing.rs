@@ -1,0 +1,45 @@
+//! `FileListing`.
+
+use esker_store::block_on;
+use esker_table::cleanup::FileListing;
+use esker_table::TableError;
+use pyo3::prelude::*;
+
+use super::file_references::PyFileReferences;
+use crate::error::Result;
+use crate::store::PyStore;
+
+/// One leftover: kind, path, size in bytes, last change in microseconds, whether a version that goes refers to it.
+type Leftover = (&'static str, String, u64, Option<i64>, bool);
+
+/// The files of a table at one moment.
+#[pyclass(name = "FileListing", module = "esker._native.table", frozen)]
+pub(crate) struct PyFileListing(FileListing);
+
+#[pymethods]
+impl PyFileListing {
+    #[staticmethod]
+    #[pyo3(signature = (store, only = None))]
+    fn read(py: Python<'_>, store: &PyStore, only: Option<&str>) -> Result<Self> {
+        let listing = py.detach(|| block_on::<_, TableError>(FileListing::read(store.store(), only)))?;
+        Ok(PyFileListing(listing))
+    }
+
+    fn leftovers(&self, py: Python<'_>, references: &PyFileReferences) -> Result<Vec<Leftover>> {
+        let found = references.with(|names| py.detach(|| self.0.leftovers(names)));
+        let described = found.into_iter().map(|left| {
+            (
+                left.kind.name(),
+                left.path,
+                left.size,
+                left.last_modified_us,
+                left.is_dropped,
+            )
+        });
+        Ok(described.collect())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
