@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._native import table as native
 from .commit.lance import DeletionMerge, LanceCommit, is_applied
-from .commit.log import LanceLog
+from .commit.log import LanceLog, NamingScheme
 from .commit.loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits, commit
 from .exceptions import InvalidArgumentError
 from .operation import LanceOperation, application_properties, merge_message
@@ -120,17 +120,20 @@ def commit_change(
             dataset._move_to(latest)
             return
 
-    def change(manifest: native.Manifest) -> LanceCommit:
+    def change(manifest: native.Manifest, scheme: NamingScheme = "V2") -> LanceCommit:
         table.mount(manifest)
         transaction = make(manifest).to_native(manifest.version, noted)
         reconcile = DeletionMerge(table, manifest) if merge_deletions else None
-        return LanceCommit(table, transaction, lock=dataset._commit_lock, base=manifest, reconcile=reconcile)
+        lock = dataset._commit_lock
+        return LanceCommit(table, transaction, lock=lock, base=manifest, reconcile=reconcile, scheme=scheme)
 
     current = change(start._manifest)
 
     def rerun(latest: int) -> LanceCommit:
         nonlocal current
-        current = change(table.open(latest)[0])
+        # The loop goes on from here without another look at the versions: how they are named must be known.
+        manifest, listing = table.open(latest)
+        current = change(manifest, listing.scheme)
         return current
 
     version = commit(current, limits=limits, rerun=rerun if again else None)

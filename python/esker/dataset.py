@@ -17,6 +17,7 @@ from ._native import table as native
 from ._native.scan import count_rows as count_native
 from .blob_file import BlobsApi
 from .blob_storage import marked_blobs
+from .cleanup.api import CleanupApi
 from .clone import BasePathsApi
 from .columns import ColumnsApi
 from .commit.external import ExternalManifestStore
@@ -78,6 +79,7 @@ class LanceDataset(
     ColumnsApi,
     BlobsApi,
     BasePathsApi,
+    CleanupApi,
     ValidationApi,
     PendingApi,
     pyarrow.dataset.Dataset,  # type: ignore[misc]

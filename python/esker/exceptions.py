@@ -4,7 +4,8 @@
 EskerError
 ├── InvalidArgumentError   ValueError                      fix the call
 │   ├── SchemaMismatchError    OSError                     give the data the table's schema
-│   └── OutOfRangeError        IndexError                  ask for rows that exist
+│   ├── OutOfRangeError        IndexError                  ask for rows that exist
+│   └── TaggedVersionsError    OSError                     remove the tags, or keep these versions
 ├── UnsupportedError       NotImplementedError             newer than this release, or not written yet
 ├── CorruptFileError       ValueError                      restore the file
 ├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
@@ -31,6 +32,7 @@ __all__ = [
     "NotFoundError",
     "OutOfRangeError",
     "SchemaMismatchError",
+    "TaggedVersionsError",
     "UnsupportedError",
 ]
 
@@ -116,6 +118,12 @@ class OutOfRangeError(InvalidArgumentError, IndexError):
     """A row number beyond the end of the table. Facts: `found` (the number), `expected` (how many rows there are)."""
 
     kind: ClassVar[str] = "out_of_range"
+
+
+class TaggedVersionsError(InvalidArgumentError, OSError):
+    """A clean-up would remove versions that have tags. Facts: `uri`, `version` (the oldest of them)."""
+
+    kind: ClassVar[str] = "tagged_versions"
 
 
 class UnsupportedError(EskerError, NotImplementedError):

@@ -36,7 +36,6 @@ class PendingApi:
     _scan_options = _pending("filter")
     _scanner_options = _pending("scanner")
 
-    cleanup_old_versions = _pending("cleanup_old_versions")
     create_branch = _pending("create_branch")
     create_index = _pending("create_index")
     create_index_uncommitted = _pending("create_index_uncommitted")

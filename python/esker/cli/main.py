@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..exceptions import EskerError
-from . import inspect, rows, tables
+from . import cleanup, inspect, rows, tables
 from .output import Output
 
 
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="esker", description="Look at versioned tables and their files.")
+    parser = argparse.ArgumentParser(
+        prog="esker", description="Look at versioned tables and their files, and clean them up."
+    )
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -66,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
+    cleanup.add_arguments(
+        command("cleanup", "Remove old versions and what failed commits left.", cleanup.cleanup, "URI")
+    )
     layout = command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
     layout.add_argument(
         "--why", action="store_true", help="for each page, what else it could be and what that would cost"

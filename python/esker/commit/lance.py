@@ -21,6 +21,12 @@ APPLICATION_VERSION = "esker.application.version"
 APPLICATION_PREFIX = "esker.application."
 """The last number of an application stands in the table's config under this and the application's id."""
 
+DETACHED = "esker.detached"
+"""The transaction property of a detached commit: a clean-up that meets it keeps the version that it starts from."""
+
+STAGED_TIME_S = 20 * 60.0
+"""For how long a staged transaction holds off clean-ups, in seconds: a third of what a clean-up takes for it."""
+
 Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
@@ -119,14 +125,21 @@ class LanceCommit:
         self._made: Manifest | None = None
         self._known = 0
         self._staged = False
+        self._staged_at = 0.0
 
     def latest(self) -> int:
-        """The newest version, 0 if there is none."""
+        """The newest version, 0 if there is none.
+
+        The transaction is staged before: a clean-up that meets it leaves the versions after its read version alone. So
+        the number of the next version cannot have been another's, and be free again, when ours is put under it.
+        """
+        if self.read_version or self.transaction.operation == "Overwrite":
+            self._stage()
         listing = self.log.newest()
         if listing.versions:
             self._scheme = listing.scheme
-        # A listing may lag behind what a put has met.
-        return max(listing.latest, self._known)
+        # A listing may lag behind what a put has met, and behind what was read.
+        return max(listing.latest, self._known, self.read_version)
 
     def changes_since(self, version: int, latest: int) -> Iterator[LanceChange]:
         """The transactions behind the versions after `version` up to `latest`."""
@@ -198,6 +211,11 @@ class LanceCommit:
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
+        if time.monotonic() - self._staged_at > STAGED_TIME_S:
+            # Too long ago for a clean-up to take it for a commit under way: staged again, and looked again.
+            self._staged = False
+            self._stage()
+            return False
         with self._lock(version) if self._lock else nullcontext():
             landed = self.log.put(version, self._scheme, data, locked=self._lock is not None)
         if not landed:
@@ -259,7 +277,13 @@ class LanceCommit:
 
     def detached(self) -> Manifest:
         """Commits beside the history: a version that only its number leads to. Nothing can be in its way."""
-        base = self.log.manifest(self.read_version, self.log.newest().scheme)
+        ours = self.transaction
+        marked = {**ours.properties, DETACHED: "true"}
+        self.transaction = Transaction(ours.read_version, ours.decoded(), properties=marked, uuid=ours.uuid)
+        # Staged before the version is read: a clean-up that removes it later finds this, and leaves its files.
+        self._stage()
+        self._scheme = self.log.newest().scheme
+        base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
         storage = base.data_storage_version
         while True:
@@ -267,7 +291,6 @@ class LanceCommit:
             made = self.transaction.apply(
                 base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
             )
-            self._stage()
             if self.log.put(version, self._scheme, made.encode()):
                 return made
 
@@ -275,6 +298,7 @@ class LanceCommit:
         """The manifest that a Restore brings back; None for all other operations."""
         if self.transaction.operation == "Restore" and self._restored is None:
             version = self.transaction.decoded().fields()["version"]
+            # The transaction is staged by now: a clean-up that removes that version finds it, and leaves the files.
             self._restored = self.log.open(version)[0]
         return self._restored
 
@@ -288,6 +312,7 @@ class LanceCommit:
     def _stage(self) -> None:
         """Writes the transaction file, once: it must be there before a manifest names it."""
         if not self._staged:
+            self._staged_at = time.monotonic()
             self.log.store.put(TRANSACTIONS + transaction_file_name(self.transaction), self.transaction.encode())
             self._staged = True
 

@@ -219,7 +219,7 @@ class LanceLog:
         Raises:
             IOFailedError: It is staged only, and cannot be put in its place.
         """
-        path = self._path(version, scheme)
+        path = self.path_of(version, scheme)
         manifest = Manifest.decode(self.store.get(path), path)
         if manifest.version != version:
             raise CorruptFileError(
@@ -248,7 +248,8 @@ class LanceLog:
             self._external.finish(version)
         self.refresh_latest_copy(scheme)
 
-    def _path(self, version: int, scheme: NamingScheme) -> str:
+    def path_of(self, version: int, scheme: NamingScheme) -> str:
+        """Where the manifest of a version lies, whether it is there or not."""
         if self._external is not None and not is_detached(version):
             located = self._external.locate(version)
             if located is not None:
@@ -270,7 +271,7 @@ class LanceLog:
             return
         copied = 0
         while (listing := self.listing()).latest > copied:
-            self.store.put(LATEST_COPY, self.store.get(self._path(listing.latest, listing.scheme)))
+            self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
             copied = listing.latest
 
     def transaction(self, manifest: Manifest) -> Transaction | None:

@@ -100,9 +100,11 @@ def commit(
         found, replacement = _reconcile(change, seen, latest, rerun)
         if found is not None:
             return found
-        reruns += replacement is not change
-        change = replacement
         seen = latest
+        if replacement is not change:
+            # It took its time: others may have been faster meanwhile.
+            change, reruns = replacement, reruns + 1
+            continue
         version = latest + 1
         landed, failure = _put(change, version, change.next_bytes(version))
         if landed:

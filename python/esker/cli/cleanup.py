@@ -1,0 +1,72 @@
+"""`esker cleanup`: old versions, and what failed commits left; what would go, with `--dry-run`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from argparse import ArgumentParser, Namespace
+from datetime import timedelta
+
+from ..exceptions import InvalidArgumentError
+from .output import Output, size_text
+from .tables import open_table
+
+_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_AGE = re.compile(r"^(\d+(?:\.\d+)?)([dhms])$")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Adds the options of the command."""
+    parser.add_argument("--dry-run", action="store_true", help="name the files that would go, and remove none")
+    parser.add_argument("--older-than", metavar="AGE", help="versions older than 14d, 12h, 30m or 0s (14d)")
+    parser.add_argument("--retain", type=int, metavar="N", help="keep the newest N versions")
+    parser.add_argument("--delete-unverified", action="store_true", help="also what writers at work may have staged")
+    parser.add_argument("--keep-tagged", action="store_true", help="a tagged version stays, and is no error")
+
+
+def cleanup(options: Namespace, output: Output) -> None:
+    """Cleans a table up, or says what would go.
+
+    Raises:
+        InvalidArgumentError: An age that is none.
+        TaggedVersionsError: A tagged version would go.
+    """
+    dataset = open_table(options)
+    older_than = _age(options.older_than)
+    if options.dry_run:
+        found = dataset.explain_cleanup_old_versions(
+            older_than,
+            options.retain,
+            delete_unverified=options.delete_unverified,
+            error_if_tagged_old_versions=not options.keep_tagged,
+            include_files=True,
+            max_files=None,
+        )
+        if output.as_json:
+            output.json(dataclasses.asdict(found))
+            return
+        rows = [(file.kind, file.path, size_text(file.size_bytes), file.reason) for file in found.candidate_files]
+        output.table(None, [("kind", False), ("file", False), ("size", True), ("why", False)], rows)
+        stats = found.stats
+    else:
+        stats = dataset.cleanup_old_versions(
+            older_than,
+            options.retain,
+            delete_unverified=options.delete_unverified,
+            error_if_tagged_old_versions=not options.keep_tagged,
+        )
+        if output.as_json:
+            output.json(dataclasses.asdict(stats))
+            return
+    facts = {name.replace("_", " "): f"{count:,}" for name, count in dataclasses.asdict(stats).items()}
+    facts["bytes removed"] = size_text(stats.bytes_removed)
+    output.facts("would go" if options.dry_run else "gone", facts)
+
+
+def _age(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    match = _AGE.match(text)
+    if match is None:
+        raise InvalidArgumentError(f"expected an age as in 14d, 12h, 30m or 0s, found {text!r}")
+    return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
