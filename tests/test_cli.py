@@ -152,3 +152,21 @@ def test_the_module_runs_as_a_program(table: str) -> None:
         [sys.executable, "-m", "esker.cli", "count", table], capture_output=True, text=True, check=True
     )
     assert done.stdout == "30\n"
+
+
+def test_cleanup_says_what_would_go_and_then_removes_it(table: str, run: Run) -> None:
+    esker.write_dataset(people(3), table, mode="overwrite")
+    asked = ("cleanup", table, "--older-than", "0s")
+    found = _json(run, *asked, "--dry-run")
+    kinds = [file["kind"] for file in found["candidate_files"]]
+    assert sorted(kinds) == ["data", "data", "manifest", "manifest", "transaction", "transaction"]
+    text = run(*asked, "--dry-run")
+    assert "version 1" in text
+    assert "would go" in text
+    assert _json(run, "versions", table)[0]["version"] == 1
+    stats = _json(run, *asked)
+    assert stats == found["stats"]
+    assert (stats["old_versions"], stats["data_files_removed"]) == (2, 2)
+    assert [version["version"] for version in _json(run, "versions", table)] == [3]
+    assert "old versions" in run("cleanup", table, "--retain", "1", "--keep-tagged")
+    assert "found '2 weeks'" in run("cleanup", table, "--older-than", "2 weeks", code=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from esker.commit import stores
 from esker.commit.log import LATEST_COPY
 from esker.exceptions import EskerError
 from esker.fragment import write_fragments
+from tests.leftovers import check_leftovers, leftovers
 from tests.test_crash_points import FAULTS, Faulty
 
 # They write no bytes: a full disk and a torn write are no matter to them.
@@ -172,6 +174,8 @@ def test_every_operation_of_a_commit_may_be_the_last(kind: str, faulty: Faulty, 
             found = _state(uri)
             assert found == after or (found == before and not reported), plan
             assert esker.dataset(uri).version == (3 if found == after else 2), plan
+            check_leftovers(uri)
+            assert _state(uri) == found, plan
             # The next writer knows nothing of it all, and brings the copy of the manifest up to date.
             esker.dataset(uri).update_config({"next": "1"})
             version = lance.dataset(uri).version
@@ -196,6 +200,54 @@ def test_a_detached_commit_leaves_the_history_alone(fault: str, faulty: Faulty, 
         with suppress(EskerError):
             append(uri, f"{fault}@{number}")
         assert _state(uri) == before, f"plan {fault}@{number} ({verb} {path})"
+        check_leftovers(uri)
+
+
+def _versions(uri: str) -> dict[int, pa.Table]:
+    numbers = [ref["version"] for ref in esker.dataset(uri).version_refs()]
+    return {number: esker.dataset(uri, version=number).to_table() for number in numbers}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_clean_up_may_stop_anywhere(fault: str, faulty: Faulty, tmp_path: Path) -> None:
+    """A version is whole or gone, and the next clean-up goes on from there."""
+    seed = str(tmp_path / "seed")
+    _prepare(seed)
+    esker.dataset(seed).delete("id = 3 or id = 12")
+    esker.write_dataset(_ids(100, 5), seed, mode="overwrite")
+    esker.dataset(seed, version=2).restore()
+    Path(seed, "data", "lost.lance").write_bytes(b"x")
+    before = _versions(seed)
+    keep = {"retain_versions": 2, "delete_concurrency": 1}
+
+    def clean(uri: str, plan: str) -> None:
+        dataset = LanceDataset(f"fault://{uri}", storage_options={"plan": ""})
+        dataset._storage_options = {"plan": plan}
+        dataset.cleanup_old_versions(**keep)  # type: ignore[arg-type]
+
+    sound = str(tmp_path / "sound")
+    shutil.copytree(seed, sound)
+    clean(sound, "")
+    expected = {str(path.relative_to(sound)) for path in Path(sound).rglob("*") if path.is_file()}
+    assert sorted(_versions(sound)) == [4, 5]
+    operations = faulty.made[-1].operations
+    assert len([verb for _, verb, _ in operations if verb == "delete"]) >= 8
+    for number, verb, path in operations:
+        uri = str(tmp_path / str(number))
+        shutil.copytree(seed, uri)
+        plan = f"{fault}@{number}"
+        with suppress(EskerError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clean(uri, plan)
+        found = _versions(uri)
+        assert found == {number: before[number] for number in found}, f"{plan} ({verb} {path})"
+        assert {4, 5} <= set(found), f"{plan} ({verb} {path})"
+        leftovers(Store(uri))
+        # What a version referred to that is gone is nobody's by now, and young.
+        esker.dataset(uri).cleanup_old_versions(**keep, delete_unverified=True)  # type: ignore[arg-type]
+        there = {str(path.relative_to(uri)) for path in Path(uri).rglob("*") if path.is_file()}
+        assert there == expected - {"data/lost.lance"}, f"{plan} ({verb} {path})"
+        shutil.rmtree(uri)
 
 
 @settings(max_examples=60)

@@ -22,6 +22,7 @@ from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import stores
 from esker.exceptions import EskerError, NotFoundError
+from tests.leftovers import check_leftovers
 
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full", "tear:40"]
 MODES = ["create", "append", "overwrite"]
@@ -82,6 +83,8 @@ def _check(uri: str, mode: str, old: list[int], *, reported: bool) -> None:
     found = _rows(uri)
     assert found in (old, new)
     assert found == new or not reported, "what was reported as done is there"
+    if found:
+        check_leftovers(uri)
     # The next writer knows nothing of it all.
     esker.write_dataset(_ids(500, 5), uri, mode="append", durable=False)
     assert _rows(uri) == [*found, *range(500, 505)]

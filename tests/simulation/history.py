@@ -1,0 +1,94 @@
+"""The history of a table, read version by version and compared with what its writers did."""
+
+from __future__ import annotations
+
+import esker
+from esker.commit.log import LanceLog
+from tests.simulation.model import Change, Rows, State, require, shown
+
+NO_VERSIONS = ("read_rows", "cleanup", "detached")
+"""Changes that make no version of the history."""
+
+
+class TableHistory:
+    """All versions of a table.
+
+    Args:
+        uri: The table.
+        storage_options: Options of its store.
+        has_holes: Whether versions may be gone.
+    """
+
+    def __init__(self, uri: str, *, storage_options: dict[str, str] | None = None, has_holes: bool = False) -> None:
+        self.uri = uri
+        self.storage_options = storage_options
+        self.log = LanceLog.at(uri, storage_options=storage_options)
+        self.listing = self.log.listing()
+        self.latest = self.listing.latest
+        self.states: dict[int, State] = {}
+        if not has_holes:
+            require(self.listing.versions == tuple(range(1, self.latest + 1)), f"versions {self.listing.versions}")
+
+    def read(self) -> None:
+        """Reads every version that is there."""
+        for version in self.listing.versions:
+            self.states[version] = self.state(version)
+
+    def state(self, version: int) -> State:
+        """A version as a reader sees it."""
+        dataset = esker.dataset(self.uri, version=version, storage_options=self.storage_options)
+        rows = dataset.to_table()
+        keys = rows["id"].to_pylist()
+        require(len(set(keys)) == len(keys), f"version {version}: a row is there twice: {sorted(keys)}")
+        return State(dict(zip(keys, rows["n"].to_pylist(), strict=True)), tuple(rows.column_names), dataset.config())
+
+    def check(self, changes: list[Change], seen: list[tuple[int, Rows]]) -> None:
+        """Compares the versions with what the writers did.
+
+        Args:
+            changes: All that was tried.
+            seen: What readers saw: versions and their rows.
+
+        Raises:
+            Violation: A version is not the one before plus exactly one change, or a change is lost or there twice.
+        """
+        made = self._makers(changes)
+        landed = {id(change) for change in made.values()}
+        require(len(landed) == len(made), "a change is there twice")
+        for change in changes:
+            if change.kind in NO_VERSIONS:
+                require(id(change) not in landed, f"{change} made a version")
+            elif change.outcome in ("refused", "nothing to do"):
+                require(id(change) not in landed, f"{change} was refused, and is visible")
+            elif change.outcome == "done":
+                require(id(change) in landed, f"{change} is lost")
+            else:
+                require(change.outcome == "unknown", f"{change} came to no end")
+        for version, rows in seen:
+            require(rows == self.states[version].rows, f"a reader saw {rows} as version {version}")
+
+    def _makers(self, changes: list[Change]) -> dict[int, Change]:
+        """By version the change that made it, each checked against the version before."""
+        by_transaction = {name: change for change in changes for name in change.transactions}
+        made: dict[int, Change] = {}
+        for version in range(1, self.latest + 1):
+            manifest = self.log.manifest(version, self.listing.scheme)
+            if version not in self.states:
+                self.states[version] = self.state(version)
+            if version == 1:
+                continue
+            change = by_transaction.get(manifest.transaction_file or "")
+            require(change is not None, f"version {version} is nobody's: {manifest.transaction_file}")
+            assert change is not None
+            transaction = self.log.transaction(manifest)
+            require(transaction is not None, f"the transaction of version {version} is gone")
+            assert transaction is not None
+            before, snapshot = self.states[version - 1], self.states[transaction.read_version]
+            expected = change.expected(before, snapshot, self.states)
+            require(
+                expected == self.states[version],
+                f"version {version} by {change}: expected {shown(expected)}, found {shown(self.states[version])}, "
+                f"before {shown(before)}, read version {transaction.read_version}",
+            )
+            made[version] = change
+        return made

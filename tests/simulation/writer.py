@@ -1,0 +1,319 @@
+"""One writer: its store, which waits for its turn and fails now and then, and the changes that it makes."""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import esker
+from esker import LanceDataset, LanceOperation
+from esker._native.fault import FaultStore
+from esker._native.store import Store
+from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
+from esker.fragment import write_fragments
+from tests.simulation import model
+from tests.simulation.model import Change, Condition, Expected, Rows
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+STAGED = ("data/", "_deletions/", "_indices/")
+"""Files under random names, which nobody meets before a manifest names them: no turn is passed on for them."""
+
+Attempt = tuple[Expected, Callable[[], object]]
+
+
+def table(rows: Rows) -> pa.Table:
+    """Rows as a table."""
+    return pa.table({"id": pa.array(list(rows), pa.int64()), "n": pa.array(list(rows.values()), pa.int64())})
+
+
+class Writer:
+    """Makes some changes to a table, one after the other, as a seed says."""
+
+    def __init__(self, simulation: Simulation, number: int, changes: int) -> None:
+        self.simulation = simulation
+        self.number = number
+        self.changes = changes
+        self.random = random.Random(f"{simulation.seed} {number}")
+        self.faults = random.Random(f"{simulation.seed} {number} faults")
+        self.uri = f"sim://{simulation.name}/{number}"
+        self.lives = 0
+        self.dead = False
+        self.staged: dict[str, int] = {}
+        self.lock = threading.Lock()
+        self.current: Change | None = None
+        self.next_key = 1000 * (number + 1)
+        self.application = f"w{number}"
+
+    # The store.
+
+    def open(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
+        """The store of this life of the writer."""
+        life = self.lives
+        return FaultStore(self.simulation.inner, watch=lambda verb, path: self._watch(life, verb, path)).store
+
+    def _watch(self, life: int, verb: str, path: str) -> str | None:
+        if life != self.lives or self.dead:
+            return "crash_before"
+        if path.startswith(STAGED) and verb not in ("list", "delete"):
+            fault = self._drawn_by_count(verb)
+        else:
+            self.simulation.schedule.pass_on(self.number)
+            self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
+            fault = self._drawn(self.faults, verb)
+            if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
+                self.current.transactions.add(path.removeprefix("_transactions/"))
+            if verb == "put_if_absent":
+                self.simulation.manifests.add(path)
+            if verb == "delete":
+                self.simulation.archive(path)
+        if fault is not None:
+            self.simulation.faults[fault.partition(":")[0]] += 1
+            self.dead = fault.startswith("crash")
+        return fault
+
+    def _drawn_by_count(self, verb: str) -> str | None:
+        # Operations side by side start in any order: each draws by its number, not from one stream.
+        with self.lock:
+            count = self.staged[verb] = self.staged.get(verb, 0) + 1
+        seed = zlib.crc32(f"{self.simulation.seed} {self.number} {self.lives} {verb} {count}".encode())
+        return self._drawn(random.Random(seed), verb)
+
+    def _drawn(self, chance: random.Random, verb: str) -> str | None:
+        if chance.random() >= self.simulation.fault_rate:
+            return None
+        kinds = ["crash_before", "crash_after", "lose_reply", "lose_reply", "fail", "fail"]
+        if verb == "list" and self.simulation.may_lag():
+            # A listing that lags behind: the newest objects are not in it yet.
+            kinds += ["age:1", "age:2"] * 2
+        return chance.choice(kinds)
+
+    # The work.
+
+    def work(self) -> None:
+        """Makes all changes. One that crashes goes on with a new life."""
+        for number in range(self.changes):
+            self.work_at(number)
+
+    def work_at(self, number: int) -> None:
+        """Makes the change of that number."""
+        self._change(number)
+        if self.dead:
+            self.lives += 1
+            self.dead = False
+
+    def started(self, change: Change) -> None:
+        """Called before a change does anything."""
+
+    def prepared(self, change: Change) -> None:
+        """Called when it is known what a change does to the rows, and before it does it."""
+
+    def ended(self, change: Change) -> None:
+        """Called when the outcome of a change is known."""
+
+    def _change(self, number: int) -> None:
+        kinds = self.simulation.kinds
+        kind = self.random.choices([name for name, _ in kinds], [weight for _, weight in kinds])[0]
+        change = Change(self.number, number, kind, model.same)
+        self.current = change
+        self.simulation.changes.append(change)
+        self.started(change)
+        self._attempt(change)
+        self.ended(change)
+
+    def _attempt(self, change: Change) -> None:
+        try:
+            prepared = getattr(self, "_" + change.kind)(change)
+            if prepared is None:
+                change.outcome = "nothing to do"
+                return
+            change.expected, attempt = prepared
+            self.prepared(change)
+            attempt()
+            change.outcome = "done"
+        except CommitConflictError:
+            change.outcome = "refused"
+        except InvalidArgumentError as error:
+            # Computed again on a version that has lost the column.
+            model.require(change.kind == "drop_column", f"{change}: {error!r}")
+            change.outcome = "refused"
+        except NotFoundError as error:
+            # A version, or a table of which an aged listing knows nothing.
+            self.simulation.missing(error)
+            change.outcome = "unknown" if self.dead else "refused"
+        except OSError as error:
+            model.require(isinstance(error, EskerError), f"{change}: not an error of ours: {error!r}")
+            model.require("injected" in str(error), f"{change}: an error that nobody injected: {error!r}")
+            change.outcome = "unknown"
+
+    def _keys(self, count: int) -> Rows:
+        rows = {self.next_key + i: self.random.randrange(100) for i in range(count)}
+        self.next_key += count
+        return rows
+
+    def _condition(self) -> Condition:
+        number, part = self.random.choice([2, 3, 5]), self.random.randrange(3)
+        return self.random.choice(
+            [
+                Condition(f"id % {number} = {part}", "modulo", number, part),
+                Condition(f"id = {part} or id = 5", "two", 0, part),
+                Condition("n > 60", "large"),
+                Condition("id >= 1000 and n < 50", "small"),
+            ]
+        )
+
+    def _append(self, change: Change) -> Attempt:
+        rows = self._keys(self.random.randrange(1, 4))
+        return partial(model.appended, rows), lambda: esker.write_dataset(table(rows), self.uri, mode="append")
+
+    def _overwrite(self, change: Change) -> Attempt:
+        rows = self._keys(3)
+        write = lambda: esker.write_dataset(table(rows), self.uri, mode="overwrite", max_rows_per_file=2)  # noqa: E731
+        return partial(model.overwritten, rows), write
+
+    def _delete(self, change: Change) -> Attempt:
+        holds = self._condition()
+        return partial(model.deleted, holds), lambda: esker.dataset(self.uri).delete(holds.sql)
+
+    def _update(self, change: Change) -> Attempt:
+        holds, step = self._condition(), self.random.randrange(1, 9)
+        update = lambda: esker.dataset(self.uri).update({"n": f"n + {step}"}, where=holds.sql)  # noqa: E731
+        return partial(model.updated, holds, step), update
+
+    def _upsert(self, change: Change) -> Attempt:
+        # Keys that all writers share, some of which are not there yet.
+        source = {key: self.random.randrange(100) for key in self.random.sample(range(10), 2)}
+
+        def upsert() -> None:
+            merge = esker.dataset(self.uri).merge_insert("id")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute(table(source))
+
+        return partial(model.upserted, source), upsert
+
+    def _config(self, change: Change) -> Attempt:
+        key, value = f"k{self.random.randrange(2)}", f"{self.number}.{change.number}"
+        return partial(model.configured, key, value), lambda: esker.dataset(self.uri).update_config({key: value})
+
+    def _restore(self, change: Change) -> Attempt:
+        latest = esker.dataset(self.uri).version
+        version = self.random.randrange(max(1, latest - 3), latest + 1)
+        return partial(model.restored, version), lambda: esker.dataset(self.uri, version=version).restore()
+
+    def _commit_append(self, change: Change) -> Attempt:
+        rows, version = self._keys(2), esker.dataset(self.uri).version
+        fragments = write_fragments(table(rows), self.uri)
+        commit = lambda: LanceDataset.commit(self.uri, LanceOperation.Append(fragments), read_version=version)  # noqa: E731
+        return partial(model.appended, rows), commit
+
+    def _numbered(self, change: Change) -> Attempt:
+        """A commit that is made again as long as nobody said that it is there, as a job that is run again."""
+        rows, application = self._keys(2), (self.application, change.number)
+
+        def again() -> None:
+            for _ in range(3):
+                try:
+                    version = esker.dataset(self.uri).version
+                    fragments = write_fragments(table(rows), self.uri)
+                    operation = LanceOperation.Append(fragments)
+                    LanceDataset.commit(self.uri, operation, read_version=version, application=application)
+                    return
+                except CommitConflictError:
+                    continue
+                except NotFoundError as error:
+                    self.simulation.missing(error)
+                except OSError as error:
+                    model.require("injected" in str(error), f"{change}: {error!r}")
+                    if self.dead:
+                        self.lives += 1
+                        self.dead = False
+            raise esker.exceptions.IOFailedError("injected: given up")
+
+        return partial(model.numbered, rows, *application), again
+
+    def _batch(self, change: Change) -> Attempt:
+        first, second = self._keys(1), self._keys(2)
+        parts = [write_fragments(table(rows), self.uri, return_transaction=True) for rows in (first, second)]
+        return partial(model.appended, {**first, **second}), lambda: LanceDataset.commit_batch(self.uri, parts)
+
+    def _commit_delete(self, change: Change) -> Attempt | None:
+        """A whole fragment goes, as a job says that looked at the table before."""
+        dataset = esker.dataset(self.uri)
+        fragments = dataset.get_fragments()
+        if not fragments:
+            return None
+        gone = self.random.choice(fragments)
+        keys = set(gone.to_table(columns=["id"])["id"].to_pylist())
+        operation = LanceOperation.Delete([], [gone.fragment_id], "all of a fragment")
+        commit = lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)  # noqa: E731
+        return partial(model.deleted_keys, keys), commit
+
+    def _rewrite(self, change: Change) -> Attempt | None:
+        """Two fragments become one."""
+        dataset = esker.dataset(self.uri)
+        fragments = dataset.get_fragments()[:2]
+        if len(fragments) < 2:
+            return None
+        rows = pa.concat_tables([fragment.to_table() for fragment in fragments])
+        if not rows.num_rows:
+            return None
+        new = write_fragments(rows, self.uri)
+        operation = LanceOperation.Rewrite(
+            [LanceOperation.RewriteGroup([fragment.metadata for fragment in fragments], new)], []
+        )
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
+
+    def _reserve(self, change: Change) -> Attempt:
+        version = esker.dataset(self.uri).version
+        operation = LanceOperation.ReserveFragments(2)
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=version)
+
+    def _add_column(self, change: Change) -> Attempt:
+        name = f"c{self.number}_{change.number}"
+        return partial(model.with_column, name), lambda: esker.dataset(self.uri).add_columns(pa.field(name, pa.int64()))
+
+    def _drop_column(self, change: Change) -> Attempt | None:
+        names = [name for name in esker.dataset(self.uri).schema.names if name not in ("id", "n")]
+        if not names:
+            return None
+        name = self.random.choice(names)
+        return partial(model.without_column, name), lambda: esker.dataset(self.uri).drop_columns([name])
+
+    def _detached(self, change: Change) -> Attempt:
+        rows, dataset = self._keys(2), esker.dataset(self.uri)
+        before = self._read(dataset)
+        fragments = write_fragments(table(rows), self.uri)
+
+        def commit() -> None:
+            operation = LanceOperation.Append(fragments)
+            made = LanceDataset.commit(self.uri, operation, read_version=dataset.version, detached=True)
+            change.detached = made.version, {**before, **rows}
+
+        return model.same, commit
+
+    def _read_rows(self, change: Change) -> Attempt:
+        def read() -> None:
+            dataset = esker.dataset(self.uri)
+            self.simulation.seen.append((dataset.version, self._read(dataset)))
+
+        return model.same, read
+
+    def _cleanup(self, change: Change) -> Attempt:
+        def clean() -> None:
+            keep = self.random.choice([{"older_than": timedelta(0)}, {"retain_versions": 2}])
+            esker.dataset(self.uri).cleanup_old_versions(**keep, delete_concurrency=1)  # type: ignore[arg-type]
+
+        return model.same, clean
+
+    def _read(self, dataset: LanceDataset) -> Rows:
+        rows = dataset.to_table(columns=["id", "n"])
+        keys = rows["id"].to_pylist()
+        model.require(len(set(keys)) == len(keys), f"version {dataset.version}: a row came twice: {sorted(keys)}")
+        return dict(zip(keys, rows["n"].to_pylist(), strict=True))

@@ -1,0 +1,49 @@
+"""Writers under random schedules and faults, checked version by version. A seed that fails is in the message.
+
+By hand, many of them: `python -m tests.simulation.run --schedules 100000`; again one that failed:
+`python -m tests.simulation.run --first-seed SEED --schedules 1 --verbose`.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+
+import pytest
+
+from esker.commit.lance import LanceCommit
+from esker.commit.protocol import Verdict
+from tests.simulation.model import Violation
+from tests.simulation.run import simulate
+
+SCHEDULES = int(os.environ.get("ESKER_SCHEDULES", "240"))
+FIRST = int(os.environ.get("ESKER_SCHEDULES_SEED", "0"))
+
+
+def test_every_version_is_the_one_before_and_exactly_its_own_change() -> None:
+    outcomes: collections.Counter[str] = collections.Counter()
+    faults: collections.Counter[str] = collections.Counter()
+    for seed in range(FIRST, FIRST + SCHEDULES):
+        found = simulate(seed)
+        outcomes += collections.Counter(f"{change.kind} {change.outcome}" for change in found.changes)
+        faults += found.faults
+    assert {"crash_before", "crash_after", "lose_reply", "fail"} <= set(faults)
+    for kind in ("append", "delete", "update", "upsert", "overwrite", "restore", "config", "commit_append", "cleanup"):
+        assert outcomes[f"{kind} done"] > 0, outcomes
+
+
+@pytest.mark.parametrize("seed", [3, 7, 24, 58])
+def test_a_seed_makes_the_same_course_again(seed: int) -> None:
+    first, second = simulate(seed), simulate(seed)
+    assert first.trace == second.trace
+    assert [str(change) for change in first.changes] == [str(change) for change in second.changes]
+
+
+def test_a_writer_that_overlooks_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seeds() -> None:
+        for seed in range(100):
+            simulate(seed)
+
+    monkeypatch.setattr(LanceCommit, "judge", lambda self, change: Verdict.KEEP)
+    with pytest.raises(Violation, match="seed"):
+        seeds()
