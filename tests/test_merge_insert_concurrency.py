@@ -92,21 +92,22 @@ def test_the_filter_of_a_key_of_two_columns_is_pylances(tmp_path: Path) -> None:
 
 def _race(uri: str, first: Callable[[], object], second: Callable[[], object]) -> None:
     """Runs `second`, with `first` done after it has read and before it commits."""
-    second_log = LanceLog.listing
+    newest = LanceLog.newest
     done = threading.Event()
 
-    def listing(self: LanceLog) -> Any:
-        # The first look at what is there is for reading, the second for committing.
+    def look(self: LanceLog) -> Any:
+        # What is there to be read is known by now: this look is for committing.
         if not done.is_set():
             done.set()
             first()
-        return second_log(self)
+        return newest(self)
 
-    LanceLog.listing = listing  # type: ignore[method-assign]
+    LanceLog.newest = look  # type: ignore[method-assign]
     try:
         second()
     finally:
-        LanceLog.listing = second_log  # type: ignore[method-assign]
+        LanceLog.newest = newest  # type: ignore[method-assign]
+    assert done.is_set()
 
 
 @pytest.mark.parametrize("primary", [True, False], ids=["primary key", "any key"])
