@@ -20,8 +20,13 @@ import esker
 from esker import LanceDataset, LanceOperation
 from esker._native.fault import FaultStore
 from esker._native.store import Store
+from esker._native.table import Transaction
+from esker.change import commit_change
+from esker.cleanup import CleanupPolicy, cleanup
+from esker.cleanup.policy import UNDER_WAY_AGE
+from esker.commit.lance import STAGED_TIME_S, LanceCommit
 from esker.commit.log import LanceLog
-from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, TaggedVersionsError
+from esker.exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, TaggedVersionsError
 from esker.fragment import write_fragments
 
 ALL = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
@@ -284,8 +289,6 @@ def test_a_version_that_is_brought_back_at_the_same_moment_keeps_its_files(uri: 
     log = LanceLog(FaultStore(Store(uri), watch=hold).store, uri)
 
     def restore() -> None:
-        from esker.change import commit_change
-
         commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
         result.append(old.version)
 
@@ -312,8 +315,6 @@ def test_a_version_that_is_gone_is_not_brought_back(uri: str) -> None:
             _meanwhile(lambda: esker.dataset(uri).cleanup_old_versions(**ALL))
 
     log = LanceLog(FaultStore(Store(uri), watch=clean).store, uri)
-    from esker.change import commit_change
-
     with pytest.raises(NotFoundError, match="no version 5, expected one of 9"):
         commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
     assert esker.dataset(uri).version == latest
@@ -333,8 +334,6 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
                 _meanwhile(lambda start=start: esker.write_dataset(_ids(start, 1), uri, mode="append"))
             _meanwhile(lambda: esker.dataset(uri).cleanup_old_versions(**ALL))
 
-    from esker.change import commit_change
-
     fragments = write_fragments(_ids(100, 2), uri)
     log = LanceLog(FaultStore(Store(uri), watch=others).store, uri)
     commit_change(base, lambda _: LanceOperation.Append(fragments), log=log)
@@ -342,6 +341,56 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
     assert base.version == 5 == esker.dataset(uri).version
     assert sorted(esker.dataset(uri).to_table()["id"].to_pylist()) == [0, 1, 2, 10, 20, 30, 100, 101]
     assert esker.dataset(uri).to_table() == lance.dataset(uri).to_table()
+
+
+def test_a_transaction_that_was_staged_long_ago_is_staged_again_before_the_put(uri: str) -> None:
+    esker.write_dataset(_ids(0, 3), uri)
+    fault = FaultStore(Store(uri))
+    log = LanceLog(fault.store, uri)
+    transaction = Transaction.append(1, [fragment.to_native() for fragment in write_fragments(_ids(9, 1), uri)])
+    change = LanceCommit(log, transaction)
+    assert change.latest() == 1
+    data = change.next_bytes(2)
+    change._staged_at -= STAGED_TIME_S + 1
+    assert not change.put(2, data)
+    assert esker.dataset(uri).version == 1
+    assert change.put(2, data)
+    verbs = [verb for _, verb, _ in fault.operations if verb.startswith("put")]
+    assert verbs == ["put", "put", "put_if_absent"]
+    assert timedelta(seconds=2 * STAGED_TIME_S) < UNDER_WAY_AGE
+
+
+def test_files_that_cannot_be_removed_are_counted_and_found_again(uri: str) -> None:
+    _history(esker, uri)
+    failing: list[str] = []
+
+    def fail(verb: str, path: str) -> str | None:
+        if verb == "delete" and path.startswith("data/") and len(failing) < 2:
+            failing.append(path)
+            return "fail"
+        return None
+
+    log = LanceLog(FaultStore(Store(uri), watch=fail).store, uri)
+    policy = CleanupPolicy(retain_versions=1)
+    with pytest.warns(UserWarning, match="2 files of .* could not be removed, the next clean-up finds them again"):
+        stats = cleanup(log, esker.dataset(uri)._manifest, policy)
+    assert (stats.failed_deletes, stats.old_versions) == (2, 8)
+    assert all(Path(uri, path).exists() for path in failing)
+    again = esker.dataset(uri).cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    assert (again.data_files_removed, again.failed_deletes) == (2, 0)
+
+
+def test_a_version_that_cannot_be_removed_keeps_its_files(uri: str) -> None:
+    _history(esker, uri)
+    before = esker.dataset(uri, version=1).to_table()
+
+    def fail(verb: str, path: str) -> str | None:
+        return "fail" if verb == "delete" and path.endswith("614.manifest") else None
+
+    log = LanceLog(FaultStore(Store(uri), watch=fail).store, uri)
+    with pytest.raises(IOFailedError, match="injected"):
+        cleanup(log, esker.dataset(uri)._manifest, CleanupPolicy(retain_versions=1))
+    assert esker.dataset(uri, version=1).to_table() == before
 
 
 def test_a_commit_between_the_two_listings_keeps_its_files(uri: str) -> None:
@@ -354,8 +403,6 @@ def test_a_commit_between_the_two_listings_keeps_its_files(uri: str) -> None:
             done.append(1)
             _meanwhile(lambda: esker.write_dataset(_ids(900, 3), uri, mode="append"))
             _meanwhile(lambda: esker.dataset(uri, version=2).restore())
-
-    from esker.cleanup import CleanupPolicy, cleanup
 
     log = LanceLog(FaultStore(Store(uri), watch=write).store, uri)
     policy = CleanupPolicy(older_than=timedelta(0), delete_unverified=True)

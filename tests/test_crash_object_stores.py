@@ -116,3 +116,19 @@ def test_a_clean_up_may_stop_anywhere(faulty: Faulty, bucket: str, tmp_path: Pat
                 esker.dataset(uri, version=version["version"]).to_table()
             esker.dataset(uri).cleanup_old_versions(retain_versions=1, delete_unverified=True)
             assert Store(uri).list_paths() == expected, plan
+
+
+def test_a_table_is_there_or_not_wherever_its_first_writer_stops(faulty: Faulty, bucket: str) -> None:
+    def create(uri: str, plan: str) -> None:
+        esker.write_dataset(_ids(0, 6), f"fault://{uri}", max_rows_per_file=3, storage_options={"plan": plan})
+
+    create(f"{bucket}/sound", "")
+    for number, verb, path in faulty.made[-1].operations:
+        uri, plan = f"{bucket}/created-{number}", f"plan crash_after@{number} ({verb} {path})"
+        with suppress(EskerError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            create(uri, f"crash_after@{number}")
+        written = esker.write_dataset(_ids(6, 6), uri, mode="append")
+        assert written.count_rows() in (6, 12), plan
+        assert written.version == written.count_rows() // 6, plan
+        assert named(written)[0] == leftovers(Store(uri)), plan
