@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -414,3 +415,21 @@ def test_writers_that_are_killed_lose_and_double_nothing(uri: str, store: Any, t
     assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == found
     left = [name for name in _names(uri) if parse_staged_manifest(name)]
     assert len(left) <= writers
+
+
+def test_a_clean_up_keeps_what_is_committed_but_not_copied(uri: str, store: Any) -> None:
+    esker.write_dataset(_ids(0, 2), uri, manifest_store=store)
+    esker.write_dataset(_ids(2, 2), uri, mode="append", manifest_store=store)
+    cleaner = esker.dataset(uri, manifest_store=store)
+    for fault, first in (("kill_before", 100), ("kill_after", 4)):
+        dying = Failing(store, fault, "put_if_not_exists")
+        with pytest.raises(Killed):
+            esker.write_dataset(_ids(first, 1), uri, mode="append", manifest_store=dying)
+    # One is a commit, the other what a dead writer left: their names do not tell.
+    assert len([name for name in _names(uri) if parse_staged_manifest(name)]) == 2
+    assert store.get_latest(uri).version == 3
+    cleaner.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert not [name for name in _names(uri) if parse_staged_manifest(name)]
+    assert _rows(uri, store) == _rows(uri, None) == [0, 1, 2, 3, 4]
+    assert len(list(Path(uri, "data").iterdir())) == 3
+    assert esker.write_dataset(_ids(5, 1), uri, mode="append", manifest_store=store).version == 4

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from .._native.store import ObjectMeta
 from .._native.table import FileListing, FileReferences, Manifest, Transaction
 from ..commit.lance import DETACHED
 from ..commit.log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
@@ -80,10 +81,13 @@ class Inspection:
     going: list[GoingVersion] = field(default_factory=list)
     tagged: list[int] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
+    staged: list[ObjectMeta] = field(default_factory=list)
 
     def look(self) -> None:
         """Reads all versions, and what protects them."""
-        sizes = {meta.path: meta.size for meta in self.log.store.list(VERSIONS)}
+        manifests = self.log.store.list(VERSIONS)
+        sizes = {meta.path: meta.size for meta in manifests}
+        self.staged = [meta for meta in manifests if self.log.is_staged(meta.path)]
         for number, manifest in self._manifests(self.history.versions):
             if manifest is None:
                 continue
@@ -150,6 +154,12 @@ class Inspection:
                 continue
             kind = _FOLDER_KINDS[path.partition("/")[0]] if kind == "unfinished" else kind
             yield CleanupCandidateFile(path, kind, size, not is_dropped, self._reason(is_dropped, changed))
+        for meta in self.staged:
+            changed = meta.last_modified_us
+            # One that is a commit has been copied since it was listed, or is about to be.
+            if self._is_abandoned(changed) and not self.log.is_staged_commit(meta.path):
+                kind = _FOLDER_KINDS["_versions"]
+                yield CleanupCandidateFile(meta.path, kind, meta.size, True, self._reason(False, changed))
 
     def _is_selected(self, manifest: Manifest) -> bool:
         number = manifest.version

@@ -22,6 +22,7 @@ from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, 
 from .bases import BaseStores
 from .external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
 from .external.naming import NamingScheme as NamingScheme
+from .external.naming import parse_staged_manifest
 from .stores import absolute, resolve
 
 VERSIONS = "_versions/"
@@ -256,6 +257,18 @@ class LanceLog:
                 return located
         # Committed before the table had an external store, or there is none.
         return VERSIONS + manifest_name(version, scheme)
+
+    def is_staged(self, path: str) -> bool:
+        """Whether a path is that of a staged manifest of this table's external store; never so without one.
+
+        Who does not know a table's external store cannot tell a commit from what a dead writer left.
+        """
+        return self._external is not None and parse_staged_manifest(path.removeprefix(VERSIONS)) is not None
+
+    def is_staged_commit(self, path: str) -> bool:
+        """Whether a staged manifest is a commit that nobody has finished yet: whether the external store names it."""
+        staged = parse_staged_manifest(path.removeprefix(VERSIONS))
+        return self._external is not None and staged is not None and self._external.names(staged.version, path)
 
     def refresh_latest_copy(self, scheme: NamingScheme | None = None) -> None:
         """Brings the copy of the newest manifest up to date, where the table has one.

@@ -96,6 +96,11 @@ class ExternalManifests:
         self._final = (version, path)
         return path
 
+    def names(self, version: int, path: str) -> bool:
+        """Whether the external store's entry of a version is this path, relative to the table's root."""
+        entry = self._get(version)
+        return entry is not None and entry.path == self._entry_path(path)
+
     def put(self, version: int, name: str, data: bytes) -> bool:
         """Steps 1 and 2 of a commit: whether the version is ours now, to be finished by `finish`.
 
