@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 10] = [
     "lance_file.proto",
     "lance_file_v2.proto",
     "lance_encodings_v2_0.proto",
@@ -11,6 +11,9 @@ const FILES: [&str; 7] = [
     "lance_table.proto",
     "lance_transaction.proto",
     "lance_rowids.proto",
+    "graveler_catalog.proto",
+    "graveler_committed.proto",
+    "graveler_refs.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -9,13 +9,14 @@ from . import blob as blob
 from . import expr as expr
 from . import fault as fault
 from . import file as file
+from . import graveler as graveler
 from . import merge as merge
 from . import scan as scan
 from . import store as store
 from . import table as table
 from . import write as write
 
-__all__ = ["__version__", "blob", "expr", "fault", "file", "merge", "scan", "store", "table", "write"]
+__all__ = ["__version__", "blob", "expr", "fault", "file", "graveler", "merge", "scan", "store", "table", "write"]
 
 __version__: str
 """The version of the wheel, the crates' and Python's alike."""

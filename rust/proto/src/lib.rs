@@ -1,4 +1,4 @@
-//! The generated protobuf messages of the Lance formats. What each field means stands in `protos/`.
+//! The generated protobuf messages of the Lance formats and of Graveler. What each field means stands in `protos/`.
 
 /// The namespace of the published definitions.
 pub mod lance {
@@ -30,4 +30,30 @@ pub mod lance {
     pub mod table {
         include!(concat!(env!("OUT_DIR"), "/lance.table.rs"));
     }
+}
+
+/// What repositories store.
+pub mod graveler {
+    /// Objects.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod catalog {
+        include!(concat!(env!("OUT_DIR"), "/graveler.catalog.rs"));
+    }
+
+    /// Ranges.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod committed {
+        include!(concat!(env!("OUT_DIR"), "/graveler.committed.rs"));
+    }
+
+    /// Commits, branches and tags.
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    pub mod refs {
+        include!(concat!(env!("OUT_DIR"), "/graveler.refs.rs"));
+    }
+}
+
+/// The well-known messages that others refer to.
+pub mod google {
+    pub use prost_types::Timestamp;
 }

@@ -6,6 +6,7 @@ mod error;
 mod expr;
 mod fault;
 mod file;
+mod graveler;
 mod merge;
 mod module;
 mod scan;

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{blob, expr, fault, file, merge, scan, store, table, write};
+use crate::{blob, expr, fault, file, graveler, merge, scan, store, table, write};
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -14,6 +14,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add(module, "expr", expr::register)?;
     add(module, "file", file::register)?;
     add(module, "fault", fault::register)?;
+    add(module, "graveler", graveler::register)?;
     add(module, "merge", merge::register)?;
     add(module, "scan", scan::register)?;
     add(module, "write", write::register)?;

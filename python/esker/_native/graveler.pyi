@@ -1,0 +1,327 @@
+"""Committed storage of repositories: SSTables, ranges and metaranges, their changes, differences and merges.
+
+Everything here is immutable and named by the hash of its content, so nothing needs a lock and all of it may be kept. A
+metarange's id stands for a content; `None` and `""` are the empty content that a repository starts with. Which commit a
+branch points at is decided in `esker.repo`.
+
+An entry is told in eight columns: `physical_address` (string), `address_type` (`relative` to the repository's root, `full`,
+or `by_prefix` in old ones), `size_bytes` (int64), `checksum` (string), `mtime` (timestamp[us, UTC]), `content_type` (string),
+`metadata` (map of strings), `identity` (32 bytes).
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import final
+
+from .store import Store
+from .write import ArrowStreamExportable
+
+__all__ = [
+    "Applied",
+    "Batch",
+    "Changes",
+    "Commit",
+    "Differences",
+    "Listing",
+    "Merged",
+    "Records",
+    "SplitRule",
+    "Storage",
+    "decode_entry",
+    "decode_range",
+    "decode_ref",
+    "encode_ref",
+    "entry_identity",
+]
+
+@final
+class SplitRule:
+    """Where one range ends and the next begins.
+
+    Args:
+        min_size: Bytes before which no range is ended.
+        max_size: Bytes at which each is ended; it passes them by one entry at most.
+        raggedness: In between, one key in so many ends a range: the same keys on all branches.
+    """
+
+    def __new__(cls, *, min_size: int = 0, max_size: int = 20971520, raggedness: int = 50_000) -> SplitRule: ...
+    @property
+    def min_size(self) -> int:
+        """In bytes."""
+
+    @property
+    def max_size(self) -> int:
+        """In bytes."""
+
+    @property
+    def raggedness(self) -> int:
+        """In entries."""
+
+@final
+class Batch:
+    """A record batch on its way to Arrow: `pyarrow.record_batch(batch)`."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow's PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Arrow's PyCapsule interface."""
+
+@final
+class Changes:
+    """Changes of paths, sorted by path, each path once."""
+
+    @staticmethod
+    def of_entries(stream: ArrowStreamExportable) -> Changes:
+        """Of a stream with the columns `path` and, where they are there, `deleted` (bool) and those of an entry.
+
+        What is null or missing is empty, zero, not deleted, `relative`. The identity is computed.
+        """
+
+    @staticmethod
+    def of_records(stream: ArrowStreamExportable) -> Changes:
+        """Of a stream with the binary columns `key`, `identity` (null: the key goes) and `data`, taken as they are."""
+
+    def __len__(self) -> int: ...
+
+@final
+class Applied:
+    """A content that was written, and what that took."""
+
+    @property
+    def metarange_id(self) -> str | None:
+        """Its id; None if nothing changed, and nothing was written."""
+
+    @property
+    def added(self) -> int:
+        """Paths that were not there."""
+
+    @property
+    def removed(self) -> int:
+        """Paths that were there and are gone."""
+
+    @property
+    def changed(self) -> int:
+        """Paths whose identity is another."""
+
+    @property
+    def ranges_written(self) -> int:
+        """Ranges that were encoded; the metarange is not counted."""
+
+    @property
+    def ranges_reused(self) -> int:
+        """Ranges that were taken over by reference."""
+
+    @property
+    def bytes_written(self) -> int:
+        """Of ranges and metarange."""
+
+@final
+class Merged:
+    """What a merge came to."""
+
+    @property
+    def merged(self) -> bool:
+        """Whether there is a result: False where there were conflicts and no strategy, and in a dry run that would write."""
+
+    @property
+    def metarange_id(self) -> str | None:
+        """The merged content."""
+
+    @property
+    def conflict_count(self) -> int:
+        """Paths that both sides changed, each in its way; those that the strategy decided among them."""
+
+    def conflicts(self) -> Batch:
+        """The first of them: `path`, and the structs `base`, `source`, `dest`, null where the path is not there."""
+
+    @property
+    def ranges_written(self) -> int:
+        """Ranges that were encoded."""
+
+    @property
+    def ranges_reused(self) -> int:
+        """Ranges that were taken over by reference."""
+
+    @property
+    def bytes_written(self) -> int:
+        """Of ranges and metarange."""
+
+@final
+class Differences:
+    """Paths in which two contents differ, in their order."""
+
+    def next_batch(self, count: int) -> Batch | None:
+        """The next, at most `count`: `path`, `type` (added, removed, changed), and the structs `left` and `right`."""
+
+@final
+class Listing:
+    """Paths of a content, in their order."""
+
+    def next_batch(self, count: int) -> Batch | None:
+        """The next, at most `count`: `path`, `type` (object, common_prefix), and the struct `entry`, null for a prefix."""
+
+@final
+class Records:
+    """The records of one table as they are stored."""
+
+    @property
+    def properties(self) -> dict[str, bytes]:
+        """What the table says of itself."""
+
+    @property
+    def file_size(self) -> int:
+        """In bytes."""
+
+    def next_batch(self, count: int) -> Batch | None:
+        """The next, at most `count`: `key`, `identity` and `data`, all binary."""
+
+@final
+class Commit:
+    """A commit's record. Its id is the hash of all but version and generation."""
+
+    def __new__(
+        cls,
+        *,
+        committer: str,
+        message: str,
+        metarange_id: str,
+        creation_date: int,
+        metadata: Mapping[str, str],
+        parents: Sequence[str],
+        generation: int,
+        version: int = 1,
+    ) -> Commit: ...
+    @staticmethod
+    def decode(data: bytes) -> Commit:
+        """Reads the message that a dump of refs holds; its id must be that of what it says."""
+
+    def encode(self) -> bytes:
+        """The message that a dump of refs holds."""
+
+    @property
+    def id(self) -> str:
+        """64 hex digits."""
+
+    @property
+    def committer(self) -> str:
+        """Who."""
+
+    @property
+    def message(self) -> str:
+        """Why."""
+
+    @property
+    def metarange_id(self) -> str:
+        """The content; empty for the commit that a repository starts with."""
+
+    @property
+    def creation_date(self) -> int:
+        """When: seconds since the Unix epoch."""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The user's own keys and values."""
+
+    @property
+    def parents(self) -> list[str]:
+        """Ids; a merge's first is the branch that was merged into."""
+
+    @property
+    def generation(self) -> int:
+        """1 without parents, else one more than the highest of theirs."""
+
+    @property
+    def version(self) -> int:
+        """How the parents are ordered: 1 today."""
+
+@final
+class Storage:
+    """The ranges and metaranges of one repository.
+
+    Args:
+        store: The repository's root.
+        prefix: Where they are in it.
+        cache_bytes: What is kept in memory of what was read and written.
+        cache_dir: A folder of this machine for whole tables; several processes may share it.
+        cache_dir_bytes: What is kept there.
+    """
+
+    def __new__(
+        cls,
+        store: Store,
+        *,
+        prefix: str = "_lakefs/",
+        cache_bytes: int = 268435456,
+        cache_dir: str | PathLike[str] | None = None,
+        cache_dir_bytes: int = 1073741824,
+    ) -> Storage: ...
+    def apply(self, base: str | None, changes: Changes, *, rule: SplitRule, allow_empty: bool = False) -> Applied:
+        """Lays changes over a content. Ranges that they do not touch are taken over by reference."""
+
+    def write(self, changes: Changes, *, rule: SplitRule, properties: Mapping[str, str] = ...) -> Applied:
+        """Writes a content of its own, whose tables say `properties` of themselves: how refs are dumped."""
+
+    def merge(
+        self,
+        base: str | None,
+        source: str | None,
+        dest: str | None,
+        *,
+        rule: SplitRule,
+        strategy: str = "none",
+        dry_run: bool = False,
+        max_conflicts: int = 1000,
+    ) -> Merged:
+        """Merges `source` into `dest`. The strategy is `none`, `dest-wins` or `source-wins`."""
+
+    def diff(self, left: str | None, right: str | None, *, prefix: str = "") -> Differences:
+        """The paths in which two contents differ. Ranges that both have are not opened."""
+
+    def diff_summary(self, left: str | None, right: str | None) -> Applied:
+        """How many paths were added, removed and changed from left to right. Nothing is written."""
+
+    def list(self, metarange: str | None, *, prefix: str = "", from_path: str = "", delimiter: str = "") -> Listing:
+        """The paths that start with `prefix`, from `from_path` on; those that go on after a delimiter as one prefix."""
+
+    def get(self, metarange: str | None, paths: Sequence[str]) -> Batch:
+        """The entries at these paths, in the form of a listing; paths that are not there are left out.
+
+        A path costs at most three reads of the metarange and three of one range, and 128 KiB of each.
+        """
+
+    def ranges(self, metarange: str | None) -> Batch:
+        """The ranges of a content: `id`, `min_key`, `max_key`, `estimated_size` (bytes), `count` (entries)."""
+
+    def records(self, table: str) -> Records:
+        """The records of a range or metarange as they are stored."""
+
+    def records_of_file(self, name: str) -> Records:
+        """The same of a file of any name below the prefix."""
+
+    def repack(self, metarange: str, *, rule: SplitRule) -> Applied:
+        """Joins small ranges that lie side by side. The content stays; no id means that there was nothing to join."""
+
+    def verify(self, table: str) -> Batch:
+        """Reads a whole table and computes its id again; what a metarange would say of it, in the form of `ranges`."""
+
+def decode_entry(data: bytes) -> Batch:
+    """One row with the columns of an entry, out of a record's data."""
+
+def decode_range(data: bytes) -> tuple[bytes, bytes, int, int]:
+    """First key, last key, estimated size and count, out of a record's data."""
+
+def entry_identity(
+    *, size_bytes: int, checksum: str, metadata: Mapping[str, str] = ..., content_type: str = ""
+) -> bytes:
+    """By which two objects are the same: 32 bytes."""
+
+def encode_ref(id: str, commit_id: str) -> bytes:
+    """The message that says which commit a branch or a tag leads to, as a dump of refs holds it."""
+
+def decode_ref(data: bytes) -> tuple[str, str]:
+    """Name and commit out of such a message."""

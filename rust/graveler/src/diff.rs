@@ -1,0 +1,145 @@
+//! What differs between two contents. Ranges that both have are not opened, so the cost is that of the ranges that differ.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::apply::Summary;
+use crate::cluster::{clusters, Cluster};
+use crate::error::Result;
+use crate::list::within;
+use crate::metarange::{Metarange, RangeInfo};
+use crate::storage::{RunCursor, Storage};
+use crate::value::identity_of;
+
+/// One path that differs: at least one side has a value, and their identities are not the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The path.
+    pub key: Vec<u8>,
+    /// The framed value on the left, if the path is there.
+    pub left: Option<Bytes>,
+    /// The framed value on the right, if the path is there.
+    pub right: Option<Bytes>,
+}
+
+/// Differences in the order of their paths, as they are asked for.
+#[derive(Debug)]
+pub struct Diff {
+    storage: Arc<Storage>,
+    waiting: VecDeque<(Vec<RangeInfo>, Vec<RangeInfo>)>,
+    current: Option<(RunCursor, RunCursor)>,
+    prefix: Vec<u8>,
+}
+
+impl Diff {
+    /// The differences between two contents among the paths that start with `prefix`.
+    pub fn new(storage: &Arc<Storage>, left: &Metarange, right: &Metarange, prefix: &[u8]) -> Self {
+        let (left, right) = (within(left.ranges(), prefix), within(right.ranges(), prefix));
+        let waiting = clusters(left, right).into_iter().filter_map(|cluster| match cluster {
+            Cluster::Same(_) => None,
+            Cluster::Different { left: l, right: r } => Some((left.get(l)?.to_vec(), right.get(r)?.to_vec())),
+        });
+        Diff {
+            storage: storage.clone(),
+            waiting: waiting.collect(),
+            current: None,
+            prefix: prefix.to_vec(),
+        }
+    }
+
+    /// The next differences, at most `count`; none at the end.
+    pub async fn next_batch(&mut self, count: usize) -> Result<Vec<Difference>> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            match self.next().await? {
+                Some(difference) => found.push(difference),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The next difference.
+    pub async fn next(&mut self) -> Result<Option<Difference>> {
+        loop {
+            let Some((left, right)) = &mut self.current else {
+                let Some((left, right)) = self.waiting.pop_front() else {
+                    return Ok(None);
+                };
+                let mut left = RunCursor::new(self.storage.clone(), &left);
+                let mut right = RunCursor::new(self.storage.clone(), &right);
+                left.advance_to(&self.prefix).await?;
+                right.advance_to(&self.prefix).await?;
+                self.current = Some((left, right));
+                continue;
+            };
+            let order = match (left.key()?, right.key()?) {
+                (None, None) => {
+                    self.current = None;
+                    continue;
+                }
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(a), Some(b)) => a.cmp(b),
+            };
+            let equal = order.is_eq() && identity_of(left.value())? == identity_of(right.value())?;
+            let difference = (!equal).then(|| Difference {
+                key: if order.is_le() {
+                    left.owned_key()
+                } else {
+                    right.owned_key()
+                },
+                left: order.is_le().then(|| left.value_bytes()),
+                right: order.is_ge().then(|| right.value_bytes()),
+            });
+            if order.is_le() {
+                left.advance().await?;
+            }
+            if order.is_ge() {
+                right.advance().await?;
+            }
+            match difference {
+                Some(found) if found.key.starts_with(&self.prefix) => return Ok(Some(found)),
+                Some(_) => {
+                    // Sorted: whatever follows does not start with the prefix either.
+                    self.current = None;
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// How many paths differ, without their names: ranges that only one side has are counted unopened.
+pub async fn summary(storage: &Arc<Storage>, left: &Metarange, right: &Metarange) -> Result<Summary> {
+    let mut summary = Summary::default();
+    let mut open = Vec::new();
+    for cluster in clusters(left.ranges(), right.ranges()) {
+        let Cluster::Different { left: l, right: r } = cluster else {
+            continue;
+        };
+        let l = left.ranges().get(l).unwrap_or_default();
+        let r = right.ranges().get(r).unwrap_or_default();
+        match (l.is_empty(), r.is_empty()) {
+            (_, true) => summary.removed += l.iter().map(|range| range.count).sum::<u64>(),
+            (true, _) => summary.added += r.iter().map(|range| range.count).sum::<u64>(),
+            _ => open.push((l.to_vec(), r.to_vec())),
+        }
+    }
+    let mut diff = Diff {
+        storage: storage.clone(),
+        waiting: open.into(),
+        current: None,
+        prefix: Vec::new(),
+    };
+    while let Some(found) = diff.next().await? {
+        match (found.left.is_some(), found.right.is_some()) {
+            (true, true) => summary.changed += 1,
+            (true, false) => summary.removed += 1,
+            _ => summary.added += 1,
+        }
+    }
+    Ok(summary)
+}

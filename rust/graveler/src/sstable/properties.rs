@@ -1,0 +1,140 @@
+//! What a table says of itself: a block of names and values, sorted by name.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::block_cursor::BlockCursor;
+use super::block_writer::BlockWriter;
+use crate::error::Result;
+use crate::varint::{put_uvarint, uvarint};
+
+/// The metaindex's only entry.
+pub const PROPERTIES: &str = "rocksdb.properties";
+/// Each key of the block leaves out what it shares, but for the first.
+const NEVER: usize = 1 << 31;
+const COMPRESSION_OPTIONS: &[u8] =
+    b"window_bits=-14; level=32767; strategy=0; max_dict_bytes=0; zstd_max_train_bytes=0; enabled=0; ";
+
+/// What the caller says of a table: lakeFS has `type`, `min_key`, `max_key`, `count` and `estimated_size_bytes`.
+pub type UserProperties = BTreeMap<String, Vec<u8>>;
+
+/// What the writer counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// Entries of the table.
+    pub entries: u64,
+    /// Bytes of keys, trailers included.
+    pub raw_key_size: u64,
+    /// Bytes of values.
+    pub raw_value_size: u64,
+    /// Bytes of data blocks as they are stored.
+    pub data_size: u64,
+    /// Data blocks.
+    pub data_blocks: u64,
+    /// Bytes of index blocks before compression.
+    pub index_size: u64,
+    /// Index partitions; 0 where one block is the whole index.
+    pub index_partitions: u64,
+    /// Bytes of the index's top level before compression.
+    pub top_level_index_size: u64,
+}
+
+impl Properties {
+    /// The block, not yet compressed or checked: Pebble never compresses it.
+    pub fn encode<T>(&self, user: &UserProperties, seal: impl FnOnce(&[u8]) -> T) -> T {
+        let mut all: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
+        for (name, value) in user {
+            all.insert(name.as_bytes(), value.clone());
+        }
+        let fixed: [(&str, &[u8]); 11] = [
+            ("block.based.table.prefix.filtering", b"0"),
+            ("block.based.table.whole.key.filtering", b"0"),
+            ("comparator", b"leveldb.BytewiseComparator"),
+            ("compression", b"Snappy"),
+            ("compression_options", COMPRESSION_OPTIONS),
+            ("external_sst_file.global_seqno", &[0; 8]),
+            ("external_sst_file.version", &[2, 0, 0, 0]),
+            ("merge.operator", b"pebble.concatenate"),
+            ("prefix.extractor.name", b"nullptr"),
+            ("property.collectors", b"[static]"),
+            ("block.based.table.index.type", self.index_type()),
+        ];
+        let mut counts = vec![
+            // No column family.
+            ("column.family.id", (1 << 31) - 1),
+            ("creation.time", 0),
+            ("data.size", self.data_size),
+            ("deleted.keys", 0),
+            ("filter.size", 0),
+            ("fixed.key.length", 0),
+            ("format.version", 0),
+            ("index.key.is.user.key", 0),
+            ("index.size", self.index_size),
+            ("index.value.is.delta.encoded", 0),
+            ("merge.operands", 0),
+            ("num.data.blocks", self.data_blocks),
+            ("num.entries", self.entries),
+            ("num.range-deletions", 0),
+            ("oldest.key.time", 0),
+            ("raw.key.size", self.raw_key_size),
+            ("raw.value.size", self.raw_value_size),
+        ];
+        if self.index_partitions > 0 {
+            counts.push(("index.partitions", self.index_partitions));
+            counts.push(("top-level.index.size", self.top_level_index_size));
+        }
+        let mut named: Vec<(String, Vec<u8>)> = Vec::with_capacity(fixed.len() + counts.len());
+        named.extend(
+            fixed
+                .iter()
+                .map(|(name, value)| (format!("rocksdb.{name}"), value.to_vec())),
+        );
+        for (name, count) in counts {
+            let mut value = Vec::with_capacity(4);
+            put_uvarint(&mut value, count);
+            named.push((format!("rocksdb.{name}"), value));
+        }
+        for (name, value) in &named {
+            all.insert(name.as_bytes(), value.clone());
+        }
+        let mut block = BlockWriter::new(NEVER);
+        for (name, value) in all {
+            block.add(name, &[], &value);
+        }
+        block.finish(seal)
+    }
+
+    /// 0 for one index block, 2 for partitions below a top level.
+    fn index_type(&self) -> &'static [u8] {
+        if self.index_partitions > 0 {
+            &[2, 0, 0, 0]
+        } else {
+            &[0; 4]
+        }
+    }
+}
+
+/// All names and values of a properties block.
+pub fn decode(block: Bytes) -> Result<BTreeMap<Vec<u8>, Bytes>> {
+    let mut cursor = BlockCursor::new(block)?;
+    let mut found = BTreeMap::new();
+    while cursor.advance()? {
+        found.insert(cursor.stored_key().to_vec(), cursor.value_bytes());
+    }
+    Ok(found)
+}
+
+/// How many partitions the index has; 0 where it is one block.
+pub fn has_partitions(properties: &BTreeMap<Vec<u8>, Bytes>) -> bool {
+    let index_type = properties.get(b"rocksdb.block.based.table.index.type".as_slice());
+    index_type
+        .and_then(|value| value.first())
+        .is_some_and(|kind| *kind == 2)
+}
+
+/// A property that is a number, in whichever form it is stored.
+pub fn number(properties: &BTreeMap<Vec<u8>, Bytes>, name: &str) -> Option<u64> {
+    let value = properties.get(name.as_bytes())?;
+    Some(uvarint(value)?.0)
+}

@@ -1,0 +1,184 @@
+//! Writes one table, in memory, byte for byte as Pebble would.
+//!
+//! A range has at most some tens of megabytes, and its name is a hash that is known only at its end: so it is built whole, then put.
+
+use super::block::{BlockSealer, BLOCK_TRAILER_LEN};
+use super::block_writer::BlockWriter;
+use super::footer::{Footer, Handle};
+use super::index_key::push_index_key;
+use super::properties::{Properties, UserProperties, PROPERTIES};
+use super::{user_key, TRAILER, TRAILER_LEN};
+use crate::error::{GravelerError, Result};
+
+/// What a block should have, in bytes before compression.
+const BLOCK_SIZE: usize = 4096;
+/// From where on an entry that would pass the target starts a new block: nine tenths.
+const BLOCK_THRESHOLD: usize = 3687;
+/// Each 16th key of a data block stands whole.
+const RESTART_INTERVAL: usize = 16;
+/// What Pebble takes a handle to be long before it knows.
+const HANDLE_ESTIMATE: usize = 20;
+/// Blocks count their bytes in 32 bits, of which Pebble reserves some.
+const MAX_ENTRY: usize = 1 << 27;
+
+/// A block of the index that is finished, while others follow.
+#[derive(Debug)]
+struct Partition {
+    entries: usize,
+    last_key: Vec<u8>,
+    block: Vec<u8>,
+}
+
+/// A table that is being written.
+#[derive(Debug)]
+pub struct TableWriter {
+    out: Vec<u8>,
+    data: BlockWriter,
+    index: BlockWriter,
+    partitions: Vec<Partition>,
+    sealer: BlockSealer,
+    /// A key and a value of the index, kept for their room.
+    scratch: (Vec<u8>, Vec<u8>),
+    last_key: Vec<u8>,
+    properties: Properties,
+}
+
+impl Default for TableWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TableWriter {
+    /// An empty table.
+    pub fn new() -> Self {
+        TableWriter {
+            out: Vec::new(),
+            data: BlockWriter::new(RESTART_INTERVAL),
+            index: BlockWriter::new(1),
+            partitions: Vec::new(),
+            sealer: BlockSealer::default(),
+            scratch: (Vec::new(), Vec::new()),
+            last_key: Vec::new(),
+            properties: Properties::default(),
+        }
+    }
+
+    /// Appends an entry, whose key must be after the last one's.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.properties.entries > 0 && key <= self.last_key.as_slice() {
+            return Err(GravelerError::invalid(format!(
+                "expected keys in strictly rising order, found {:?} after {:?}; sort them first",
+                String::from_utf8_lossy(key),
+                String::from_utf8_lossy(&self.last_key)
+            )));
+        }
+        if key.len() > MAX_ENTRY || value.len() > MAX_ENTRY {
+            return Err(GravelerError::invalid(format!(
+                "expected keys and values of at most {MAX_ENTRY} bytes, found {} and {}",
+                key.len(),
+                value.len()
+            )));
+        }
+        let key_len = key.len() + TRAILER_LEN;
+        if self.data.ends_before(key_len, value.len(), BLOCK_SIZE, BLOCK_THRESHOLD) {
+            self.end_data_block(Some(key));
+        }
+        self.data.add(key, &TRAILER, value);
+        self.properties.entries += 1;
+        self.properties.raw_key_size += key_len as u64;
+        self.properties.raw_value_size += value.len() as u64;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// How large Pebble would take the table to be by now: stored blocks, and the open ones of data and index as they are. The splitting
+    /// rule asks for it, and the id of a metarange covers it.
+    pub fn estimated_size(&self) -> u64 {
+        (self.out.len() + self.data.estimated_size() + self.index.estimated_size()) as u64
+    }
+
+    fn end_data_block(&mut self, next: Option<&[u8]>) {
+        let (key, value) = &mut self.scratch;
+        key.clear();
+        value.clear();
+        if self.data.entries() == 0 {
+            // A table without entries has an empty block, whose key is of no kind at all.
+            key.extend_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0]);
+        } else {
+            push_index_key(key, user_key(self.data.last_key()).unwrap_or_default(), next);
+        }
+        let offset = self.out.len() as u64;
+        let length = self.data.finish(|block| self.sealer.seal(block, true, &mut self.out)) as u64;
+        Handle { offset, length }.encode_to(value);
+        if self
+            .index
+            .ends_before(key.len(), HANDLE_ESTIMATE, BLOCK_SIZE, BLOCK_THRESHOLD)
+        {
+            self.partitions.push(finished(&mut self.index));
+        }
+        self.index.add(key, &[], value);
+    }
+
+    /// Ends the table and returns its bytes.
+    pub fn finish(mut self, user: &UserProperties) -> Vec<u8> {
+        if self.data.entries() > 0 || self.index.entries() == 0 {
+            self.end_data_block(None);
+        }
+        self.properties.data_size = self.out.len() as u64;
+        let index = self.put_index();
+        let (sealer, out) = (&mut self.sealer, &mut self.out);
+        let mut put = |block: &[u8]| Handle {
+            offset: out.len() as u64,
+            length: sealer.seal(block, false, out) as u64,
+        };
+        let properties = self.properties.encode(user, &mut put);
+        let mut value = Vec::new();
+        properties.encode_to(&mut value);
+        let mut metaindex = BlockWriter::new(1);
+        metaindex.add(PROPERTIES.as_bytes(), &[], &value);
+        let metaindex = metaindex.finish(&mut put);
+        Footer { metaindex, index }.encode_to(&mut self.out);
+        self.out
+    }
+
+    fn put_index(&mut self) -> Handle {
+        let (sealer, out) = (&mut self.sealer, &mut self.out);
+        let mut put = |block: &[u8]| Handle {
+            offset: out.len() as u64,
+            length: sealer.seal(block, true, out) as u64,
+        };
+        if self.partitions.is_empty() {
+            self.properties.index_size = (self.index.estimated_size() + BLOCK_TRAILER_LEN) as u64;
+            self.properties.data_blocks = self.index.entries() as u64;
+            return self.index.finish(put);
+        }
+        self.partitions.push(finished(&mut self.index));
+        let mut top = BlockWriter::new(1);
+        for partition in &self.partitions {
+            self.properties.data_blocks += partition.entries as u64;
+            self.properties.index_size += partition.block.len() as u64;
+            let mut value = Vec::new();
+            put(&partition.block).encode_to(&mut value);
+            top.add(&partition.last_key, &[], &value);
+        }
+        self.properties.index_partitions = self.partitions.len() as u64;
+        self.properties.top_level_index_size = top.estimated_size() as u64;
+        self.properties.index_size += self.properties.top_level_index_size + BLOCK_TRAILER_LEN as u64;
+        top.finish(put)
+    }
+}
+
+fn finished(index: &mut BlockWriter) -> Partition {
+    Partition {
+        entries: index.entries(),
+        last_key: index.last_key().to_vec(),
+        block: index.finish(<[u8]>::to_vec),
+    }
+}

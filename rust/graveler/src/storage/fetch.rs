@@ -1,0 +1,55 @@
+//! Ranges that will be read whole, fetched some ahead of their use.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::reader::TableReader;
+use super::Storage;
+use crate::error::{GravelerError, Result};
+use crate::metarange::RangeInfo;
+
+/// How many are under way at once: 20 MiB each at most.
+const AHEAD: usize = 3;
+
+/// Ranges in the order in which they will be asked for.
+#[derive(Debug)]
+pub(crate) struct Fetches {
+    storage: Arc<Storage>,
+    waiting: VecDeque<RangeInfo>,
+    under_way: VecDeque<JoinHandle<Result<TableReader>>>,
+}
+
+impl Fetches {
+    pub(crate) fn new(storage: Arc<Storage>, ranges: impl IntoIterator<Item = RangeInfo>) -> Self {
+        Fetches {
+            storage,
+            waiting: ranges.into_iter().collect(),
+            under_way: VecDeque::new(),
+        }
+    }
+
+    /// The next range, whole.
+    pub(crate) async fn next(&mut self) -> Result<Option<TableReader>> {
+        while self.under_way.len() < AHEAD {
+            let Some(range) = self.waiting.pop_front() else { break };
+            let storage = self.storage.clone();
+            self.under_way
+                .push_back(tokio::spawn(async move { storage.open_whole(&range.id).await }));
+        }
+        let Some(task) = self.under_way.pop_front() else {
+            return Ok(None);
+        };
+        let reader = task
+            .await
+            .map_err(|error| GravelerError::task_failed("range", &error))?;
+        reader.map(Some)
+    }
+}
+
+impl Drop for Fetches {
+    fn drop(&mut self) {
+        self.under_way.iter().for_each(JoinHandle::abort);
+    }
+}

@@ -1,0 +1,46 @@
+//! Whether a table is what its name says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{GravelerError, Result};
+use crate::id::TableId;
+use crate::metarange::RangeInfo;
+use crate::storage::{Storage, TableCursor};
+use crate::write::table_of_records;
+
+/// Properties that are added when a table is closed, after its id is known.
+const ADDED_AT_CLOSE: [&str; 4] = ["min_key", "max_key", "count", "estimated_size_bytes"];
+
+/// What a table says of itself, beside what its writer counts.
+pub fn said(properties: &BTreeMap<Vec<u8>, bytes::Bytes>) -> BTreeMap<String, String> {
+    let named = properties.iter().filter_map(|(name, value)| {
+        let name = std::str::from_utf8(name).ok()?;
+        let counted = name.starts_with("rocksdb.") || ADDED_AT_CLOSE.contains(&name);
+        (!counted).then(|| (name.to_owned(), String::from_utf8_lossy(value).into_owned()))
+    });
+    named.collect()
+}
+
+/// Reads a whole table and computes its id again; what a metarange would say of it.
+pub async fn verify(storage: &Arc<Storage>, id: &TableId) -> Result<RangeInfo> {
+    let mut cursor = TableCursor::new(storage.open_whole(id).await?)?;
+    let said = said(&cursor.reader().end().properties);
+    let mut records = Vec::new();
+    while cursor.advance().await? {
+        records.push((cursor.key()?.to_vec(), cursor.value_bytes()));
+    }
+    let table_type = said.get("type").cloned().unwrap_or_default();
+    let records = records.iter().map(|(key, value)| (key.as_slice(), value.as_ref()));
+    let found = table_of_records(&table_type, &said, records).map_err(|error| error.in_file(&storage.path(id)))?;
+    if found.info.id != *id {
+        return Err(GravelerError::corrupt(
+            storage.path(id),
+            format!(
+                "expected records whose id is the file's name, found those of {}",
+                found.info.id
+            ),
+        ));
+    }
+    Ok(found.info)
+}

@@ -1,0 +1,13 @@
+//! Writing: from sorted records to ranges, and from ranges to a metarange.
+
+pub mod metarange_writer;
+mod open_range;
+mod segment;
+pub mod split_rule;
+
+pub use metarange_writer::{MetarangeWriter, Written};
+pub use open_range::{table_of_records, EncodedTable};
+pub use split_rule::SplitRule;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! A table that is being written, with the hash that will be its name.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{GravelerError, Result};
+use crate::id::TableId;
+use crate::ident::Identity;
+use crate::metarange::RangeInfo;
+use crate::sstable::{TableWriter, UserProperties};
+
+/// Bytes are hashed in pieces of this size.
+const HASHED_AT_ONCE: usize = 16 << 10;
+
+/// A table, ready to be put under its id.
+#[derive(Debug, Clone)]
+pub struct EncodedTable {
+    /// What a metarange says of it.
+    pub info: RangeInfo,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// A table that takes more records.
+#[derive(Debug)]
+pub(super) struct OpenTable {
+    table: TableWriter,
+    hash: Sha256,
+    unhashed: Vec<u8>,
+    min_key: Vec<u8>,
+    max_key: Vec<u8>,
+    properties: BTreeMap<String, String>,
+}
+
+impl OpenTable {
+    /// An empty table of a type, `ranges` or `metaranges`, with what else its properties say.
+    pub(super) fn new(table_type: &str, properties: &BTreeMap<String, String>) -> Self {
+        let mut properties = properties.clone();
+        properties.insert("type".into(), table_type.into());
+        OpenTable {
+            table: TableWriter::new(),
+            hash: Sha256::new(),
+            unhashed: Vec::with_capacity(HASHED_AT_ONCE + 1024),
+            min_key: Vec::new(),
+            max_key: Vec::new(),
+            properties,
+        }
+    }
+
+    /// Appends a record; how large the table is with it.
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
+        self.table.add(key, value)?;
+        if self.table.entries() == 1 {
+            self.min_key = key.to_vec();
+        }
+        self.max_key.clear();
+        self.max_key.extend_from_slice(key);
+        for part in [key, value] {
+            push_decimal(&mut self.unhashed, part.len());
+            self.unhashed.extend_from_slice(part);
+            self.unhashed.push(b'|');
+        }
+        if self.unhashed.len() >= HASHED_AT_ONCE {
+            self.hash.update(&self.unhashed);
+            self.unhashed.clear();
+        }
+        Ok(self.table.estimated_size())
+    }
+
+    /// Ends the table.
+    pub(super) fn finish(mut self) -> EncodedTable {
+        let mut said = Identity::new();
+        said.map(&self.properties);
+        self.hash.update(&self.unhashed);
+        self.hash.update(said.as_bytes());
+        let hash: [u8; 32] = self.hash.finalize().into();
+        let info = RangeInfo {
+            id: TableId::of_hash(&hash),
+            estimated_size: self.table.estimated_size(),
+            count: self.table.entries(),
+            min_key: self.min_key,
+            max_key: self.max_key,
+        };
+        let mut user: UserProperties = UserProperties::new();
+        for (name, value) in self.properties {
+            user.insert(name, value.into_bytes());
+        }
+        user.insert("min_key".into(), info.min_key.clone());
+        user.insert("max_key".into(), info.max_key.clone());
+        user.insert("count".into(), info.count.to_string().into_bytes());
+        user.insert(
+            "estimated_size_bytes".into(),
+            info.estimated_size.to_string().into_bytes(),
+        );
+        EncodedTable {
+            bytes: self.table.finish(&user),
+            info,
+        }
+    }
+}
+
+/// The digits of a length.
+fn push_decimal(buffer: &mut Vec<u8>, mut value: usize) {
+    let start = buffer.len();
+    loop {
+        // A digit fits a byte.
+        buffer.push(b'0' + u8::try_from(value % 10).unwrap_or(0));
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    if let Some(digits) = buffer.get_mut(start..) {
+        digits.reverse();
+    }
+}
+
+/// One table of all these records, whatever its size: how ids are recomputed, and what dumps and metaranges are.
+pub fn table_of_records<'a>(
+    table_type: &str,
+    properties: &BTreeMap<String, String>,
+    records: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<EncodedTable> {
+    let mut open = OpenTable::new(table_type, properties);
+    for (key, value) in records {
+        open.add(key, value)?;
+    }
+    Ok(open.finish())
+}
+
+impl From<EncodedTable> for RangeInfo {
+    fn from(table: EncodedTable) -> Self {
+        table.info
+    }
+}
+
+/// Nothing can be written without a path.
+pub(super) fn check_key(last: &[u8], key: &[u8], any: bool) -> Result<()> {
+    if any && key <= last {
+        return Err(GravelerError::invalid(format!(
+            "expected keys in strictly rising order, found {:?} after {:?}",
+            String::from_utf8_lossy(key),
+            String::from_utf8_lossy(last)
+        )));
+    }
+    Ok(())
+}
