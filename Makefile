@@ -15,7 +15,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check bench bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check interop bench bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
 	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+interop: .venv/.dev $(NATIVE) ## compare repositories with Pebble and RocksDB, which are built or fetched (ARGS=entries)
+	$(PY) -m tests.interop $(ARGS)
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install

@@ -1,7 +1,6 @@
 //! `Storage`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -57,16 +56,9 @@ impl PyStorage {
 #[pymethods]
 impl PyStorage {
     #[new]
-    #[pyo3(signature = (store, *, prefix = PREFIX, cache_bytes = CACHE_BYTES, cache_dir = None, cache_dir_bytes = 1 << 30))]
-    fn new(
-        store: &PyStore,
-        prefix: &str,
-        cache_bytes: usize,
-        cache_dir: Option<PathBuf>,
-        cache_dir_bytes: u64,
-    ) -> Self {
-        let disk = cache_dir.as_deref().map(|folder| (folder, cache_dir_bytes));
-        PyStorage(Storage::with_disk(store.store().clone(), prefix, cache_bytes, disk))
+    #[pyo3(signature = (store, *, prefix = PREFIX, cache_bytes = CACHE_BYTES))]
+    fn new(store: &PyStore, prefix: &str, cache_bytes: usize) -> Self {
+        PyStorage(Storage::new(store.store().clone(), prefix, cache_bytes))
     }
 
     #[pyo3(signature = (base, changes, *, rule, allow_empty = false))]

@@ -1,0 +1,35 @@
+"""Repositories: git-like commits, branches and merges over all the objects of a lake, with no server.
+
+Committed storage is lakeFS's, byte for byte; where branches point is told by numbered logs that are put if absent.
+`docs/repository.md` is the layout and the protocol.
+"""
+
+from .branch import Branch
+from .commits import Commit
+from .errors import MergeConflictError, NoChangesError, ProtectedBranchError
+from .hooks import HookEvent
+from .objects import Change, CommonPrefix, Conflict, ObjectInfo
+from .reference import Reference, Tag
+from .repository import Repository, repository
+from .settings import Settings
+from .stored_object import StoredObject, WriteableObject
+
+__all__ = [
+    "Branch",
+    "Change",
+    "Commit",
+    "CommonPrefix",
+    "Conflict",
+    "HookEvent",
+    "MergeConflictError",
+    "NoChangesError",
+    "ObjectInfo",
+    "ProtectedBranchError",
+    "Reference",
+    "Repository",
+    "Settings",
+    "StoredObject",
+    "Tag",
+    "WriteableObject",
+    "repository",
+]

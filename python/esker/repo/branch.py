@@ -1,0 +1,370 @@
+"""A branch: a ref that moves, and what this process has staged on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from .._native.graveler import Applied
+from ..exceptions import AlreadyExistsError, InvalidArgumentError
+from . import merging
+from .commits import Commit
+from .core import RepositoryCore, commit_entry, default_committer
+from .errors import NoChangesError
+from .hooks import HookEvent
+from .import_data import ImportManager
+from .layout import check_name
+from .numbered_log import LogEntry
+from .objects import Change, CommonPrefix, ObjectInfo
+from .ref_commit import append
+from .reference import Reference
+from .staging import GRACE_S, Staging
+from .stored_object import WriteableObject
+from .transaction import Transaction
+
+
+class Branch(Reference):
+    """A branch of a repository.
+
+    What is written to it is staged in this process until `commit`: this process reads it, others do not. All handles
+    of one branch that come from one `Repository` share what they stage.
+
+    Example:
+        ```python
+        branch = repository.branch("main")
+        branch.object("a.csv").upload(b"1,2")
+        branch.commit("first data")
+        ```
+    """
+
+    def __init__(self, core: RepositoryCore, id: str, staging: Staging | None = None) -> None:
+        super().__init__(core, id)
+        self._own_staging = staging
+
+    @property
+    def _staging(self) -> Staging:
+        return self._own_staging if self._own_staging is not None else self._core.staging(self.id)
+
+    @property
+    def head(self) -> Reference:
+        """The last commit, without what is staged."""
+        return Reference(self._core, self.get_commit().id)
+
+    def get_commit(self) -> Commit:
+        """The last commit.
+
+        Raises:
+            NotFoundError: There is no such branch.
+        """
+        return self._core.head(self.id)
+
+    def create(self, source_reference: str | Reference, *, exist_ok: bool = False) -> Branch:
+        """Creates the branch where a ref is now.
+
+        Raises:
+            AlreadyExistsError: It is there already, and `exist_ok` is not set.
+        """
+        check_name(self.id, "branch")
+        source = source_reference.id if isinstance(source_reference, Reference) else source_reference
+        commit = self._core.resolve(source)
+
+        def build(head: LogEntry | None) -> LogEntry:
+            if head is not None and head.kind != "delete":
+                raise AlreadyExistsError(f"branch {self.id!r} exists already", path=self.id)
+            return commit_entry("create", commit)
+
+        try:
+            append(self._core.log(self.id), build, f"create branch {self.id}")
+        except AlreadyExistsError:
+            if not exist_ok:
+                raise
+        return self
+
+    def delete(self) -> None:
+        """Deletes the branch, and what is staged on it here. Its commits stay where other refs lead to them."""
+        if self.id == self._core.default_branch:
+            raise InvalidArgumentError(f"branch {self.id!r} is the default branch, which cannot be deleted")
+        self._core.check_unprotected(self.id)
+
+        def build(head: LogEntry | None) -> LogEntry:
+            return replace(commit_entry("delete", self._core.commit_of(head, self.id)))
+
+        append(self._core.log(self.id), build, f"delete branch {self.id}")
+        self._staging.clear()
+
+    def reset_to(self, reference: str | Reference) -> Commit:
+        """Lets the branch lead to another commit: lakeFS's hard reset. Nothing may be staged."""
+        self._core.check_unprotected(self.id)
+        merging.check_clean(self._core, self.id)
+        commit = self._core.resolve(reference.id if isinstance(reference, Reference) else reference)
+
+        def build(head: LogEntry | None) -> LogEntry:
+            self._core.commit_of(head, self.id)
+            return commit_entry("reset", commit)
+
+        append(self._core.log(self.id), build, f"reset branch {self.id}")
+        return commit
+
+    # What is staged.
+
+    def _find(self, path: str) -> ObjectInfo | None:
+        return self._staging.get(path) if path in self._staging else super()._find(path)
+
+    def object(self, path: str) -> WriteableObject:
+        """The object at a path, which need not exist."""
+        return WriteableObject(self, path)
+
+    def objects(
+        self, *, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
+    ) -> Iterator[ObjectInfo | CommonPrefix]:
+        """The objects whose paths start with `prefix`, with what is staged. See `Reference.objects`."""
+        staging = self._staging
+        if not len(staging):
+            yield from super().objects(prefix=prefix, after=after, delimiter=delimiter, max_amount=max_amount)
+            return
+        committed = (entry for entry in super().objects(prefix=prefix, after=after))
+        last, given = None, 0
+        for entry in _overlaid(committed, staging.within(prefix, after + "\0" if after else "")):
+            found: ObjectInfo | CommonPrefix = entry
+            head, cut, _ = entry.path[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+            if cut:
+                found = CommonPrefix(prefix + head + delimiter)
+                if found == last:
+                    continue
+                last = found
+            if max_amount is not None and given >= max_amount:
+                return
+            given += 1
+            yield found
+
+    def _stage(self, path: str, change: ObjectInfo | None) -> None:
+        if not path:
+            raise InvalidArgumentError("expected a path, found an empty one")
+        staging = self._staging
+        if staging.base is None:
+            self._core.check_unprotected(self.id)
+            staging.begin(self.get_commit())
+        staging.stage(path, change)
+
+    def _put(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> None:
+        self._stage(path, self._core.put_object(path, data, content_type, metadata))
+
+    def _copy(self, info: ObjectInfo, branch: str, path: str) -> WriteableObject:
+        target = self if branch == self.id else Branch(self._core, branch)
+        target._stage(path, replace(info, path=path))
+        return target.object(path)
+
+    def delete_objects(self, object_paths: str | Iterable[str]) -> None:
+        """Stages that paths go. No error for those at which there is nothing."""
+        for path in [object_paths] if isinstance(object_paths, str) else object_paths:
+            self._stage(path, None)
+
+    def uncommitted(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Change]:
+        """What this process has staged and not committed."""
+        given = 0
+        for path, staged in self._staging.within(prefix, after + "\0" if after else ""):
+            left = super()._find(path)
+            if staged is None and left is None:
+                continue
+            if max_amount is not None and given >= max_amount:
+                return
+            given += 1
+            kind = "removed" if staged is None else "changed" if left is not None else "added"
+            yield Change(kind, path, "object", staged.size_bytes if staged else None, left, staged)
+
+    def reset_changes(self, path_type: str = "reset", path: str | None = None) -> None:
+        """Takes back what is staged: all (`reset`), one path (`object`), or what starts with one (`common_prefix`)."""
+        staging = self._staging
+        if path_type == "reset":
+            staging.clear()
+            return
+        if path_type not in ("object", "common_prefix") or path is None:
+            raise InvalidArgumentError(
+                f"expected 'reset', or 'object' or 'common_prefix' with a path, found {path_type!r} with {path!r}"
+            )
+        wanted = [p for p, _ in staging.within(path)] if path_type == "common_prefix" else [path]
+        for found in wanted:
+            staging.forget(found)
+        if not len(staging):
+            staging.clear()
+
+    # Commits.
+
+    def commit(
+        self,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        committer: str | None = None,
+        date: int | None = None,
+        allow_empty: bool = False,
+    ) -> Reference:
+        """Commits what is staged, and nothing else.
+
+        If others have committed meanwhile, it goes on top of theirs, unless both changed the same paths.
+
+        Args:
+            message: Why.
+            metadata: Keys and values of your own.
+            committer: Who; the user of the machine by default.
+            date: When, in seconds since the Unix epoch; now by default.
+            allow_empty: Commits even if nothing changes.
+
+        Raises:
+            NoChangesError: Nothing is staged, or what is staged changes nothing.
+            MergeConflictError: Others have changed the same paths; it lists them. What is staged stays.
+        """
+        self._core.check_unprotected(self.id)
+        staging = self._staging
+        base = staging.base or self.get_commit()
+        if staging.base is not None and time.time() - staging.started > GRACE_S:
+            raise InvalidArgumentError(
+                f"branch {self.id!r}: what is staged was begun more than {GRACE_S / 3600:.0f} hours ago; garbage "
+                "collection may have taken it for left behind: reset the changes and write them again"
+            )
+        applied = self._applied(base, staging, allow_empty)
+
+        def content(dest: Commit) -> str:
+            ours = applied.metarange_id or base.meta_range_id
+            if dest.meta_range_id == base.meta_range_id:
+                return ours
+            return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
+
+        commit = self._append(content, message, metadata, committer, date)
+        staging.clear()
+        return Reference(self._core, commit.id)
+
+    def _applied(self, base: Commit, staging: Staging, allow_empty: bool) -> Applied:
+        rule = self._core.settings().rule()
+        applied = self._core.storage.apply(base.meta_range_id, staging.changes(), rule=rule)
+        if applied.metarange_id is None and not allow_empty:
+            raise NoChangesError(f"branch {self.id!r}: nothing is staged that changes anything; allow_empty commits it")
+        return applied
+
+    def _append(
+        self,
+        content: Callable[[Commit], str],
+        message: str,
+        metadata: Mapping[str, str] | None,
+        committer: str | None,
+        date: int | None,
+    ) -> Commit:
+        def build(head: LogEntry | None) -> LogEntry:
+            dest = self._core.commit_of(head, self.id)
+            commit = Commit.make(
+                committer=committer or default_committer(),
+                message=message,
+                meta_range_id=content(dest),
+                creation_date=int(time.time()) if date is None else date,
+                parents=(dest,),
+                metadata=metadata,
+            )
+            self._core.hooks.run(HookEvent("pre-commit", self.id, commit))
+            self._core.commits.add(commit)
+            return commit_entry("commit", commit)
+
+        entry = append(self._core.log(self.id), build, f"commit to {self.id}")
+        made = self._core.commits.get(str(entry.body["commit_id"]))
+        self._core.hooks.run(HookEvent("post-commit", self.id, made))
+        return made
+
+    def transact(
+        self,
+        commit_message: str = "",
+        commit_metadata: Mapping[str, str] | None = None,
+        *,
+        committer: str | None = None,
+    ) -> AbstractContextManager[Branch]:
+        """Writes many objects and commits once when the block ends; an error leaves nothing.
+
+        The block gets a branch of its own: it reads the commit that was the last when the block began, with what it
+        writes itself.
+
+        Example:
+            ```python
+            with repository.branch("main").transact("daily load") as tx:
+                tx.object("day=1/a.parquet").upload(data)
+            ```
+        """
+        return Transaction(self, commit_message, commit_metadata, committer)
+
+    def repack(self, *, committer: str | None = None) -> Reference:
+        """Joins the small ranges that a history of appends has left, with a commit whose content is the same.
+
+        Raises:
+            NoChangesError: There is nothing to join.
+        """
+        packed = self._core.storage.repack(self.get_commit().meta_range_id, rule=self._core.settings().rule())
+        if packed.metarange_id is None:
+            raise NoChangesError(f"branch {self.id!r} has no small ranges side by side")
+        before = self.get_commit().meta_range_id
+
+        def content(dest: Commit) -> str:
+            if dest.meta_range_id == before:
+                return packed.metarange_id or ""
+            rule = self._core.settings().rule()
+            return self._core.storage.repack(dest.meta_range_id, rule=rule).metarange_id or dest.meta_range_id
+
+        commit = self._append(content, "Repack ranges", {"esker.operation": "repack"}, committer, None)
+        return Reference(self._core, commit.id)
+
+    def revert(
+        self,
+        reference: str | Reference,
+        parent_number: int = 0,
+        *,
+        committer: str | None = None,
+        allow_empty: bool = False,
+    ) -> Commit:
+        """Takes back what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
+        id = reference.id if isinstance(reference, Reference) else reference
+        return merging.revert(self._core, self.id, id, parent_number, committer, allow_empty)
+
+    def cherry_pick(
+        self,
+        reference: str | Reference,
+        parent_number: int = 0,
+        *,
+        committer: str | None = None,
+        allow_empty: bool = False,
+    ) -> Commit:
+        """Does again what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
+        id = reference.id if isinstance(reference, Reference) else reference
+        return merging.cherry_pick(self._core, self.id, id, parent_number, committer, allow_empty)
+
+    def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> ImportManager:
+        """Commits references to objects that exist elsewhere. No bytes are copied, and esker never deletes them.
+
+        Example:
+            `branch.import_data("logs").prefix("s3://bucket/logs/", "logs/").run()`
+        """
+        return ImportManager(self, commit_message, metadata)
+
+
+class TransactionBranch(Branch):
+    """A branch as a transaction sees it: the commit that it began at, with its own writes."""
+
+    def _content(self) -> str:
+        base = self._staging.base
+        return base.meta_range_id if base is not None else super()._content()
+
+
+def _overlaid(
+    committed: Iterator[ObjectInfo | CommonPrefix], staged: Iterator[tuple[str, ObjectInfo | None]]
+) -> Iterator[ObjectInfo]:
+    change = next(staged, None)
+    for entry in committed:
+        assert isinstance(entry, ObjectInfo)
+        while change is not None and change[0] < entry.path:
+            if change[1] is not None:
+                yield change[1]
+            change = next(staged, None)
+        if change is not None and change[0] == entry.path:
+            continue
+        yield entry
+    while change is not None:
+        if change[1] is not None:
+            yield change[1]
+        change = next(staged, None)

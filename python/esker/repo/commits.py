@@ -1,0 +1,260 @@
+"""Commits: what they say, where they are kept, and which came before which."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._native import graveler
+from .._native.store import Store
+from ..exceptions import CorruptFileError, NotFoundError
+from .layout import COMMITS, PACKS
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit.
+
+    Attributes:
+        id: 64 hex digits, the hash of the rest but version and generation.
+        parents: Ids; a merge's first is the branch that was merged into.
+        committer: Who.
+        message: Why.
+        creation_date: When: seconds since the Unix epoch.
+        meta_range_id: The content; empty for the commit that a repository starts with.
+        metadata: The user's own keys and values.
+        generation: 1 without parents, else one more than the highest of theirs.
+        version: How the parents are ordered: 1 today.
+
+    Example:
+        `repository.branch("main").get_commit().message`
+    """
+
+    id: str
+    parents: tuple[str, ...]
+    committer: str
+    message: str
+    creation_date: int
+    meta_range_id: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    generation: int = 1
+    version: int = 1
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        committer: str,
+        message: str,
+        meta_range_id: str,
+        creation_date: int,
+        parents: tuple[Commit, ...] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> Commit:
+        """A commit that nobody has made yet."""
+        generation = 1 + max((parent.generation for parent in parents), default=0)
+        record = graveler.Commit(
+            committer=committer,
+            message=message,
+            metarange_id=meta_range_id,
+            creation_date=creation_date,
+            metadata=dict(metadata or {}),
+            parents=[parent.id for parent in parents],
+            generation=generation,
+        )
+        return cls.of_record(record)
+
+    @classmethod
+    def of_record(cls, record: graveler.Commit) -> Commit:
+        """The commit that a record is."""
+        return cls(
+            record.id,
+            tuple(record.parents),
+            record.committer,
+            record.message,
+            record.creation_date,
+            record.metarange_id,
+            record.metadata,
+            record.generation,
+            record.version,
+        )
+
+    def record(self) -> graveler.Commit:
+        """The record that dumps hold."""
+        return graveler.Commit(
+            committer=self.committer,
+            message=self.message,
+            metarange_id=self.meta_range_id,
+            creation_date=self.creation_date,
+            metadata=dict(self.metadata),
+            parents=list(self.parents),
+            generation=self.generation,
+            version=self.version,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The commit as an entry of a log and a commit's object hold it."""
+        return {
+            "id": self.id,
+            "parents": list(self.parents),
+            "committer": self.committer,
+            "message": self.message,
+            "creation_date": self.creation_date,
+            "meta_range_id": self.meta_range_id,
+            "metadata": dict(self.metadata),
+            "generation": self.generation,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_json(cls, said: Any, path: str) -> Commit:
+        """Reads such an object, whose id must be that of what it says.
+
+        Raises:
+            CorruptFileError: It is not.
+        """
+        try:
+            commit = cls(
+                said["id"],
+                tuple(said["parents"]),
+                said["committer"],
+                said["message"],
+                said["creation_date"],
+                said["meta_range_id"],
+                said["metadata"],
+                said["generation"],
+                said["version"],
+            )
+            found = commit.record().id
+        except (KeyError, TypeError, OverflowError) as error:
+            raise CorruptFileError(f"{path}: expected a commit, found {error!r}", path=path) from error
+        if found != commit.id:
+            raise CorruptFileError(
+                f"{path}: expected the commit {commit.id}, found one whose id is {found}; restore it", path=path
+            )
+        return commit
+
+
+class CommitStore:
+    """The commits of one repository, by their ids. They never change: what was read is kept.
+
+    Args:
+        store: The repository's root.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, Commit] = {}
+        self._unpacked = False
+
+    def add(self, commit: Commit) -> None:
+        """Puts a commit. One of that id that is there already says the same."""
+        self._store.put(COMMITS + commit.id, json.dumps(commit.to_json(), sort_keys=True).encode())
+        self.remember(commit)
+
+    def remember(self, commit: Commit) -> None:
+        """Keeps a commit that was read elsewhere: out of a branch's log."""
+        self._known[commit.id] = commit
+
+    def get(self, id: str) -> Commit:
+        """The commit of an id.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        known = self._known.get(id)
+        if known is None and not self._unpacked:
+            self._unpack()
+            known = self._known.get(id)
+        if known is None:
+            path = COMMITS + id
+            try:
+                data = self._store.get(path)
+            except NotFoundError as error:
+                raise NotFoundError(f"expected a commit of the id {id}, found none", path=path) from error
+            try:
+                said = json.loads(data)
+            except ValueError as error:
+                raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
+            known = Commit.from_json(said, path)
+            self.remember(known)
+        return known
+
+    def pack(self) -> int:
+        """Writes one object of all commits, so that a history is one read and not one a commit; how many there are.
+
+        The objects of single commits stay: a pack is a copy.
+        """
+        self._unpack()
+        commits = [self.get(path.removeprefix(COMMITS)).to_json() for path in self._store.list_paths(COMMITS)]
+        older = self._store.list_paths(PACKS)
+        data = json.dumps(commits, sort_keys=True, separators=(",", ":")).encode()
+        name = PACKS + hashlib.sha256(data).hexdigest()
+        self._store.put(name, data)
+        for path in older:
+            if path != name:
+                self._store.delete(path)
+        return len(commits)
+
+    def _unpack(self) -> None:
+        self._unpacked = True
+        for path in self._store.list_paths(PACKS):
+            try:
+                said = json.loads(self._store.get(path))
+            except NotFoundError:
+                # A newer pack has taken its place.
+                continue
+            except ValueError as error:
+                raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
+            for one in said:
+                self.remember(Commit.from_json(one, path))
+
+    def with_prefix(self, prefix: str) -> list[str]:
+        """The ids that start with some digits."""
+        return [
+            path.removeprefix(COMMITS) for path in self._store.list_paths(COMMITS) if path.startswith(COMMITS + prefix)
+        ]
+
+    def log(self, id: str, *, first_parent: bool = False) -> Iterator[Commit]:
+        """The commit and those before it, the youngest generation first, each once.
+
+        With `first_parent`, only the first parent of each.
+        """
+        start = self.get(id)
+        waiting = [(-start.generation, -start.creation_date, start.id)]
+        seen = {start.id}
+        while waiting:
+            commit = self.get(heapq.heappop(waiting)[2])
+            yield commit
+            for parent_id in commit.parents[: 1 if first_parent else None]:
+                if parent_id not in seen:
+                    seen.add(parent_id)
+                    parent = self.get(parent_id)
+                    heapq.heappush(waiting, (-parent.generation, -parent.creation_date, parent.id))
+
+    def merge_base(self, left: str, right: str) -> Commit | None:
+        """The youngest commit that both come from; None where they share none.
+
+        Walks both histories by generation and stops at the first commit that both reach: where merges have crossed
+        there are several, and it is one of them.
+        """
+        sides: dict[str, int] = {}
+        waiting: list[tuple[int, str]] = []
+        for id, side in ((left, 1), (right, 2)):
+            commit = self.get(id)
+            if commit.id not in sides:
+                heapq.heappush(waiting, (-commit.generation, commit.id))
+            sides[commit.id] = sides.get(commit.id, 0) | side
+        while waiting:
+            commit = self.get(heapq.heappop(waiting)[1])
+            if sides[commit.id] == 3:
+                return commit
+            for parent_id in commit.parents:
+                if parent_id not in sides:
+                    heapq.heappush(waiting, (-self.get(parent_id).generation, parent_id))
+                sides[parent_id] = sides.get(parent_id, 0) | sides[commit.id]
+        return None

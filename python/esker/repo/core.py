@@ -1,0 +1,269 @@
+"""One repository as its store holds it: what all its handles share."""
+
+from __future__ import annotations
+
+import fnmatch
+import getpass
+import hashlib
+import json
+import re
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from .._native.graveler import Merged, Storage
+from .._native.store import Store
+from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from .atomic import AtomicObjects
+from .commits import Commit, CommitStore
+from .errors import MergeConflictError, ProtectedBranchError
+from .hooks import Hooks
+from .layout import DATA, FORMAT_VERSION, LAKEFS_MARKER, REPOSITORY, check_name, head_folder, tag_path
+from .numbered_log import LogEntry, NumberedLog
+from .objects import Conflict, ObjectInfo, info, table
+from .ref_commit import append
+from .settings import Settings, SettingsLog
+from .staging import Staging
+
+_EXPRESSION = re.compile(r"(?P<name>[^~^@$]+)(?P<steps>(?:[~^]\d*|@|\$)*)")
+_STEP = re.compile(r"([~^@$])(\d*)")
+_SHORTEST_PREFIX = 4
+SETTINGS_SECONDS = 5.0
+"""For how long settings are taken to be as they were read."""
+
+
+class RepositoryCore:
+    """The store of one repository, its tables, commits, logs and settings, and what is staged in this process.
+
+    Args:
+        store: Its root.
+        uri: What the user wrote, for messages.
+        atomic: The objects by which its refs move.
+
+    Raises:
+        NotFoundError: There is no repository.
+        UnsupportedError: A newer release made it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        uri: str,
+        atomic: AtomicObjects,
+        *,
+        cache_bytes: int,
+    ) -> None:
+        self.store = store
+        self.atomic = atomic
+        self.uri = uri
+        self.storage = Storage(store, cache_bytes=cache_bytes)
+        self.commits = CommitStore(store)
+        self.settings_log = SettingsLog(atomic)
+        self.hooks = Hooks()
+        self._settings: tuple[float, Settings | None] = (0.0, None)
+        self._logs: dict[str, NumberedLog] = {}
+        self._staging: dict[str, Staging] = {}
+        try:
+            said = json.loads(atomic.get(REPOSITORY))
+            self.id = str(said["id"])
+            self.default_branch = str(said["default_branch"])
+            version = int(said["format_version"])
+        except NotFoundError as error:
+            raise NotFoundError(f"no repository at {uri}: expected {REPOSITORY}; create it first", uri=uri) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"{REPOSITORY} of {uri}: {error!r}", path=REPOSITORY, uri=uri) from error
+        if version > FORMAT_VERSION:
+            raise UnsupportedError(
+                f"the repository at {uri} has the format version {version}, expected {FORMAT_VERSION}; update esker"
+            )
+
+    @staticmethod
+    def create(store: Store, uri: str, atomic: AtomicObjects, default_branch: str, committer: str) -> None:
+        """Lays out a repository: its first commit, its default branch, and last the object that says that it is one.
+
+        Raises:
+            UnsupportedError: A lakeFS server owns the place: its garbage collection knows nothing of our commits.
+        """
+        try:
+            store.head(LAKEFS_MARKER)
+        except NotFoundError:
+            pass
+        else:
+            raise UnsupportedError(f"{uri} belongs to a lakeFS server: {LAKEFS_MARKER} is there; choose another place")
+        check_name(default_branch, "branch")
+        first = Commit.make(
+            committer=committer, message="Repository created", meta_range_id="", creation_date=int(time.time())
+        )
+        CommitStore(store).add(first)
+        log = NumberedLog(atomic, head_folder(default_branch))
+        if log.head() is None:
+            append(log, lambda _: commit_entry("create", first), f"create branch {default_branch}")
+        said = {"format_version": FORMAT_VERSION, "id": uuid.uuid4().hex, "default_branch": default_branch}
+        atomic.put_if_absent(REPOSITORY, json.dumps(said, indent=1).encode())
+
+    def log(self, branch: str) -> NumberedLog:
+        """The log of a branch."""
+        if branch not in self._logs:
+            self._logs[branch] = NumberedLog(self.atomic, head_folder(branch))
+        return self._logs[branch]
+
+    def staging(self, branch: str) -> Staging:
+        """What this process has written to a branch and not committed."""
+        return self._staging.setdefault(branch, Staging())
+
+    def settings(self) -> Settings:
+        """The settings as they were some seconds ago."""
+        read, settings = self._settings
+        if settings is None or time.monotonic() - read > SETTINGS_SECONDS:
+            settings = self.settings_log.read()
+            self._settings = (time.monotonic(), settings)
+        return settings
+
+    def change_settings(self, **changes: Any) -> Settings:
+        """Changes some settings."""
+        settings = self.settings_log.change(**changes)
+        self._settings = (time.monotonic(), settings)
+        return settings
+
+    def head(self, branch: str) -> Commit:
+        """The last commit of a branch.
+
+        Raises:
+            NotFoundError: There is no such branch.
+        """
+        entry = self.log(branch).head()
+        return self.commit_of(entry, branch)
+
+    def commit_of(self, entry: LogEntry | None, branch: str) -> Commit:
+        """The commit that an entry leads to."""
+        if entry is None or entry.kind == "delete":
+            raise NotFoundError(f"no branch {branch!r} in {self.uri}; create it first", uri=self.uri, path=branch)
+        commit = Commit.from_json(entry.body.get("commit"), self.log(branch).path(entry.number))
+        self.commits.remember(commit)
+        return commit
+
+    def has_branch(self, branch: str) -> bool:
+        """Whether there is such a branch."""
+        entry = self.log(branch).head()
+        return entry is not None and entry.kind != "delete"
+
+    def resolve(self, expression: str) -> Commit:
+        """The commit that a ref expression means: a branch, a tag, a commit's id or the start of it, and steps back.
+
+        `~2` is two first parents back, `^2` the second parent, `@` the branch without what is staged.
+
+        Raises:
+            NotFoundError: It means nothing here.
+            InvalidArgumentError: It is no expression, or the start of several ids.
+        """
+        matched = _EXPRESSION.fullmatch(expression)
+        if matched is None:
+            raise InvalidArgumentError(
+                f"expected a branch, a tag or a commit, with ~ and ^ after it, found {expression!r}"
+            )
+        commit = self._named(matched["name"], expression)
+        for step, digits in _STEP.findall(matched["steps"]):
+            count = int(digits) if digits else 1
+            for _ in range(count if step == "~" else 1 if step == "^" else 0):
+                parent = count - 1 if step == "^" else 0
+                if count == 0:
+                    break
+                if parent >= len(commit.parents):
+                    raise NotFoundError(
+                        f"{expression!r}: the commit {commit.id[:12]} has {len(commit.parents)} parents"
+                    )
+                commit = self.commits.get(commit.parents[parent])
+        return commit
+
+    def _named(self, name: str, expression: str) -> Commit:
+        if re.fullmatch(r"[0-9a-f]{64}", name):
+            return self.commits.get(name)
+        entry = self.log(name).head()
+        if entry is not None and entry.kind != "delete":
+            return self.commit_of(entry, name)
+        tagged = self.tag_commit(name)
+        if tagged is not None:
+            return self.commits.get(tagged)
+        if len(name) >= _SHORTEST_PREFIX and re.fullmatch(r"[0-9a-f]+", name):
+            found = self.commits.with_prefix(name)
+            if len(found) > 1:
+                raise InvalidArgumentError(f"{expression!r} is the start of {len(found)} commits; write more of it")
+            if found:
+                return self.commits.get(found[0])
+        raise NotFoundError(f"no branch, tag or commit {expression!r} in {self.uri}", uri=self.uri, path=expression)
+
+    def tag_commit(self, tag: str) -> str | None:
+        """The id that a tag stands for, None if there is no such tag."""
+        path = tag_path(tag)
+        try:
+            said = json.loads(self.atomic.get(path))
+            return str(said["commit_id"])
+        except NotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"{path}: expected a tag, found {error!r}", path=path) from error
+
+    def check_unprotected(self, branch: str) -> None:
+        """Refuses what only a merge may do.
+
+        Raises:
+            ProtectedBranchError: The settings protect the branch.
+        """
+        if any(fnmatch.fnmatchcase(branch, pattern) for pattern in self.settings().protected_branches):
+            raise ProtectedBranchError(f"branch {branch!r} is protected; commit to another and merge it")
+
+    def put_object(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> ObjectInfo:
+        """Puts the bytes of an object where nobody looks yet, and tells what to stage for them."""
+        hour = time.time() // 3600
+        # Later hours come first, so that a cleaner that lists sees what is young at the start.
+        partition = f"{int(10**7 - hour):08d}"
+        address = f"{DATA}{partition}/{uuid.uuid4().hex}"
+        self.store.put(address, data)
+        return ObjectInfo(
+            path=path,
+            physical_address=address,
+            size_bytes=len(data),
+            checksum=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+            mtime=datetime.now(UTC),
+            content_type=content_type,
+            metadata=metadata,
+        )
+
+    def merged(self, base: str, source: str, dest: str, strategy: str, *, dry_run: bool = False) -> Merged:
+        """Merges two contents, or says what is in the way.
+
+        Raises:
+            MergeConflictError: Both changed the same paths, and the strategy is `none`.
+        """
+        found = self.storage.merge(base, source, dest, rule=self.settings().rule(), strategy=strategy, dry_run=dry_run)
+        if found.conflict_count and strategy == "none":
+            listed = conflicts_of(found)
+            shown = ", ".join(repr(conflict.path) for conflict in listed[:3])
+            raise MergeConflictError(
+                f"{found.conflict_count} paths were changed on both sides: {shown}; choose a strategy, or resolve them",
+                conflicts=listed,
+                count=found.conflict_count,
+            )
+        return found
+
+
+def conflicts_of(merged: Merged) -> list[Conflict]:
+    """The conflicts that a merge lists."""
+    rows = table(merged.conflicts()).to_pylist(maps_as_pydicts="strict")
+    return [
+        Conflict(row["path"], *(info(row["path"], row[side]) for side in ("base", "source", "dest"))) for row in rows
+    ]
+
+
+def commit_entry(kind: str, commit: Commit) -> LogEntry:
+    """An entry that leads to a commit."""
+    return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json()})
+
+
+def default_committer() -> str:
+    """Who commits, if nobody says: the user of the machine."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "esker"

@@ -1,0 +1,129 @@
+"""Refs in lakeFS's own format: how a repository moves into a lakeFS server and out of one.
+
+A dump is three metaranges below `_lakefs/` (commits, branches, tags), and `_lakefs/refs_manifest.json` with their ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from .._native import graveler
+from .._native.graveler import Changes
+from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError
+from .commits import Commit
+from .core import RepositoryCore, commit_entry
+from .layout import COMMITS, HEADS, LAKEFS_REFS, TAGS, branch_of, head_folder, tag_path
+from .numbered_log import LogEntry, NumberedLog
+from .objects import rows, table
+from .ref_commit import append
+
+_SCHEMAS = {"commit": "CommitData", "branch": "BranchData", "tag": "TagData"}
+_RECORDS = pa.schema([("key", pa.binary()), ("identity", pa.binary()), ("data", pa.binary())])
+
+
+@dataclass(frozen=True)
+class RefsDump:
+    """The metaranges of a dump."""
+
+    commits_meta_range_id: str
+    tags_meta_range_id: str
+    branches_meta_range_id: str
+
+
+def dump_refs(core: RepositoryCore) -> RefsDump:
+    """Writes all commits, branches and tags, and the manifest that lakeFS looks for.
+
+    What is staged is not in it.
+    """
+    commits = [core.commits.get(path.removeprefix(COMMITS)) for path in core.store.list_paths(COMMITS)]
+    branches = sorted({branch_of(path) for path in core.store.list_paths(HEADS)})
+    heads = {branch: core.head(branch).id for branch in branches if core.has_branch(branch)}
+    names = (_name(path) for path in core.store.list_paths(TAGS))
+    tags = {name: core.tag_commit(name) or "" for name in names}
+    dump = RefsDump(
+        _write(core, "commit", {commit.id: (commit.id, commit.record().encode()) for commit in commits}),
+        _write(core, "tag", {tag: (id, graveler.encode_ref(tag, id)) for tag, id in tags.items()}),
+        _write(core, "branch", {branch: (id, graveler.encode_ref(branch, id)) for branch, id in heads.items()}),
+    )
+    core.store.put(LAKEFS_REFS, json.dumps(asdict(dump), indent=2).encode())
+    return dump
+
+
+def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
+    """Takes over the commits, branches and tags of a dump whose files are in this repository's `_lakefs/`.
+
+    The repository must be as it was created: its first commit goes, its default branch leads where the dump says.
+
+    Args:
+        core: The repository.
+        dump: The metaranges; by default those that the manifest names.
+
+    Raises:
+        AlreadyExistsError: Something was committed already.
+        CorruptFileError: A commit's id is not that of what it says.
+    """
+    said = dump or read_manifest(core)
+    entry = core.log(core.default_branch).head()
+    if entry is not None and entry.number > 1:
+        raise AlreadyExistsError(f"{core.uri} has commits already; restore into a repository that was just created")
+    commits = {}
+    for key, data in _read(core, said.commits_meta_range_id):
+        commit = Commit.of_record(graveler.Commit.decode(data))
+        commits[key.decode()] = commit
+        core.commits.add(commit)
+    for _, data in _read(core, said.tags_meta_range_id):
+        tag, id = graveler.decode_ref(data)
+        core.atomic.put_if_absent(tag_path(tag), json.dumps({"commit_id": id}).encode())
+    for _, data in _read(core, said.branches_meta_range_id):
+        branch, id = graveler.decode_ref(data)
+        if id not in commits:
+            raise CorruptFileError(f"the branch {branch!r} of the dump leads to the commit {id}, which is not in it")
+        _point(core, branch, commits[id])
+
+
+def read_manifest(core: RepositoryCore) -> RefsDump:
+    """The newest dump that lies here.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    data = core.store.get(LAKEFS_REFS)
+    try:
+        return RefsDump(**json.loads(data))
+    except (ValueError, TypeError) as error:
+        raise CorruptFileError(f"{LAKEFS_REFS}: expected a dump of refs, found {error}", path=LAKEFS_REFS) from error
+
+
+def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
+    kind = "create" if branch != core.default_branch else "reset"
+
+    def build(head: LogEntry | None) -> LogEntry:
+        if head is not None and kind == "create":
+            raise InvalidArgumentError(f"branch {branch!r} is there already")
+        return commit_entry(kind, commit)
+
+    append(NumberedLog(core.atomic, head_folder(branch)), build, f"restore branch {branch}")
+
+
+def _name(path: str) -> str:
+    return unquote(path.removeprefix(TAGS))
+
+
+def _write(core: RepositoryCore, entity: str, records: dict[str, tuple[str, bytes]]) -> str:
+    ordered = sorted((key.encode(), id.encode(), data) for key, (id, data) in records.items())
+    columns = [pa.array([record[n] for record in ordered], pa.binary()) for n in range(3)]
+    changes = Changes.of_records(pa.table(columns, schema=_RECORDS))
+    properties = {"entity": entity, "schema_name": f"io.treeverse.lakefs.graveler.{_SCHEMAS[entity]}"}
+    written = core.storage.write(changes, rule=core.settings().rule(), properties=properties)
+    return written.metarange_id or ""
+
+
+def _read(core: RepositoryCore, metarange: str) -> Iterator[tuple[bytes, bytes]]:
+    for described in table(core.storage.ranges(metarange)).to_pylist():
+        for row in rows(core.storage.records(described["id"])):
+            yield row["key"], row["data"]

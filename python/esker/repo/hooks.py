@@ -1,0 +1,51 @@
+"""What users run before and after commits and merges. Hooks bind the clients that set them, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ..exceptions import InvalidArgumentError
+from .commits import Commit
+
+EventType = Literal["pre-commit", "post-commit", "pre-merge", "post-merge"]
+
+
+@dataclass(frozen=True)
+class HookEvent:
+    """What happens.
+
+    Attributes:
+        type: When the hook is called.
+        branch: The branch that changes.
+        commit: The commit: about to be made, or made.
+        source: The ref that is merged; None for commits.
+    """
+
+    type: EventType
+    branch: str
+    commit: Commit
+    source: str | None = None
+
+
+Hook = Callable[[HookEvent], None]
+
+
+class Hooks:
+    """The hooks of one handle of a repository."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Hook]] = {}
+
+    def add(self, type: EventType, hook: Hook) -> None:
+        """Adds a hook. One that is called before may raise, and nothing happens; it is called again if another writer
+        was faster and the commit is made anew."""
+        if type not in get_args(EventType):
+            raise InvalidArgumentError(f"expected an event among {get_args(EventType)}, found {type!r}")
+        self._hooks.setdefault(type, []).append(hook)
+
+    def run(self, event: HookEvent) -> None:
+        """Calls the hooks of an event, in the order in which they were added."""
+        for hook in self._hooks.get(event.type, []):
+            hook(event)

@@ -1,0 +1,163 @@
+"""A log of numbered entries, each one object that is put if absent: what moves in a repository moves by it.
+
+Entry n + 1 is put by one who has read entry n as the last. So there is one entry a number, none is ever replaced,
+and whose it is stands in it: after a lost reply a writer reads back and finds its own write id or another's.
+
+The last entry is found by probing: from where this process last saw it, or else from what the hint says, or else from
+the last that a listing shows, in steps that double and start again at one, until there is none. Entries have no gaps
+above the oldest that is kept, and nothing depends on a listing being complete.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..exceptions import CorruptFileError, NotFoundError
+from .atomic import AtomicObjects
+from .layout import DIGITS, numbered
+
+HINT = "hint"
+OLD_SECONDS = 3600.0
+"""An entry that was read longer ago is read again before anything is put after it."""
+KEPT_ENTRIES = 100
+"""The newest entries, which are never removed."""
+KEPT_SECONDS = 7 * 24 * 3600.0
+"""Entries younger than this are never removed."""
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One entry: its number, who wrote it, when, and what it says."""
+
+    number: int
+    kind: str
+    write_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    time: float = field(default_factory=time.time)
+    body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        """The number, as the commit loop calls it."""
+        return self.number
+
+    def encode(self) -> bytes:
+        """The object's bytes: JSON."""
+        said = {"kind": self.kind, "write_id": self.write_id, "time": self.time, **self.body}
+        return json.dumps(said, sort_keys=True, indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def decode(cls, number: int, data: bytes, path: str) -> LogEntry:
+        """Reads an object.
+
+        Raises:
+            CorruptFileError: It is no entry.
+        """
+        try:
+            said = json.loads(data)
+            kind, write_id, when = said.pop("kind"), said.pop("write_id"), said.pop("time")
+            if not (isinstance(kind, str) and isinstance(write_id, str) and isinstance(when, int | float)):
+                raise ValueError("kind, write_id or time of another type")
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise CorruptFileError(f"{path}: expected an entry of a log, found {error!r}", path=path) from error
+        return cls(number, kind, write_id, float(when), said)
+
+
+class NumberedLog:
+    """The entries in one folder.
+
+    Args:
+        store: The repository's objects.
+        folder: The log's folder, ending in `/`.
+
+    Example:
+        `NumberedLog(store, "_esker/settings/").head()`
+    """
+
+    def __init__(self, store: AtomicObjects, folder: str) -> None:
+        self.store = store
+        self.folder = folder
+        self._last: LogEntry | None = None
+        self._looked = 0.0
+
+    def path(self, number: int) -> str:
+        """The object of an entry."""
+        return numbered(self.folder, number)
+
+    def entry(self, number: int) -> LogEntry | None:
+        """An entry, None if there is none of that number."""
+        path = self.path(number)
+        try:
+            data = self.store.get(path)
+        except NotFoundError:
+            return None
+        return LogEntry.decode(number, data, path)
+
+    def head(self) -> LogEntry | None:
+        """The last entry, None where there is none at all."""
+        found = self._last
+        if found is not None and time.monotonic() - self._looked > OLD_SECONDS:
+            # What was read so long ago may be removed by now, and the numbers after it as well.
+            found = self.entry(found.number)
+        for guess in (self._hinted, self._listed):
+            if found is None and (number := guess()):
+                found = self.entry(number)
+        step = 1
+        while True:
+            following = self.entry((found.number if found else 0) + step)
+            if following is not None:
+                found = following
+                step *= 2
+            elif step == 1:
+                break
+            else:
+                step = 1
+        self._last, self._looked = found, time.monotonic()
+        return found
+
+    def hint(self, number: int) -> None:
+        """Tells those who never looked at the log where to start. It may be old, or missing."""
+        self.store.put(self.folder + HINT, str(number).encode())
+
+    def compact(self, keep: int = KEPT_ENTRIES, younger_than_s: float = KEPT_SECONDS, now: float | None = None) -> int:
+        """Removes entries below the newest `keep` that are older than `younger_than_s` seconds; how many.
+
+        A writer whose put was held up for longer than that could win a number that was freed: keep it long.
+        """
+        head = self.head()
+        oldest = (time.time() if now is None else now) - younger_than_s
+        removed = 0
+        for number in self.numbers():
+            entry = self.entry(number)
+            if head is None or number > head.number - keep or entry is None or entry.time > oldest:
+                break
+            self.store.delete(self.path(number))
+            removed += 1
+        return removed
+
+    def put(self, number: int, data: bytes) -> bool:
+        """Puts an entry if there is none of its number; False says that there is one."""
+        return self.store.put_if_absent(self.path(number), data)
+
+    def numbers(self) -> list[int]:
+        """The numbers that a listing shows, rising: the newest may be missing from it."""
+        return _numbers(self.store.list_paths(self.folder), self.folder)
+
+    def _hinted(self) -> int:
+        try:
+            said = self.store.get(self.folder + HINT)
+        except NotFoundError:
+            return 0
+        return int(said) if said.isdigit() else 0
+
+    def _listed(self) -> int:
+        numbers = self.numbers()
+        return numbers[-1] if numbers else 0
+
+
+def _numbers(paths: list[str], folder: str) -> list[int]:
+    names = (path.removeprefix(folder) for path in paths)
+    return sorted(int(name) for name in names if len(name) == DIGITS and name.isdigit())

@@ -1,0 +1,137 @@
+"""What a repository tells of objects and of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from .._native.graveler import Batch
+
+BATCH_ROWS = 4096
+"""Rows that come out of the core at once."""
+
+AddressType = Literal["relative", "full", "by_prefix"]
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """One object at one path.
+
+    Attributes:
+        path: In the repository.
+        physical_address: Where its bytes are: below the repository's root, or a URI.
+        address_type: Which of the two.
+        size_bytes: In bytes.
+        checksum: A hash of the bytes: MD5 in hex for those that esker wrote.
+        mtime: When they were put there.
+        content_type: A media type, or empty.
+        metadata: The user's own keys and values.
+
+    Example:
+        `repository.ref("main").object("a.parquet").stat().size_bytes`
+    """
+
+    path: str
+    physical_address: str
+    size_bytes: int
+    checksum: str
+    mtime: datetime | None = None
+    content_type: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    address_type: AddressType = "relative"
+
+    path_type = "object"
+
+
+@dataclass(frozen=True)
+class CommonPrefix:
+    """What several paths start with, up to a delimiter and with it."""
+
+    path: str
+
+    path_type = "common_prefix"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that differs.
+
+    Attributes:
+        type: `added`, `removed`, `changed`, `conflict`, or `prefix_changed` for what several paths start with.
+        path: In the repository.
+        path_type: `object` or `common_prefix`.
+        size_bytes: Of the newer side; None where it is gone.
+        left: The object on the older side.
+        right: The object on the newer side.
+    """
+
+    type: str
+    path: str
+    path_type: str = "object"
+    size_bytes: int | None = None
+    left: ObjectInfo | None = None
+    right: ObjectInfo | None = None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A path that both sides of a merge changed, each in its way. A side that deleted it is None."""
+
+    path: str
+    base: ObjectInfo | None
+    source: ObjectInfo | None
+    dest: ObjectInfo | None
+
+
+class Batches(Protocol):
+    """Something of the core that is read some rows at a time."""
+
+    def next_batch(self, count: int) -> Batch | None:
+        """The next rows, at most `count`; None at the end."""
+
+
+def rows(batches: Batches, count: int = BATCH_ROWS) -> Iterator[dict[str, Any]]:
+    """The rows of all batches, one at a time."""
+    while (batch := batches.next_batch(count)) is not None:
+        yield from table(batch).to_pylist(maps_as_pydicts="strict")
+
+
+def table(batch: Batch) -> pa.RecordBatch:
+    """A batch of the core as pyarrow's."""
+    return pa.record_batch(batch)
+
+
+def info(path: str, entry: Mapping[str, Any] | None) -> ObjectInfo | None:
+    """The object that a struct of the core tells of."""
+    if entry is None:
+        return None
+    return ObjectInfo(
+        path=path,
+        physical_address=entry["physical_address"],
+        address_type=entry["address_type"],
+        size_bytes=entry["size_bytes"],
+        checksum=entry["checksum"],
+        mtime=entry["mtime"],
+        content_type=entry["content_type"],
+        metadata=dict(entry["metadata"] or {}),
+    )
+
+
+ENTRY_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deleted", pa.bool_()),
+        ("physical_address", pa.string()),
+        ("address_type", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("checksum", pa.string()),
+        ("mtime", pa.timestamp("us", "UTC")),
+        ("content_type", pa.string()),
+        ("metadata", pa.map_(pa.string(), pa.string())),
+    ]
+)
+"""What changes are handed to the core as."""

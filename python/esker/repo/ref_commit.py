@@ -1,0 +1,116 @@
+"""One entry on its way into a branch's log, through the commit loop that tables use as well."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..commit.loop import CommitLimits, commit
+from ..commit.protocol import Change, Verdict
+from ..exceptions import CommitConflictError
+from .numbered_log import LogEntry, NumberedLog
+
+HINT_EVERY = 16
+Build = Callable[[LogEntry | None], LogEntry]
+"""Given the last entry of a log, makes the next; called again where another was faster. What it raises ends it."""
+
+
+class RefCommit:
+    """An entry that `build` made after the last one that was read.
+
+    Args:
+        log: The log.
+        build: Makes the entry.
+        read: The last entry, None for an empty log.
+        write_id: Our id, the same however often the entry is made anew.
+        what: What is being done, for messages.
+    """
+
+    def __init__(self, log: NumberedLog, build: Build, read: LogEntry | None, write_id: str, what: str) -> None:
+        self._log = log
+        self._build = build
+        self._what = what
+        self.write_id = write_id
+        self.read_version = read.number if read else 0
+        self.entry = replace(build(read), number=self.read_version + 1, write_id=write_id)
+
+    def latest(self) -> int:
+        """The number of the last entry, 0 if there is none."""
+        head = self._log.head()
+        return head.number if head else 0
+
+    def changes_since(self, version: int, latest: int) -> Iterator[Change]:
+        """The entries that others put meanwhile."""
+        for number in range(version + 1, latest + 1):
+            yield self._log.entry(number) or LogEntry(number, "removed", write_id="")
+
+    def applied(self, latest: int) -> bool:
+        """Never: an entry is known by its write id alone."""
+        return False
+
+    def judge(self, change: Change) -> Verdict:
+        """Whatever others did, ours is made anew on top of it, or refuses to be."""
+        return Verdict.RERUN
+
+    def rebase(self, change: Change) -> None:
+        """Never called: see `judge`."""
+
+    def next_bytes(self, version: int) -> bytes:
+        """The entry."""
+        return self.entry.encode()
+
+    def put(self, version: int, data: bytes) -> bool:
+        """Puts the entry if there is none of its number."""
+        return self._log.put(version, data)
+
+    def write_id_at(self, version: int) -> str | None:
+        """Whose entry is there."""
+        found = self._log.entry(version)
+        return found.write_id if found else None
+
+    def landed(self, version: int) -> None:
+        """Leaves a hint, now and then."""
+        if version % HINT_EVERY == 0:
+            self._log.hint(version)
+
+    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+        """The error for an entry that cannot go on top of another's."""
+        return CommitConflictError(
+            f"{self._what}: another writer's entry {change.version} came first; do it again",
+            operation=self._what,
+            other_version=change.version,
+            retryable=retryable,
+        )
+
+    def exhausted(self, attempts: int, seconds: float) -> Exception:
+        """The error for others that were faster every time."""
+        return CommitConflictError(
+            f"{self._what}: others were faster in {attempts} attempts within {seconds:.1f} s; try again",
+            operation=self._what,
+            retryable=True,
+        )
+
+
+def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | None = None) -> LogEntry:
+    """Appends the entry that `build` makes of the last one, and returns it.
+
+    Raises:
+        CommitConflictError: Others were faster every time.
+
+    Example:
+        `append(log, lambda head: LogEntry(0, "settings", body={...}), "change the settings")`
+    """
+    write_id = uuid.uuid4().hex
+    made: list[RefCommit] = []
+
+    def make(read: LogEntry | None) -> RefCommit:
+        made.append(RefCommit(log, build, read, write_id, what))
+        return made[-1]
+
+    number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
+    for change in reversed(made):
+        if change.entry.number == number:
+            return change.entry
+    # An earlier attempt of ours whose reply was lost.
+    return log.entry(number) or made[-1].entry

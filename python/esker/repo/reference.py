@@ -1,0 +1,276 @@
+"""What can be read of a ref: a branch, a tag, a commit, or an expression over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..commit.stores import absolute, resolve
+from .commits import Commit
+from .core import RepositoryCore
+from .errors import MergeConflictError
+from .objects import Change, CommonPrefix, ObjectInfo, info, rows, table
+from .stored_object import StoredObject
+
+if TYPE_CHECKING:
+    from .branch import Branch
+
+
+class Reference:
+    """A ref of a repository.
+
+    Args:
+        core: The repository.
+        id: A ref expression: `main`, `v1.0`, `main~2`, a commit's id or the start of it.
+
+    Example:
+        `[o.path for o in repository.ref("main~1").objects(prefix="data/")]`
+    """
+
+    def __init__(self, core: RepositoryCore, id: str) -> None:
+        self._core = core
+        self.id = id
+
+    def get_commit(self) -> Commit:
+        """The commit that the ref means now.
+
+        Raises:
+            NotFoundError: It means nothing.
+        """
+        return self._core.resolve(self.id)
+
+    def _content(self) -> str:
+        return self.get_commit().meta_range_id
+
+    def _find(self, path: str) -> ObjectInfo | None:
+        found = table(self._core.storage.get(self._content(), [path])).to_pylist(maps_as_pydicts="strict")
+        return info(path, found[0]["entry"]) if found else None
+
+    def object(self, path: str) -> StoredObject:
+        """The object at a path, which need not exist."""
+        return StoredObject(self, path)
+
+    def objects(
+        self, *, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
+    ) -> Iterator[ObjectInfo | CommonPrefix]:
+        """The objects whose paths start with `prefix`, in the order of their paths.
+
+        Args:
+            prefix: What paths start with.
+            after: Only paths behind this one.
+            delimiter: Paths that go on after it are one `CommonPrefix` together.
+            max_amount: At most so many.
+        """
+        listing = self._core.storage.list(self._content(), prefix=prefix, from_path=_next(after), delimiter=delimiter)
+        for at, row in enumerate(rows(listing)):
+            if max_amount is not None and at >= max_amount:
+                return
+            found = info(row["path"], row["entry"])
+            yield found if found is not None else CommonPrefix(row["path"])
+
+    def physical_paths(self, prefix: str = "") -> list[str]:
+        """URIs of the objects' bytes, as `spark.read.parquet` takes them."""
+        root = self._core.uri.rstrip("/")
+        found = (entry for entry in self.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
+        return [
+            entry.physical_address
+            if entry.address_type == "full" or "://" in entry.physical_address
+            else f"{root}/{entry.physical_address}"
+            for entry in found
+        ]
+
+    def log(
+        self,
+        *,
+        max_amount: int | None = None,
+        objects: list[str] | None = None,
+        prefixes: list[str] | None = None,
+        first_parent: bool = False,
+        stop_at: str | None = None,
+    ) -> Iterator[Commit]:
+        """The commits that led here, the youngest first.
+
+        Args:
+            max_amount: At most so many.
+            objects: Only commits that changed one of these paths, against their first parent.
+            prefixes: The same for what paths start with.
+            first_parent: Only the first parent of each commit.
+            stop_at: A ref at which to stop; its commit is the last.
+        """
+        last = self._core.resolve(stop_at).id if stop_at else None
+        wanted = [*(objects or []), *(prefixes or [])]
+        given = 0
+        for commit in self._core.commits.log(self.get_commit().id, first_parent=first_parent):
+            if max_amount is not None and given >= max_amount:
+                return
+            if not wanted or self._touches(commit, objects or [], prefixes or []):
+                given += 1
+                yield commit
+            if commit.id == last:
+                return
+
+    def _touches(self, commit: Commit, objects: list[str], prefixes: list[str]) -> bool:
+        before = self._core.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
+        for wanted, exact in [*((path, True) for path in objects), *((prefix, False) for prefix in prefixes)]:
+            batch = self._core.storage.diff(before, commit.meta_range_id, prefix=wanted).next_batch(1)
+            if batch is not None and (not exact or table(batch)["path"][0].as_py() == wanted):
+                return True
+        return False
+
+    def diff(
+        self,
+        other_ref: str | Reference,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        after: str = "",
+        max_amount: int | None = None,
+        type: str = "three_dot",
+    ) -> Iterator[Change]:
+        """What `other_ref` has that this ref has not.
+
+        Args:
+            other_ref: A ref.
+            prefix: What paths start with.
+            delimiter: Paths that go on after it are one `prefix_changed` together.
+            after: Only paths behind this one.
+            max_amount: At most so many.
+            type: `three_dot` is what a merge of `other_ref` into this one would bring, conflicts among it; `two_dot` is
+                the plain difference.
+        """
+        other = other_ref if isinstance(other_ref, Reference) else Reference(self._core, other_ref)
+        left, right = self.get_commit(), other.get_commit()
+        left_content, mine = left.meta_range_id, None
+        if type == "three_dot":
+            base = self._core.commits.merge_base(left.id, right.id)
+            left_content = base.meta_range_id if base else ""
+            mine = (left_content, left.meta_range_id)
+        differences = self._core.storage.diff(left_content, right.meta_range_id, prefix=prefix)
+        changes: Iterator[Change] = (_change(row) for row in rows(differences))
+        if mine is not None and mine[0] != mine[1]:
+            changes = self._against(changes, *mine, prefix)
+        folded = _folded(changes, prefix, delimiter) if delimiter else changes
+        given = 0
+        for change in folded:
+            if max_amount is not None and given >= max_amount:
+                return
+            if change.path > after:
+                given += 1
+                yield change
+
+    def _against(self, theirs: Iterator[Change], base: str, mine: str, prefix: str) -> Iterator[Change]:
+        """Leaves out what this side has done as well, and marks what it has done otherwise as conflicts."""
+        ours = (_change(row) for row in rows(self._core.storage.diff(base, mine, prefix=prefix)))
+        own = next(ours, None)
+        for change in theirs:
+            while own is not None and own.path < change.path:
+                own = next(ours, None)
+            if own is None or own.path != change.path:
+                yield change
+            elif not _same(own.right, change.right):
+                yield Change("conflict", change.path, "object", change.size_bytes, own.right, change.right)
+
+    def merge_into(
+        self,
+        destination_branch: str | Branch,
+        *,
+        message: str | None = None,
+        metadata: dict[str, str] | None = None,
+        strategy: str | None = None,
+        squash_merge: bool = False,
+        allow_empty: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        committer: str | None = None,
+    ) -> str:
+        """Merges this ref into a branch, path by path, against what both come from.
+
+        Args:
+            destination_branch: The branch that changes.
+            message: What the commit says.
+            metadata: Keys and values of the commit.
+            strategy: What becomes of paths that both changed: None fails, `source-wins`, `dest-wins`.
+            squash_merge: The commit has the branch as its only parent.
+            allow_empty: Commits even if nothing changes.
+            force: Also into a read-only repository, in lakeFS; of no effect here.
+            dry_run: Only looks for conflicts.
+            committer: Who; the user of the machine by default.
+
+        Returns:
+            The id of the merge commit; of the branch's last commit in a dry run.
+
+        Raises:
+            MergeConflictError: There are conflicts and no strategy; it lists them with all three sides.
+            NoChangesError: The branch has all of it already.
+
+        Example:
+            `repository.branch("feature").merge_into("main")`
+        """
+        from .merging import merge_into
+
+        branch = destination_branch if isinstance(destination_branch, str) else destination_branch.id
+        options: dict[str, Any] = {
+            "message": message,
+            "metadata": metadata,
+            "strategy": strategy,
+            "squash_merge": squash_merge,
+            "allow_empty": allow_empty,
+            "dry_run": dry_run,
+            "committer": committer,
+        }
+        return merge_into(self._core, self.id, self.get_commit(), branch, **options)
+
+    def export(self, destination: str, *, prefix: str = "") -> int:
+        """Copies the objects whose paths start with `prefix` below a URI, at their paths; how many there were.
+
+        What is there already at these paths is replaced, what is at others stays.
+        """
+        target = resolve(absolute(destination))
+        count = 0
+        for entry in self.objects(prefix=prefix):
+            target.put(entry.path, self.object(entry.path).reader().read())
+            count += 1
+        return count
+
+    def conflicts_with(self, destination_branch: str) -> MergeConflictError | None:
+        """The error that merging into a branch would raise, with its conflicts; None if there are none."""
+        try:
+            self.merge_into(destination_branch, dry_run=True, allow_empty=True)
+        except MergeConflictError as error:
+            return error
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
+
+class Tag(Reference):
+    """A name that stays at one commit."""
+
+
+def _next(after: str) -> str:
+    # The first string behind another one.
+    return after + "\0" if after else ""
+
+
+def _same(left: ObjectInfo | None, right: ObjectInfo | None) -> bool:
+    def identity(side: ObjectInfo | None) -> object:
+        return side and (side.size_bytes, side.checksum, dict(side.metadata), side.content_type)
+
+    return identity(left) == identity(right)
+
+
+def _change(row: dict[str, Any]) -> Change:
+    left, right = info(row["path"], row["left"]), info(row["path"], row["right"])
+    return Change(row["type"], row["path"], "object", right.size_bytes if right else None, left, right)
+
+
+def _folded(changes: Iterator[Change], prefix: str, delimiter: str) -> Iterator[Change]:
+    last = None
+    for change in changes:
+        head, found, _ = change.path[len(prefix) :].partition(delimiter)
+        if not found:
+            yield change
+        elif (common := prefix + head + delimiter) != last:
+            last = common
+            yield Change("prefix_changed", common, "common_prefix")

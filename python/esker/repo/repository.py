@@ -1,0 +1,264 @@
+"""A repository: git-like commits, branches and merges over the objects of a lake, with no server."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import unquote
+
+from .._native.store import Store
+from ..commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
+from ..commit.stores import absolute, resolve
+from ..exceptions import AlreadyExistsError, NotFoundError
+from . import dump, fsck, retention
+from .atomic import AtomicObjects
+from .branch import Branch
+from .commits import Commit
+from .core import RepositoryCore, default_committer
+from .dump import RefsDump
+from .hooks import EventType, Hook
+from .layout import HEADS, REPOSITORY, TAGS, branch_of, check_name, tag_path
+from .reference import Reference, Tag
+from .retention import Collected
+from .settings import Settings
+from .staging import GRACE_S
+
+CACHE_BYTES = 256 << 20
+"""What is kept in memory of ranges, if nobody says otherwise."""
+
+
+class Repository:
+    """A repository in a folder of any store.
+
+    Args:
+        uri: A path, or a URI of a registered scheme.
+        storage_options: Options of the store.
+        cache_bytes: What is kept in memory of ranges and metaranges.
+        manifest_store: What lends put-if-absent, where the store lacks it: all writers must name the same.
+
+    Raises:
+        NotFoundError: There is no repository.
+
+    Example:
+        >>> from esker.repo import Repository
+        >>> repository = Repository.create("memory://doc-repository")
+        >>> main = repository.branch("main")
+        >>> _ = main.object("a.txt").upload("hello")
+        >>> _ = main.commit("first")
+        >>> [o.path for o in repository.ref("main").objects()]
+        ['a.txt']
+    """
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        manifest_store: ExternalManifestStore | str | None = None,
+    ) -> None:
+        text = absolute(uri)
+        store = resolve(text, storage_options=storage_options)
+        atomic = _atomic(store, text, storage_options, manifest_store)
+        self._core = RepositoryCore(store, text, atomic, cache_bytes=cache_bytes)
+        self._options = dict(storage_options or {})
+
+    @classmethod
+    def create(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        default_branch: str = "main",
+        exist_ok: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+        committer: str | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+    ) -> Repository:
+        """Creates a repository with one empty branch.
+
+        Raises:
+            AlreadyExistsError: There is one, and `exist_ok` is not set.
+            UnsupportedError: The place belongs to a lakeFS server.
+        """
+        text = absolute(uri)
+        store = resolve(text, storage_options=storage_options)
+        if _exists(store):
+            if not exist_ok:
+                raise AlreadyExistsError(f"a repository exists already at {text}", uri=text)
+        else:
+            atomic = _atomic(store, text, storage_options, manifest_store)
+            RepositoryCore.create(store, text, atomic, default_branch, committer or default_committer())
+        return cls(uri, storage_options=storage_options, manifest_store=manifest_store)
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self._core.uri
+
+    @property
+    def id(self) -> str:
+        """Drawn when it was created."""
+        return self._core.id
+
+    @property
+    def default_branch(self) -> str:
+        """The branch that it was created with."""
+        return self._core.default_branch
+
+    @property
+    def settings(self) -> Settings:
+        """What its users have agreed on."""
+        return self._core.settings()
+
+    def change_settings(self, **changes: Any) -> Settings:
+        """Changes some settings (see `Settings`), for all who open it."""
+        return self._core.change_settings(**changes)
+
+    def branch(self, branch_id: str) -> Branch:
+        """A branch, which need not exist."""
+        return Branch(self._core, branch_id)
+
+    def ref(self, ref_id: str) -> Reference:
+        """A ref: a branch, a tag, a commit's id or the start of it, with steps back: `main~2`, `v1^`."""
+        return Reference(self._core, ref_id)
+
+    def commit(self, commit_id: str) -> Reference:
+        """A commit by its id, or the start of it."""
+        return Reference(self._core, commit_id)
+
+    def tag(self, tag_id: str) -> RepositoryTag:
+        """A tag, which need not exist."""
+        return RepositoryTag(self._core, tag_id)
+
+    def branches(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Branch]:
+        """The branches, in the order of their names."""
+        names = sorted({branch_of(path) for path in self._core.store.list_paths(HEADS)})
+        names = [name for name in names if name.startswith(prefix) and name > after]
+        with ThreadPoolExecutor(16) as threads:
+            there = list(threads.map(self._core.has_branch, names))
+        found = [name for name, is_there in zip(names, there, strict=True) if is_there]
+        yield from (Branch(self._core, name) for name in found[:max_amount])
+
+    def tags(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Tag]:
+        """The tags, in the order of their names."""
+        names = sorted(unquote(path.removeprefix(TAGS)) for path in self._core.store.list_paths(TAGS))
+        found = [name for name in names if name.startswith(prefix) and name > after]
+        yield from (Tag(self._core, name) for name in found[:max_amount])
+
+    def add_hook(self, type: EventType, hook: Hook) -> None:
+        """Calls `hook` with a `HookEvent` before or after commits and merges that are made through this handle.
+
+        Args:
+            type: `pre-commit`, `post-commit`, `pre-merge` or `post-merge`.
+            hook: What is called. If one that is called before raises, nothing is committed.
+        """
+        self._core.hooks.add(type, hook)
+
+    def dump_refs(self) -> RefsDump:
+        """Writes commits, branches and tags as lakeFS's `refs-restore` takes them, and says where."""
+        return dump.dump_refs(self._core)
+
+    def restore_refs(self, refs: RefsDump | None = None) -> None:
+        """Takes over the refs of a dump, by default the newest one that lies in this repository's `_lakefs/`.
+
+        Raises:
+            AlreadyExistsError: Something was committed here already.
+        """
+        dump.restore_refs(self._core, refs)
+
+    def gc(self, *, dry_run: bool = True, grace_s: float = GRACE_S, now: float | None = None) -> Collected:
+        """Deletes objects and ranges that no commit within the retention leads to. See `collect_garbage`.
+
+        Args:
+            dry_run: Only counts what would go.
+            grace_s: Seconds for which nothing is deleted, whatever leads to it or not.
+            now: The time to judge by, in seconds since the Unix epoch.
+        """
+        return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now)
+
+    def pack_refs(self) -> int:
+        """Writes all commits into one object, leaves hints at the ends of logs, and removes their old entries.
+
+        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read.
+
+        Returns:
+            How many commits there are.
+        """
+        for branch in sorted({branch_of(path) for path in self._core.store.list_paths(HEADS)}):
+            log = self._core.log(branch)
+            head = log.head()
+            if head is not None:
+                log.hint(head.number)
+                log.compact()
+        return self._core.commits.pack()
+
+    def fsck(self) -> Iterator[str]:
+        """What is wrong with the repository, one sentence a finding. Reads all ranges that count."""
+        return fsck.check(self._core)
+
+    def __repr__(self) -> str:
+        return f"Repository({self.uri!r})"
+
+
+class RepositoryTag(Tag):
+    """A tag, with what changes it."""
+
+    def create(self, source_ref: str | Reference, *, exist_ok: bool = False) -> RepositoryTag:
+        """Creates the tag where a ref is now. A tag never moves.
+
+        Raises:
+            AlreadyExistsError: It stands for another commit, or `exist_ok` is not set.
+        """
+        check_name(self.id, "tag")
+        source = source_ref.id if isinstance(source_ref, Reference) else source_ref
+        commit = self._core.resolve(source)
+        said = {"commit_id": commit.id, "time": time.time()}
+        if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
+            there = self._core.tag_commit(self.id)
+            if there != commit.id or not exist_ok:
+                raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
+        return self
+
+    def delete(self) -> None:
+        """Deletes the tag.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if self._core.tag_commit(self.id) is None:
+            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
+        self._core.atomic.delete(tag_path(self.id), free=True)
+
+    def get_commit(self) -> Commit:
+        """The commit that the tag stands for."""
+        found = self._core.tag_commit(self.id)
+        if found is None:
+            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
+        return self._core.commits.get(found)
+
+
+def repository(uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Repository:
+    """Opens a repository: `Repository(uri)`, under the name that lakeFS's SDK has."""
+    return Repository(uri, storage_options=storage_options)
+
+
+def _atomic(
+    store: Store,
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+    manifest_store: ExternalManifestStore | str | None,
+) -> AtomicObjects:
+    external = open_manifest_store(uri, storage_options, manifest_store)
+    return AtomicObjects(store, external, base_uri_of(external, uri) if external else "")
+
+
+def _exists(store: Store) -> bool:
+    try:
+        store.head(REPOSITORY)
+    except NotFoundError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""What a repository's users have agreed on; a log of its own, so that it changes like a branch does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .._native.graveler import SplitRule
+from ..exceptions import InvalidArgumentError
+from .atomic import AtomicObjects
+from .layout import SETTINGS
+from .numbered_log import LogEntry, NumberedLog
+from .ref_commit import append
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a repository's users have agreed on. None of it needs a rewrite of what is there.
+
+    Attributes:
+        min_range_size: Bytes before which no range ends.
+        max_range_size: Bytes at which each ends.
+        raggedness: Entries that a range has on average, beyond the least size.
+        protected_branches: Patterns of names (`fnmatch`) to which only merges lead, for clients of esker.
+        retention_days: Days for which garbage collection keeps what is no branch's content any more.
+        branch_retention_days: The same by branch.
+
+    Example:
+        >>> from esker.repo.settings import Settings
+        >>> Settings(raggedness=1000).rule().max_size
+        20971520
+    """
+
+    min_range_size: int = 0
+    max_range_size: int = 20 << 20
+    raggedness: int = 50_000
+    protected_branches: tuple[str, ...] = ()
+    retention_days: int = 21
+    branch_retention_days: Mapping[str, int] = field(default_factory=dict)
+
+    def rule(self) -> SplitRule:
+        """Where ranges end.
+
+        Raises:
+            InvalidArgumentError: No range could ever end so.
+        """
+        return SplitRule(min_size=self.min_range_size, max_size=self.max_range_size, raggedness=self.raggedness)
+
+
+class SettingsLog:
+    """The settings of one repository.
+
+    Args:
+        store: The repository's objects.
+    """
+
+    def __init__(self, store: AtomicObjects) -> None:
+        self._log = NumberedLog(store, SETTINGS)
+
+    def read(self) -> Settings:
+        """The settings as they are now; the defaults where nobody has set any."""
+        return _of(self._log.head())
+
+    def change(self, **changes: Any) -> Settings:
+        """Changes some settings and returns all.
+
+        Raises:
+            InvalidArgumentError: There is no such setting, or it makes no sense.
+        """
+        known = {setting.name for setting in fields(Settings)}
+        unknown = set(changes) - known
+        if unknown:
+            raise InvalidArgumentError(f"expected settings among {sorted(known)}, found {sorted(unknown)}")
+
+        def build(head: LogEntry | None) -> LogEntry:
+            changed = Settings(**{**asdict(_of(head)), **changes})
+            changed.rule()
+            body = asdict(changed)
+            body["protected_branches"] = list(changed.protected_branches)
+            return LogEntry(0, "settings", body=body)
+
+        return _of(append(self._log, build, "change the settings"))
+
+
+def _of(entry: LogEntry | None) -> Settings:
+    if entry is None:
+        return Settings()
+    known = {setting.name for setting in fields(Settings)}
+    said = {name: value for name, value in entry.body.items() if name in known}
+    said["protected_branches"] = tuple(said.get("protected_branches", ()))
+    return Settings(**said)

@@ -1,0 +1,1 @@
+"""Peers that are programs, not packages: `make interop` builds or fetches them and compares."""
