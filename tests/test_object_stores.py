@@ -23,6 +23,7 @@ from esker.cli import main
 from esker.commit.log import VERSIONS
 from esker.exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 from esker.file import LanceFileReader, LanceFileSession, LanceFileWriter
+from esker.fragment import write_fragments
 from tests.samples import people
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy
@@ -221,6 +222,23 @@ def test_lone_files_lie_on_object_stores(bucket: Bucket) -> None:
     session = LanceFileSession(f"{bucket.root}/files", storage_options=bucket.options)
     assert session.list() == ["a b.lance"]
     assert session.open_reader("a b.lance").num_rows() == 7
+
+
+def test_what_is_staged_elsewhere_is_committed_with_the_same_options(bucket: Bucket) -> None:
+    uri, options = f"{bucket.root}/staged", bucket.options
+    staged = write_fragments(people(10), uri, storage_options=options)
+    first = esker.LanceOperation.Overwrite(people(1).schema, staged)
+    assert esker.LanceDataset.commit(uri, first, storage_options=options).version == 1
+    more = [esker.LanceFragment.create(uri, people(5, start=10), storage_options=options)]
+    dataset = esker.LanceDataset.commit(uri, esker.LanceOperation.Append(more), read_version=1, storage_options=options)
+    assert (dataset.version, dataset.count_rows()) == (2, 15)
+    dataset.add_columns({"twice": "id * 2"})
+    dataset.drop_columns(["name"])
+    assert dataset.to_table(filter="twice > 20")["id"].to_pylist() == [11, 12, 13, 14]
+    for name, clone in (("deep", dataset.deep_clone), ("shallow", dataset.shallow_clone)):
+        copy = clone(f"{bucket.root}/{name}", dataset.version, storage_options=options)
+        assert copy.count_rows("id >= 0") == 15
+        assert _ids(lance.dataset(f"{bucket.root}/{name}", storage_options=options).to_table()) == list(range(15))
 
 
 def test_the_command_line_takes_storage_options(

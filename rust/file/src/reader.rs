@@ -69,7 +69,12 @@ impl FileProjection {
 impl FileReader {
     /// Opens the file at `path`: one request where its metadata is small.
     pub async fn open(store: StoreRef, path: &str) -> Result<FileReader> {
-        let tail = FileTail::fetch(store, path).await?;
+        FileReader::open_sized(store, path, None).await
+    }
+
+    /// Opens the file at `path`, whose size in bytes its table may know.
+    pub async fn open_sized(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
+        let tail = FileTail::fetch(store, path, size).await?;
         let file = match tail.version()? {
             FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
             FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?)),

@@ -150,6 +150,10 @@ impl Store for Mounts {
         self.root.stats()
     }
 
+    fn is_far(&self) -> bool {
+        self.root.is_far()
+    }
+
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let (store, path) = self.find(path)?;
         store.get_ranges(path, ranges).await
@@ -158,6 +162,11 @@ impl Store for Mounts {
     async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail> {
         let (store, path) = self.find(path)?;
         store.get_tail(path, nbytes).await
+    }
+
+    async fn get_tail_of(&self, path: &str, nbytes: u64, size: Option<u64>) -> Result<Tail> {
+        let (store, path) = self.find(path)?;
+        store.get_tail_of(path, nbytes, size).await
     }
 
     async fn get(&self, path: &str) -> Result<Bytes> {

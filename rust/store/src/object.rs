@@ -37,6 +37,8 @@ pub struct ObjectOptions {
     pub part_size: usize,
     /// Whether a reply can be lost or a request be sent twice, so that "exists already" may speak of our own write.
     pub replies_may_be_lost: bool,
+    /// Whether a range may be said as so many bytes from the end.
+    pub counts_from_the_end: bool,
 }
 
 impl Default for ObjectOptions {
@@ -47,6 +49,7 @@ impl Default for ObjectOptions {
             concurrency: 16,
             part_size: 16 << 20,
             replies_may_be_lost: true,
+            counts_from_the_end: true,
         }
     }
 }
@@ -151,6 +154,15 @@ impl ObjectAdapter {
         }
     }
 
+    async fn tail_of(&self, path: &str, nbytes: u64, size: u64) -> Result<Tail> {
+        let range = size.saturating_sub(nbytes)..size;
+        let mut bytes = self.get_ranges(path, std::slice::from_ref(&range)).await?;
+        Ok(Tail {
+            bytes: bytes.pop().unwrap_or_default(),
+            size,
+        })
+    }
+
     async fn past_the_end(&self, path: &str, location: &Path, run: &Range<u64>) -> Option<StoreError> {
         let size = self.inner.head(location).await.ok()?.size;
         (run.end > size).then(|| short_read(&self.full(path), run, size))
@@ -184,6 +196,10 @@ impl Store for ObjectAdapter {
         &self.stats
     }
 
+    fn is_far(&self) -> bool {
+        self.options.replies_may_be_lost
+    }
+
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let location = self.location(path)?;
         let Coalesced { runs, pieces } = coalesce(
@@ -197,8 +213,19 @@ impl Store for ObjectAdapter {
         Ok(pieces.iter().map(|piece| piece.cut(&buffers)).collect())
     }
 
+    async fn get_tail_of(&self, path: &str, nbytes: u64, size: Option<u64>) -> Result<Tail> {
+        match size {
+            Some(size) if !self.options.counts_from_the_end => self.tail_of(path, nbytes, size).await,
+            _ => self.get_tail(path, nbytes).await,
+        }
+    }
+
     async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail> {
         let location = self.location(path)?;
+        if !self.options.counts_from_the_end {
+            let size = self.head(path).await?.size;
+            return self.tail_of(path, nbytes, size).await;
+        }
         let options = GetOptions::new().with_range(Some(GetRange::Suffix(nbytes)));
         match self.inner.get_opts(&location, options).await {
             Ok(reply) => {
@@ -213,12 +240,7 @@ impl Store for ObjectAdapter {
             // Not every store knows how to count from the end, and some refuse it for an empty object.
             Err(object_store::Error::NotSupported { .. } | object_store::Error::Generic { .. }) => {
                 let size = self.head(path).await?.size;
-                let range = size.saturating_sub(nbytes)..size;
-                let mut bytes = self.get_ranges(path, std::slice::from_ref(&range)).await?;
-                Ok(Tail {
-                    bytes: bytes.pop().unwrap_or_default(),
-                    size,
-                })
+                self.tail_of(path, nbytes, size).await
             }
             Err(error) => Err(self.fail(path, "read the end", error)),
         }

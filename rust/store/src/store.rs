@@ -65,6 +65,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The counts of what this handle did: [`StatsCounters::take`] gives those since the last call.
     fn stats(&self) -> &StatsCounters;
 
+    /// Whether a read costs a round trip through a network: then much is asked for at once, and nothing twice.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// The bytes of several ranges of one object, in the order asked for. Ranges that lie near each other are read together.
     /// A range past the end of the object is an error of kind corrupt: somebody promised bytes that are not there.
     /// An empty range is empty bytes and costs no read, so neither the object nor its length is looked at for it.
@@ -72,6 +77,13 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The last `nbytes` bytes of an object and its size, in one request where the store allows.
     async fn get_tail(&self, path: &str, nbytes: u64) -> Result<Tail>;
+
+    /// The same of an object whose size somebody has noted, for stores that cannot count from the end: one request there too.
+    /// If the note is wrong, so are the bytes, or it is an error of kind corrupt.
+    async fn get_tail_of(&self, path: &str, nbytes: u64, size: Option<u64>) -> Result<Tail> {
+        let _ = size;
+        self.get_tail(path, nbytes).await
+    }
 
     /// A whole object.
     async fn get(&self, path: &str) -> Result<Bytes>;

@@ -16,6 +16,7 @@ mod global;
 mod metadata;
 mod read;
 mod tail;
+mod whole;
 mod write;
 
 pub(crate) use bytes::{u16_at, u32_at, u64_at};

@@ -1,10 +1,13 @@
 //! The end of a file, where every version keeps what leads to the rest.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use esker_store::store::StoreRef;
 
 use super::bytes::u16_at;
 use super::metadata::BufferRange;
+use super::whole::WholeFile;
 use super::MAGIC;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
@@ -23,9 +26,18 @@ pub struct FileTail {
 }
 
 impl FileTail {
-    /// Reads the end of the file at `path`, in one request.
-    pub async fn fetch(store: StoreRef, path: &str) -> Result<FileTail> {
-        let tail = store.get_tail(path, TAIL_SIZE).await?;
+    /// Reads the end of the file at `path`, in one request; where a store cannot count from the end, if the file's size is known.
+    pub async fn fetch(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileTail> {
+        let tail = store.get_tail_of(path, TAIL_SIZE, size).await?;
+        let is_whole = tail.bytes.len() as u64 == tail.size;
+        let store: StoreRef = match is_whole && store.is_far() {
+            true => Arc::new(WholeFile {
+                store,
+                path: path.to_string(),
+                bytes: tail.bytes.clone(),
+            }),
+            false => store,
+        };
         Ok(FileTail {
             store,
             path: path.to_string(),

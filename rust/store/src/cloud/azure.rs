@@ -56,6 +56,7 @@ pub(super) fn backend(place: &Place, options: &Options) -> Result<Backend> {
             store: store.clone(),
             pages: store,
             ordered: true,
+            counts_from_the_end: false,
             secrets,
         })
     })

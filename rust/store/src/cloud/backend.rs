@@ -20,6 +20,8 @@ pub(super) struct Backend {
     pub pages: Arc<dyn PaginatedListStore>,
     /// Whether the store lists keys in byte order.
     pub ordered: bool,
+    /// Whether it gives the last bytes of an object without being told where they are.
+    pub counts_from_the_end: bool,
     pub secrets: Arc<Secrets>,
 }
 
@@ -43,7 +45,11 @@ pub fn open(uri: &str, given: &HashMap<String, String>) -> Result<StoreRef> {
             return Err(StoreError::unsupported(place.shown(), message));
         }
     };
-    let adapter = ObjectAdapter::new(uri, backend.store, &place.prefix, ObjectOptions::default())?;
+    let how = ObjectOptions {
+        counts_from_the_end: backend.counts_from_the_end,
+        ..ObjectOptions::default()
+    };
+    let adapter = ObjectAdapter::new(uri, backend.store, &place.prefix, how)?;
     Ok(Arc::new(
         adapter
             .with_pages(backend.pages, backend.ordered)

@@ -68,6 +68,7 @@ pub(super) fn backend(place: &Place, options: &Options) -> Result<Backend> {
             pages: store,
             // Directory buckets list in an order of their own.
             ordered: !is_express,
+            counts_from_the_end: true,
             secrets,
         })
     })

@@ -21,7 +21,8 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
         if !told.contains(&cause) {
             told = format!("{told}: {cause}");
         }
-        secrets.hide(&told)
+        // Hidden before it is cut: a part of a secret would not be known again.
+        cut(secrets.hide(&told))
     };
     if text.contains("<Code>NoSuchBucket<") || text.contains("<Code>ContainerNotFound<") {
         // A listing says so as an error of no particular kind.
@@ -90,7 +91,7 @@ fn shown(text: &str) -> String {
         .iter()
         .filter_map(|tag| element(text, tag))
         .collect();
-    let mut short = if told.is_empty() {
+    if told.is_empty() {
         let body = text
             .find("<?xml")
             .or_else(|| text.find("<html"))
@@ -98,13 +99,17 @@ fn shown(text: &str) -> String {
         without_queries(text.get(..body.unwrap_or(text.len())).unwrap_or(text))
     } else {
         without_queries(&format!("{status} {}", told.join(": ")))
-    };
-    if short.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| short.is_char_boundary(*at)).unwrap_or(0);
-        short.truncate(end);
-        short.push_str("...");
     }
-    short.trim().to_owned()
+}
+
+/// A text of at most so many bytes.
+fn cut(mut text: String) -> String {
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }
 
 /// The text of the first XML element of that name.

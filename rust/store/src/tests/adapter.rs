@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
@@ -120,6 +121,91 @@ fn test_a_store_that_cannot_count_from_the_end_is_asked_for_the_size_first() {
     let tail = block_on(store.get_tail("x", 3)).unwrap();
     assert_eq!((tail.bytes, tail.size), (Bytes::from("789"), 10));
     assert_eq!(store.stats().take().read_requests, 2);
+}
+
+#[test]
+fn test_a_size_that_is_known_saves_the_question_for_it() {
+    let options = ObjectOptions {
+        counts_from_the_end: false,
+        ..ObjectOptions::default()
+    };
+    let store = ObjectAdapter::new("lossy://bucket", Arc::new(Lossy::default()), "t", options).unwrap();
+    let store: StoreRef = Arc::new(store);
+    put(&store, "x", "0123456789");
+    for (size, requests) in [(Some(10), 1), (None, 2)] {
+        store.stats().take();
+        let tail = block_on(store.get_tail_of("x", 3, size)).unwrap();
+        assert_eq!((tail.bytes, tail.size), (Bytes::from("789"), 10));
+        assert_eq!(store.stats().take().read_requests, requests);
+    }
+    // A note that is wrong gives other bytes, or says so.
+    assert_eq!(block_on(store.get_tail_of("x", 3, Some(9))).unwrap().bytes, "678");
+    assert_eq!(
+        block_on(store.get_tail_of("x", 3, Some(11))).unwrap_err().kind(),
+        "corrupt"
+    );
+}
+
+/// An object store whose pages of listings come in an order that is told.
+#[derive(Debug)]
+struct Pages {
+    names: Vec<&'static str>,
+    more: bool,
+}
+
+#[async_trait]
+impl PaginatedListStore for Pages {
+    async fn list_paginated(&self, _: Option<&str>, opts: PaginatedListOptions) -> Result<PaginatedListResult> {
+        let described = |name: &&str| object_store::ObjectMeta {
+            location: Path::from(format!("t/v/{name}")),
+            last_modified: Default::default(),
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        let taken = opts.max_keys.unwrap_or(1000);
+        Ok(PaginatedListResult {
+            result: ListResult {
+                common_prefixes: Vec::new(),
+                objects: self.names.iter().take(taken).map(described).collect(),
+            },
+            page_token: self.more.then(|| "more".to_owned()),
+        })
+    }
+}
+
+#[test]
+fn test_the_first_paths_are_one_page_unless_the_store_lists_out_of_order() {
+    let open = |names: Vec<&'static str>, more: bool, ordered: bool| {
+        let inner = Arc::new(InMemory::new());
+        let store = ObjectAdapter::new("pages://b", inner, "t", ObjectOptions::default()).unwrap();
+        let store: StoreRef = Arc::new(store.with_pages(Arc::new(Pages { names, more }), ordered));
+        for name in ["v/1", "v/2", "v/3", "v/4"] {
+            put(&store, name, "x");
+        }
+        block_on(store.list_first("v/", 2)).unwrap()
+    };
+    let first = open(vec!["1", "2", "3"], true, true);
+    assert_eq!(
+        (first.paths, first.complete),
+        (vec!["v/1".to_owned(), "v/2".into()], false)
+    );
+    let all = vec!["v/1".to_owned(), "v/2".into(), "v/3".into(), "v/4".into()];
+    for (names, more, ordered) in [
+        // Out of order, empty though there is more, or of a store that is known to have no order.
+        (vec!["3", "1"], true, true),
+        (vec![], true, true),
+        (vec!["1", "2"], true, false),
+    ] {
+        let found = open(names, more, ordered);
+        assert_eq!((found.paths, found.complete), (all.clone(), true));
+    }
+    // A whole listing needs no order.
+    let whole = open(vec!["2", "1"], false, true);
+    assert_eq!(
+        (whole.paths, whole.complete),
+        (vec!["v/1".to_owned(), "v/2".into()], true)
+    );
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl TableFiles {
         if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {
             return Ok(reader);
         }
-        let reader = FileReader::open(self.store.clone(), &path).await?;
+        let reader = FileReader::open_sized(self.store.clone(), &path, file.file_size_bytes).await?;
         if let Ok(mut kept) = self.kept.lock() {
             if kept.readers.insert(path.clone(), reader.clone()).is_none() {
                 kept.oldest_first.push_back(path);

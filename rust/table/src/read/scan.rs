@@ -1,6 +1,6 @@
 //! Scanning: fragments cut into chunks, chunks read ahead side by side, batches in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +34,12 @@ const CHUNKS_PER_THREAD: u64 = 4;
 
 /// Rows in a chunk at the most.
 const CHUNK_ROWS: u64 = 1 << 20;
+
+/// Chunks that are read side by side from a store behind a network, at the least.
+const FAR_CHUNKS: usize = 16;
+
+/// Fragments of such a store whose files are open or being opened, the one that is read among them.
+const FILES_AHEAD: usize = 16;
 
 /// What to read.
 #[derive(Debug, Clone, Default)]
@@ -227,6 +233,13 @@ async fn source_of(
     Ok((reader, Arc::new(source)))
 }
 
+/// The same of the fragment at a place.
+async fn source_at(files: &TableFiles, planned: &Planned, place: usize) -> Result<(FragmentReader, Arc<ChunkSource>)> {
+    let fragment = planned.fragments.get(place);
+    let fragment = fragment.ok_or_else(|| TableError::invalid(format!("no fragment at place {place}")))?;
+    source_of(files, planned, fragment).await
+}
+
 fn chunk_rows(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> u64 {
     let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
@@ -252,8 +265,15 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     };
     let row_range = request.row_range.clone();
     let batch_size = request.batch_size;
-    let state = (0_usize, skip, keep);
-    let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep)| {
+    // Whoever wants all rows will want the next files too: far away they are opened before their turn.
+    let wants_all = request.limit.is_none() && request.offset.is_none();
+    let ahead = if wants_all && files.store().is_far() {
+        FILES_AHEAD
+    } else {
+        1
+    };
+    let state = (0_usize, skip, keep, VecDeque::new());
+    let per_fragment = stream::try_unfold(state, move |(next, mut skip, mut keep, mut opening)| {
         let (files, planned, row_range) = (files.clone(), planned.clone(), row_range.clone());
         async move {
             let mut next = next;
@@ -268,7 +288,20 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                         continue;
                     }
                 }
-                let (reader, source) = source_of(&files, &planned, fragment).await?;
+                let (reader, source) = if ahead == 1 {
+                    source_of(&files, &planned, fragment).await?
+                } else {
+                    // Those under way are the fragments from this one on.
+                    let from = next - 1 + opening.len();
+                    opening.extend((from..planned.fragments.len().min(next - 1 + ahead)).map(|at| {
+                        let (files, planned) = (files.clone(), planned.clone());
+                        tokio::spawn(async move { source_at(&files, &planned, at).await })
+                    }));
+                    match opening.pop_front() {
+                        Some(task) => joined(task).await?,
+                        None => source_of(&files, &planned, fragment).await?,
+                    }
+                };
                 let wanted = row_range.clone().unwrap_or(0..reader.physical_rows());
                 let wanted = wanted.start..wanted.end.min(reader.physical_rows());
                 let hidden = reader
@@ -289,7 +322,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                         rows,
                     })
                 });
-                return Ok(Some((stream::iter(chunks), (next, skip, keep))));
+                return Ok(Some((stream::iter(chunks), (next, skip, keep, opening))));
             }
         }
     });
@@ -300,9 +333,10 @@ fn threads() -> u64 {
     std::thread::available_parallelism().map_or(2, |n| n.get() as u64)
 }
 
-/// Chunks that are read side by side.
-fn readahead() -> usize {
-    usize::try_from(threads().saturating_mul(2)).unwrap_or(2)
+/// Chunks that are read side by side: for each thread two, and more where most of the time goes into waiting.
+fn readahead(files: &TableFiles) -> usize {
+    let least = if files.store().is_far() { FAR_CHUNKS } else { 2 };
+    usize::try_from(threads().saturating_mul(2)).unwrap_or(2).max(least)
 }
 
 async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> Result<T> {
@@ -318,6 +352,7 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
+    let readahead = readahead(&files);
     let tasks = chunks(files, planned, request).map_ok(move |chunk| {
         let plan = plan.clone();
         joined(tokio::spawn(async move {
@@ -325,9 +360,9 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
         }))
     });
     let batches = if request.unordered {
-        tasks.try_buffer_unordered(readahead()).boxed()
+        tasks.try_buffer_unordered(readahead).boxed()
     } else {
-        tasks.try_buffered(readahead()).boxed()
+        tasks.try_buffered(readahead).boxed()
     };
     let batches = batches
         .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
@@ -379,6 +414,7 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
     };
     let planned = Arc::new(plan(manifest, &request)?);
     let plan = planned.plan.clone();
+    let readahead = readahead(&files);
     let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
         let plan = plan.clone();
         joined(tokio::spawn(async move {
@@ -386,7 +422,7 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
         }))
     });
     tasks
-        .try_buffer_unordered(readahead())
+        .try_buffer_unordered(readahead)
         .try_fold(0_u64, |sum, n| async move { Ok(sum + n) })
         .await
 }
