@@ -40,6 +40,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 
 interop: .venv/.dev $(NATIVE) ## compare repositories with Pebble and RocksDB, which are built or fetched (ARGS=entries)
 	$(PY) -m tests.interop $(ARGS)
+	$(PY) -m pytest -q tests/interop/tables.py tests/interop/server.py
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install

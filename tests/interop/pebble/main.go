@@ -1,31 +1,29 @@
 // Command pebble writes and reads SSTables with the Pebble that lakeFS pins, and with the options that lakeFS gives it.
 //
-//	pebble write FOLDER MIN_SIZE MAX_SIZE RAGGEDNESS < RECORDS   ranges, split by lakeFS's rule and named by their ids
-//	pebble time MIN_SIZE MAX_SIZE RAGGEDNESS < RECORDS           the same into nowhere; says how many records a second
-//	pebble read FILE > RECORDS                                   what Pebble finds in a table
+//	pebble write FOLDER MIN_SIZE MAX_SIZE RAGGEDNESS NAME=VALUE... < RECORDS   tables, split by lakeFS's rule, named by their ids;
+//	                                                                           prints ids, estimated sizes, counts
+//	pebble time MIN_SIZE MAX_SIZE RAGGEDNESS < RECORDS                         the same into nowhere: seconds, tables, bytes, processor seconds
+//	pebble read FILE > RECORDS                                                 what Pebble finds in a table
+//	pebble verify FILE...                                                      all blocks' checksums and the order of all keys
+//	pebble seek FILE < RECORDS                                                 whether each key is found with its value
 //
-// RECORDS are keys and values, each after its length as four bytes, lowest first.
+// RECORDS are keys and values, each after its length as four bytes, lowest first. NAME=VALUE are properties of the tables
+// (by default type=ranges), part of their ids.
 package main
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
+	"bytes"
+	"errors"
 	"fmt"
-	"hash"
-	"hash/fnv"
-	"io"
 	"os"
-	"path/filepath"
-	"sort"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/sstable"
 )
-
-type record struct{ key, value []byte }
 
 func check(err error) {
 	if err != nil {
@@ -40,191 +38,119 @@ func number(text string) uint64 {
 	return value
 }
 
-func readBytes(in *bufio.Reader) ([]byte, bool) {
-	var length uint32
-	err := binary.Read(in, binary.LittleEndian, &length)
-	if err == io.EOF {
-		return nil, false
-	}
-	check(err)
-	bytes := make([]byte, length)
-	_, err = io.ReadFull(in, bytes)
-	check(err)
-	return bytes, true
+// processor says how many seconds of processors this program has had.
+func processor() float64 {
+	var used syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
-func readRecords() []record {
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	var records []record
-	for {
-		key, ok := readBytes(in)
-		if !ok {
-			return records
-		}
-		value, _ := readBytes(in)
-		records = append(records, record{key, value})
-	}
+func ruleOf(words []string) rule {
+	return rule{number(words[0]), number(words[1]), number(words[2])}
 }
 
-// file keeps a table in memory, or forgets it.
-type file struct{ bytes []byte }
-
-func (f *file) Write(p []byte) (int, error) { f.bytes = append(f.bytes, p...); return len(p), nil }
-func (f *file) Close() error                { return nil }
-func (f *file) Sync() error                 { return nil }
-
-type static struct{ properties map[string]string }
-
-func (*static) Add(sstable.InternalKey, []byte) error { return nil }
-func (*static) Name() string                          { return "static" }
-func (s *static) Finish(into map[string]string) error {
-	for key, value := range s.properties {
-		into[key] = value
-	}
-	return nil
-}
-
-type table struct {
-	file        *file
-	writer      *sstable.Writer
-	properties  map[string]string
-	hash        hash.Hash
-	first, last []byte
-	count       int
-}
-
-func open() *table {
-	t := &table{file: &file{}, properties: map[string]string{"type": "ranges"}, hash: sha256.New()}
-	t.writer = sstable.NewWriter(t.file, sstable.WriterOptions{
-		Compression: sstable.SnappyCompression,
-		TablePropertyCollectors: []func() sstable.TablePropertyCollector{
-			func() sstable.TablePropertyCollector { return &static{t.properties} },
-		},
-	})
-	return t
-}
-
-func (t *table) hashed(bytes []byte) {
-	t.hash.Write([]byte(strconv.Itoa(len(bytes))))
-	t.hash.Write(bytes)
-	t.hash.Write([]byte("|"))
-}
-
-func (t *table) add(r record) {
-	check(t.writer.Set(r.key, r.value))
-	if t.count == 0 {
-		t.first = r.key
-	}
-	t.last = r.key
-	t.count++
-	t.hashed(r.key)
-	t.hashed(r.value)
-}
-
-func integer(h hash.Hash, value int) {
-	h.Write([]byte{2, 8})
-	check(binary.Write(h, binary.BigEndian, int64(value)))
-}
-
-func text(h hash.Hash, value string) {
-	h.Write([]byte{1})
-	integer(h, len(value))
-	h.Write([]byte(value))
-}
-
-func (t *table) close() string {
-	t.hash.Write([]byte{4})
-	integer(t.hash, len(t.properties))
-	keys := make([]string, 0, len(t.properties))
-	for key := range t.properties {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
-		text(t.hash, key)
-		text(t.hash, t.properties[key])
-	}
-	t.properties["estimated_size_bytes"] = strconv.FormatUint(t.writer.EstimatedSize(), 10)
-	t.properties["min_key"] = string(t.first)
-	t.properties["max_key"] = string(t.last)
-	t.properties["count"] = strconv.Itoa(t.count)
-	check(t.writer.Close())
-	return hex.EncodeToString(t.hash.Sum(nil))
-}
-
-func (t *table) breaks(key []byte, min, max, raggedness uint64) bool {
-	size := t.writer.EstimatedSize()
-	if size < min {
-		return false
-	}
-	if size >= max {
-		return true
-	}
-	h := fnv.New64a()
-	h.Write(key)
-	return h.Sum64()%raggedness == 0
-}
-
-func write(records []record, folder string, min, max, raggedness uint64) {
-	var t *table
-	end := func() {
-		id := t.close()
-		if folder != "" {
-			check(os.WriteFile(filepath.Join(folder, id), t.file.bytes, 0o644))
-			fmt.Println(id, t.properties["estimated_size_bytes"], t.count)
-		}
-		t = nil
-	}
-	for _, r := range records {
-		if t == nil {
-			t = open()
-		}
-		t.add(r)
-		if t.breaks(r.key, min, max, raggedness) {
-			end()
-		}
-	}
-	if t != nil {
-		end()
-	}
-}
-
-func read(path string) {
+func open(path string) *sstable.Reader {
 	f, err := os.Open(path)
 	check(err)
 	r, err := sstable.NewReader(f, sstable.ReaderOptions{})
 	check(err)
-	defer r.Close()
+	return r
+}
+
+// each calls a function for all records of a table, in their order.
+func each(path string, call func(key, value []byte)) *sstable.Reader {
+	r := open(path)
 	it, err := r.NewIter(nil, nil)
 	check(err)
-	defer it.Close()
-	out := bufio.NewWriterSize(os.Stdout, 1<<20)
-	defer out.Flush()
 	for key, lazy := it.First(); key != nil; key, lazy = it.Next() {
 		value, _, err := lazy.Value(nil)
 		check(err)
-		for _, bytes := range [][]byte{key.UserKey, value} {
-			check(binary.Write(out, binary.LittleEndian, uint32(len(bytes))))
-			_, err := out.Write(bytes)
-			check(err)
+		call(key.UserKey, value)
+	}
+	check(it.Error())
+	check(it.Close())
+	return r
+}
+
+func read(path string) {
+	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	defer out.Flush()
+	r := each(path, func(key, value []byte) {
+		writeBytes(out, key)
+		writeBytes(out, value)
+	})
+	check(r.Close())
+}
+
+func verify(path string) {
+	var last []byte
+	count := uint64(0)
+	r := each(path, func(key, _ []byte) {
+		if count > 0 && bytes.Compare(last, key) >= 0 {
+			check(fmt.Errorf("%s: expected a key after %q, found %q", path, last, key))
+		}
+		last = append(last[:0], key...)
+		count++
+	})
+	check(r.ValidateBlockChecksums())
+	if r.Properties.NumEntries != count {
+		check(fmt.Errorf("%s: expected %d entries, found %d", path, r.Properties.NumEntries, count))
+	}
+	p := r.Properties
+	fmt.Println(count, p.NumDataBlocks, p.IndexType, p.IndexPartitions, p.UserProperties["type"], p.UserProperties["count"])
+	check(r.Close())
+}
+
+// seek looks each key up, as lakeFS does for one object.
+func seek(path string, records []record) {
+	r := open(path)
+	it, err := r.NewIter(nil, nil)
+	check(err)
+	for _, wanted := range records {
+		key, lazy := it.SeekGE(wanted.key, 0)
+		if key == nil || !bytes.Equal(key.UserKey, wanted.key) {
+			check(fmt.Errorf("%s: expected the key %q, found another", path, wanted.key))
+		}
+		value, _, err := lazy.Value(nil)
+		check(err)
+		if !bytes.Equal(value, wanted.value) {
+			check(errors.New(path + ": expected the value of the key, found another"))
 		}
 	}
+	fmt.Println(len(records))
+	check(it.Close())
+	check(r.Close())
 }
 
 func main() {
-	arguments := os.Args[1:]
+	words := os.Args[1:]
 	switch {
-	case len(arguments) == 5 && arguments[0] == "write":
-		write(readRecords(), arguments[1], number(arguments[2]), number(arguments[3]), number(arguments[4]))
-	case len(arguments) == 4 && arguments[0] == "time":
-		records := readRecords()
-		start := time.Now()
-		write(records, "", number(arguments[1]), number(arguments[2]), number(arguments[3]))
-		fmt.Printf("%.0f\n", float64(len(records))/time.Since(start).Seconds())
-	case len(arguments) == 2 && arguments[0] == "read":
-		read(arguments[1])
+	case len(words) >= 5 && words[0] == "write":
+		said := map[string]string{}
+		for _, word := range words[5:] {
+			name, value, _ := strings.Cut(word, "=")
+			said[name] = value
+		}
+		if len(said) == 0 {
+			said["type"] = "ranges"
+		}
+		lines, _ := writeTables(readRecords(os.Stdin), words[1], ruleOf(words[2:]), said)
+		fmt.Println(strings.Join(lines, "\n"))
+	case len(words) == 4 && words[0] == "time":
+		records := readRecords(os.Stdin)
+		start, worked := time.Now(), processor()
+		lines, size := writeTables(records, "", ruleOf(words[1:]), map[string]string{"type": "ranges"})
+		fmt.Println(time.Since(start).Seconds(), len(lines), size, processor()-worked)
+	case len(words) == 2 && words[0] == "read":
+		read(words[1])
+	case len(words) >= 2 && words[0] == "verify":
+		for _, path := range words[1:] {
+			verify(path)
+		}
+	case len(words) == 2 && words[0] == "seek":
+		seek(words[1], readRecords(os.Stdin))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: pebble write FOLDER MIN MAX RAGGEDNESS | time MIN MAX RAGGEDNESS | read FILE")
+		fmt.Fprintln(os.Stderr, "usage: pebble write FOLDER MIN MAX RAGGEDNESS NAME=VALUE... | time MIN MAX RAGGEDNESS | read FILE | verify FILE... | seek FILE")
 		os.Exit(2)
 	}
 }
