@@ -278,7 +278,7 @@ def test_a_place_that_lakefs_owns_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "_lakefs" / "dummy").write_text("")
     with pytest.raises(UnsupportedError, match="belongs to a lakeFS server"):
         Repository.create(tmp_path)
-    with pytest.raises(NotFoundError, match="create it first"):
+    with pytest.raises(NotFoundError, match="refs-dump"):
         Repository(tmp_path)
 
 
@@ -373,10 +373,10 @@ def test_pandas_pyarrow_and_duckdb_read_and_write_paths_of_a_branch(repo: Reposi
     assert dataset.count_rows() == 4
     connection = duckdb.connect()
     connection.register_filesystem(files)
-    found = connection.sql("SELECT sum(id) FROM read_parquet('esker-repo://dev/x/t/*/*.parquet')").fetchall()
+    found = connection.sql("SELECT sum(id) FROM read_parquet('esker://dev/x/t/*/*.parquet')").fetchall()
     assert found == [(10,)]
     assert [entry["name"] for entry in files.ls("dev/x/t")] == ["dev/x/t/day=1", "dev/x/t/day=2"]
-    assert files.ls("", detail=False) == ["dev/x", "main"]
+    assert files.ls("", detail=False) == ["dev%2Fx", "main"]
     assert files.cat_file("dev/x/t/day=1/a.parquet", 0, 4) == b"PAR1"
     files.cp_file("dev/x/t/day=2/b.parquet", "main/b.parquet")
     repo.branch("main").commit("copied")

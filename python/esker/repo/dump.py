@@ -13,7 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from .._native import graveler
-from .._native.graveler import Changes
+from .._native.graveler import Changes, Storage
+from .._native.store import Store
 from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from .commits import Commit
 from .core import RepositoryCore, commit_entry
@@ -67,32 +68,32 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
         AlreadyExistsError: Something was committed already.
         CorruptFileError: A commit's id is not that of what it says.
     """
-    said = dump or read_manifest(core)
+    said = dump or read_manifest(core.store)
     entry = core.log(core.default_branch).head()
     if entry is not None and entry.number > 1:
         raise AlreadyExistsError(f"{core.uri} has commits already; restore into a repository that was just created")
     commits = {}
-    for key, data in _read(core, said.commits_meta_range_id):
+    for key, data in records(core.storage, said.commits_meta_range_id):
         commit = Commit.of_record(graveler.Commit.decode(data))
         commits[key.decode()] = commit
         core.commits.add(commit)
-    for _, data in _read(core, said.tags_meta_range_id):
+    for _, data in records(core.storage, said.tags_meta_range_id):
         tag, id = graveler.decode_ref(data)
         core.atomic.put_if_absent(tag_path(tag), json.dumps({"commit_id": id}).encode())
-    for _, data in _read(core, said.branches_meta_range_id):
+    for _, data in records(core.storage, said.branches_meta_range_id):
         branch, id = graveler.decode_ref(data)
         if id not in commits:
             raise CorruptFileError(f"the branch {branch!r} of the dump leads to the commit {id}, which is not in it")
         _point(core, branch, commits[id])
 
 
-def read_manifest(core: RepositoryCore) -> RefsDump:
+def read_manifest(store: Store) -> RefsDump:
     """The newest dump that lies here.
 
     Raises:
         NotFoundError: There is none.
     """
-    data = core.store.get(LAKEFS_REFS)
+    data = store.get(LAKEFS_REFS)
     try:
         return RefsDump(**json.loads(data))
     except (ValueError, TypeError) as error:
@@ -123,7 +124,8 @@ def _write(core: RepositoryCore, entity: str, records: dict[str, tuple[str, byte
     return written.metarange_id or ""
 
 
-def _read(core: RepositoryCore, metarange: str) -> Iterator[tuple[bytes, bytes]]:
-    for described in table(core.storage.ranges(metarange)).to_pylist():
-        for row in rows(core.storage.records(described["id"])):
+def records(storage: Storage, metarange: str) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and messages of one part of a dump."""
+    for described in table(storage.ranges(metarange)).to_pylist():
+        for row in rows(storage.records(described["id"])):
             yield row["key"], row["data"]

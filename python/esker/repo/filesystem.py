@@ -1,142 +1,338 @@
-"""An fsspec file system over a repository: paths are `<ref>/<path>`.
+"""A repository as a file system, for pandas, pyarrow, DuckDB and whatever else takes one from fsspec.
 
-pandas, pyarrow and DuckDB read and write through it. What is written is staged on the branch, as everywhere else:
-`repository.branch(...).commit(...)` of the same `Repository` makes it visible to others.
+```
+esker://<ref>/<path>        a branch, a tag, or any ref expression
+```
+
+A `/` in a branch's name may be written as %2F, and must be where another branch has the name before it. An option tells
+the repository: `storage_options={"repository": "s3://bucket/lake"}`. What is written is staged on the branch, as
+everywhere: `fs.repository.branch("main").commit("...")` shows it to others.
 """
 
 from __future__ import annotations
 
-import io
+import os
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Literal
+from urllib.parse import quote, unquote
 
-from fsspec.spec import AbstractFileSystem
+import fsspec
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from .branch import Branch
 from .objects import CommonPrefix, ObjectInfo
+from .reference import Reference
 from .repository import Repository
+from .stored_object import StoredObject, WriteableObject
+
+PROTOCOL = "esker"
 
 
-class RepositoryFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """Files of a repository's refs.
+class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
+    """fsspec keeps a file system for each set of options; one of an open repository belongs to that alone."""
+
+    def __call__(cls, repository: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(repository, Repository):
+            options["skip_instance_cache"] = True
+        return super().__call__(repository, *args, **options)
+
+
+class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[misc]
+    """The refs of a repository as folders, with objects below them, whose folders are there while they hold any.
 
     Args:
-        repository: The repository, or where it is.
+        repository: Its URI, or a `Repository` that is open: what one stages, the other sees and commits.
+        repository_options: Options of the store, if `repository` is a URI.
 
     Example:
-        `pandas.read_parquet("main/a.parquet", filesystem=RepositoryFileSystem(repository))`
+        >>> from esker.repo import Repository
+        >>> from esker.repo.filesystem import RepositoryFileSystem
+        >>> fs = RepositoryFileSystem(Repository.create("memory://doc-filesystem"))
+        >>> fs.pipe("main/a/b.txt", b"hello")
+        >>> fs.ls("main/a", detail=False)
+        ['main/a/b.txt']
+        >>> _ = fs.repository.branch("main").commit("hello")
+        >>> fs.cat("main~0/a/b.txt")
+        b'hello'
     """
 
-    protocol = "esker-repo"
-    cachable = False
-    root_marker = ""
+    protocol: ClassVar[str] = PROTOCOL
+    root_marker: ClassVar[str] = ""
 
-    def __init__(self, repository: Repository | str, **options: Any) -> None:
+    def __init__(
+        self,
+        repository: str | os.PathLike[str] | Repository,
+        *,
+        repository_options: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
-        self.repository = Repository(repository) if isinstance(repository, str) else repository
+        if not isinstance(repository, Repository):
+            repository = Repository(repository, storage_options=repository_options)
+        self.repository = repository
 
-    def _split(self, path: str) -> tuple[str, str]:
-        stripped = self._strip_protocol(path).strip("/")
-        for ref, rest in _cuts(stripped):
-            if self.repository._core.has_branch(ref):
-                return ref, rest
-        ref, _, rest = stripped.partition("/")
-        return ref, rest
+    @property
+    def fsid(self) -> str:
+        """What tells it from others: the repository."""
+        return f"{PROTOCOL}-{self.repository.id}"
 
-    def _ref(self, ref: str) -> Any:
-        known = self.repository.branch(ref)
-        return known if self.repository._core.has_branch(ref) else self.repository.ref(ref)
+    @classmethod
+    def _strip_protocol(cls, path: str | list[str]) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        return os.fspath(path).removeprefix(f"{PROTOCOL}://").strip("/")
 
-    def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
-        """What is in a folder of a ref; the branches at the root."""
-        if not self._strip_protocol(path).strip("/"):
-            found = [_folder(branch.id) for branch in self.repository.branches()]
-        else:
-            ref, rest = self._split(path)
-            prefix = rest.rstrip("/") + "/" if rest else ""
-            found = [_file(ref, entry) for entry in self._ref(ref).objects(prefix=prefix, delimiter="/")]
-            if not found and rest:
-                found = [self.info(path)]
-        return found if detail else [entry["name"] for entry in found]
+    def _split(self, path: str) -> tuple[str, str, str]:
+        """How the path spells the ref, the ref, and the path below it."""
+        first, *rest = self._strip_protocol(path).split("/")
+        if rest and "%" not in first and not self._is_ref(first):
+            # A branch with a slash in its name, written as it is.
+            for count in range(1, len(rest) + 1):
+                longer = "/".join([first, *rest[:count]])
+                if self.repository._core.has_branch(longer):
+                    return longer, longer, "/".join(rest[count:])
+        return first, unquote(first), "/".join(rest)
 
-    def info(self, path: str, **options: Any) -> dict[str, Any]:
-        """What is known of a file or a folder."""
-        ref, rest = self._split(path)
-        if not ref or not rest:
-            return _folder(ref)
-        branch = self._ref(ref)
+    def _is_ref(self, name: str) -> bool:
         try:
-            return _file(ref, branch.object(rest).stat())
-        except NotFoundError:
-            if next(iter(branch.objects(prefix=rest.rstrip("/") + "/", max_amount=1)), None) is None:
-                raise
-            return _folder(f"{ref}/{rest.rstrip('/')}")
+            self.repository._core.resolve(name)
+        except (NotFoundError, InvalidArgumentError):
+            return False
+        return True
 
-    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        ref, rest = self._split(path)
+    def _reference(self, ref: str) -> Reference:
+        # A branch shows what is staged on it, which a ref expression does not.
+        if self.repository._core.has_branch(ref):
+            return self.repository.branch(ref)
+        return self.repository.ref(ref)
+
+    def _branch(self, path: str) -> tuple[Branch, str]:
+        _, ref, key = self._split(path)
+        if not key:
+            raise InvalidArgumentError(f"expected a branch and a path below it, found {path!r}")
+        branch = self.repository.branch(ref)
+        branch.get_commit()
+        return branch, key
+
+    def _writeable(self, path: str) -> WriteableObject:
+        branch, key = self._branch(path)
+        return branch.object(key)
+
+    def _object(self, path: str) -> StoredObject:
+        _, ref, key = self._split(path)
+        if not key:
+            raise IsADirectoryError(path)
+        return self._reference(ref).object(key)
+
+    # What is there.
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """What is known of a path: `name`, `type` and `size`; of an object also `mtime`, `checksum` and more.
+
+        Raises:
+            NotFoundError: There is nothing.
+        """
+        written, ref, key = self._split(path)
+        name = self._strip_protocol(path)
+        if not ref:
+            return _folder("")
+        reference = self._reference(ref)
+        reference.get_commit()
+        if not key:
+            return _folder(name)
+        found = reference.object(key)
+        if found.exists():
+            return _file(written, found.stat())
+        if any(True for _ in reference.objects(prefix=key + "/", max_amount=1)):
+            return _folder(name)
+        raise NotFoundError(f"no object and no folder {key!r} in {ref!r}", path=key)
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        """What a folder holds; of an object, itself.
+
+        Raises:
+            NotFoundError: There is nothing.
+        """
+        written, ref, key = self._split(path)
+        if not ref:
+            names = {branch.id for branch in self.repository.branches()} | {tag.id for tag in self.repository.tags()}
+            found = [_folder(quote(name, safe="")) for name in sorted(names)]
+        else:
+            prefix = key + "/" if key else ""
+            listed = self._reference(ref).objects(prefix=prefix, delimiter="/")
+            found = [_described(written, one) for one in listed]
+            if not found and key:
+                found = [self.info(path)]
+                if found[0]["type"] == "directory":
+                    found = []
+        return found if detail else [one["name"] for one in found]
+
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **options: Any
+    ) -> Any:
+        """All objects below a path, by one walk through the listing."""
+        written, ref, key = self._split(path)
+        if maxdepth is not None or withdirs or not ref:
+            return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail, **options)
+        reference = self._reference(ref)
+        found: dict[str, dict[str, Any]] = {}
+        if key and reference.object(key).exists():
+            one = _file(written, reference.object(key).stat())
+            found[one["name"]] = one
+        for listed in reference.objects(prefix=key + "/" if key else ""):
+            one = _described(written, listed)
+            found[one["name"]] = one
+        return found if detail else list(found)
+
+    def created(self, path: str) -> datetime | None:
+        """When an object's bytes were put."""
+        return self._object(path).stat().mtime
+
+    modified = created
+
+    def checksum(self, path: str) -> str:
+        """Of an object: changes whenever its bytes do."""
+        return self._object(path).stat().checksum
+
+    ukey = checksum
+
+    # Reading and writing.
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | Literal["default"] | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        if not autocommit:
+            raise UnsupportedError(
+                "transactions of fsspec are not supported; use `branch.transact()` of the repository"
+            )
         if mode == "rb":
-            return self._ref(ref).object(rest).reader()
-        if mode == "wb":
-            return self.repository.branch(ref).object(rest).writer()
-        raise InvalidArgumentError(f"expected the mode 'rb' or 'wb', found {mode!r}; objects are not changed in place")
+            return RepositoryFile(self, path, self._object(path), block_size, cache_options, **options)
+        target = self._writeable(path)
+        if mode == "xb" and target.exists():
+            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+        if mode not in ("wb", "ab", "xb"):
+            raise InvalidArgumentError(f"expected the mode 'rb', 'wb', 'ab' or 'xb', found {mode!r}")
+        writer = target.writer("wb")
+        if mode == "ab" and target.exists():
+            writer.write(self.cat_file(path))
+        return writer
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
-        """The bytes of a file, or some of them."""
-        with self._open(path) as file:
-            size = file.seek(0, io.SEEK_END)
-            first, last = _place(start, 0, size), _place(end, size, size)
-            file.seek(first)
-            return bytes(file.read(max(last - first, 0)))
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        """An object's bytes, or some of them; negative numbers count from its end."""
+        found = self._object(path)
+        size = found.stat().size_bytes
+        first, last = _bounds(start, 0, size), _bounds(end, size, size)
+        return found.read_range(first, last) if first < last else b""
 
-    def modified(self, path: str) -> datetime:
-        """When the bytes were put there."""
-        when = self.info(path).get("mtime")
-        if not isinstance(when, datetime):
-            raise NotFoundError(f"{path!r} does not say when it was changed", path=path)
-        return when
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        """Stages an object with these bytes."""
+        target = self._writeable(path)
+        if mode == "create" and target.exists():
+            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+        target.upload(value)
+
+    def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
+        """Stages an empty object."""
+        if truncate or not self.exists(path):
+            self.pipe_file(path, b"")
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        """Stages the object at another path. No bytes are copied."""
+        source = self._object(path1).stat()
+        branch, key = self._branch(path2)
+        branch._copy(source, branch.id, key)
 
     def rm_file(self, path: str) -> None:
-        """Stages that a path goes."""
-        ref, rest = self._split(path)
-        self.repository.branch(ref).delete_objects([rest])
+        """Stages that an object goes.
 
-    def _rm(self, path: str) -> None:
-        self.rm_file(path)
+        Raises:
+            NotFoundError: There is none.
+        """
+        target = self._writeable(path)
+        target.stat()
+        target.delete()
 
-    def cp_file(self, path1: str, path2: str, **options: Any) -> None:
-        """Stages the same object at another path; no bytes are copied."""
-        ref, rest = self._split(path1)
-        target, to = self._split(path2)
-        self.repository.branch(target)._copy(self._ref(ref).object(rest).stat(), target, to)
+    _rm = rm_file
 
-    def mkdir(self, path: str, create_parents: bool = True, **options: Any) -> None:
-        """Nothing: there are only paths."""
+    def rm(self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Stages that objects go; with `recursive`, all that is below the paths as well."""
+        for one in [path] if isinstance(path, str) else path:
+            branch, key = self._branch(one)
+            below = [found.path for found in branch.objects(prefix=key + "/")] if recursive else []
+            if not below or branch.object(key).exists():
+                self.rm_file(one)
+            branch.delete_objects(below)
+
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        """Nothing: folders are there while they hold objects."""
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Nothing: there are only paths."""
+        """Nothing: folders are there while they hold objects."""
 
     def rmdir(self, path: str) -> None:
-        """Nothing: there are only paths."""
+        """Nothing: folders are there while they hold objects."""
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Nothing: listings are not kept."""
 
 
-def _cuts(path: str) -> list[tuple[str, str]]:
-    """All ways to cut a path into a branch, whose name may have slashes, and the rest; the longest name first."""
-    parts = path.split("/")
-    return [("/".join(parts[:n]), "/".join(parts[n:])) for n in range(len(parts), 0, -1)]
+class RepositoryFile(AbstractBufferedFile):  # type: ignore[misc]
+    """An object that is read in pieces, with fsspec's read-ahead."""
+
+    def __init__(
+        self,
+        fs: RepositoryFileSystem,
+        path: str,
+        found: StoredObject,
+        block_size: int | Literal["default"] | None,
+        cache_options: dict[str, Any] | None,
+        **options: Any,
+    ) -> None:
+        # As it is now: a commit to the branch does not change what an open file reads.
+        self._reader = found.reader("rb")
+        size = found.stat().size_bytes
+        super().__init__(fs, path, "rb", block_size or "default", cache_options=cache_options, size=size, **options)
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        self._reader.seek(start)
+        return bytes(self._reader.read(end - start))
 
 
-def _place(at: int | None, default: int, size: int) -> int:
-    if at is None:
-        return default
-    return max(size + at, 0) if at < 0 else min(at, size)
+def _bounds(asked: int | None, otherwise: int, size: int) -> int:
+    if asked is None:
+        return otherwise
+    return min(size, asked if asked >= 0 else max(0, size + asked))
 
 
 def _folder(name: str) -> dict[str, Any]:
-    return {"name": name, "size": 0, "type": "directory"}
+    return {"name": name.rstrip("/"), "size": 0, "type": "directory"}
 
 
-def _file(ref: str, entry: ObjectInfo | CommonPrefix) -> dict[str, Any]:
-    if isinstance(entry, CommonPrefix):
-        return _folder(f"{ref}/{entry.path.rstrip('/')}")
-    facts = {"mtime": entry.mtime, "checksum": entry.checksum, "metadata": dict(entry.metadata)}
-    return {"name": f"{ref}/{entry.path}", "size": entry.size_bytes, "type": "file", **facts}
+def _file(ref: str, found: ObjectInfo) -> dict[str, Any]:
+    return {
+        "name": f"{ref}/{found.path}",
+        "size": found.size_bytes,
+        "type": "file",
+        "mtime": found.mtime,
+        "checksum": found.checksum,
+        "content_type": found.content_type,
+        "metadata": dict(found.metadata),
+        "address": found.physical_address,
+    }
+
+
+def _described(ref: str, found: ObjectInfo | CommonPrefix) -> dict[str, Any]:
+    if isinstance(found, CommonPrefix):
+        return _folder(f"{ref}/{found.path}")
+    return _file(ref, found)
+
+
+fsspec.register_implementation(PROTOCOL, RepositoryFileSystem, clobber=True)

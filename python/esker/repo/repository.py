@@ -22,6 +22,7 @@ from .core import RepositoryCore, default_committer
 from .dump import RefsDump
 from .hooks import EventType, Hook
 from .layout import HEADS, REPOSITORY, TAGS, branch_of, check_name, tag_path
+from .read_only import open_core
 from .reference import Reference, Tag
 from .retention import Collected
 from .settings import Settings
@@ -64,7 +65,7 @@ class Repository:
         text = absolute(uri)
         store = resolve(text, storage_options=storage_options)
         atomic = _atomic(store, text, storage_options, manifest_store)
-        self._core = RepositoryCore(store, text, atomic, cache_bytes=cache_bytes)
+        self._core = open_core(store, text, atomic, cache_bytes=cache_bytes)
         self._options = dict(storage_options or {})
 
     @classmethod

@@ -196,7 +196,7 @@ def _live(core: RepositoryCore, commits: list[Commit]) -> Iterator[list[str]]:
 def _dumped(core: RepositoryCore) -> Iterator[list[str]]:
     """The tables of the newest dump of refs."""
     try:
-        dump = read_manifest(core)
+        dump = read_manifest(core.store)
     except NotFoundError:
         return
     for metarange in (dump.commits_meta_range_id, dump.tags_meta_range_id, dump.branches_meta_range_id):
