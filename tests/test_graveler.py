@@ -145,3 +145,14 @@ def test_a_commits_id_is_that_of_lakefs() -> None:
     assert commit.id == hashlib.sha256(said).hexdigest()
     with pytest.raises(CorruptFileError, match="expected the id"):
         Commit.decode(commit.encode().replace(b"a", b"x", 1))
+
+
+def test_a_folder_of_this_machine_spares_reads(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "repo"))
+    content = Storage(store).apply(None, entries(1000), rule=RULE).metarange_id
+    for reads in (2, 0):
+        storage = Storage(store, cache_bytes=0, cache_dir=tmp_path / "cache")
+        store.io_stats()
+        found = storage.apply(content, entries(1, checksum="z", start=500), rule=RULE)
+        assert store.io_stats().read_iops == reads
+        assert found.changed == 1

@@ -10,6 +10,7 @@ or `by_prefix` in old ones), `size_bytes` (int64), `checksum` (string), `mtime` 
 """
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import final
 
 from .store import Store
@@ -39,11 +40,11 @@ class SplitRule:
 
     Args:
         min_size: Bytes before which no range is ended.
-        max_size: Bytes at which each is ended, 20 MiB by default; it passes them by one entry at most.
+        max_size: Bytes at which each is ended; it passes them by one entry at most.
         raggedness: In between, one key in so many ends a range: the same keys on all branches.
     """
 
-    def __new__(cls, *, min_size: int = 0, max_size: int = ..., raggedness: int = 50_000) -> SplitRule: ...
+    def __new__(cls, *, min_size: int = 0, max_size: int = 20971520, raggedness: int = 50_000) -> SplitRule: ...
     @property
     def min_size(self) -> int:
         """In bytes."""
@@ -244,11 +245,21 @@ class Storage:
 
     Args:
         store: The repository's root.
-        prefix: Where they are in it; `_lakefs/` by default.
-        cache_bytes: What is kept in memory of what was read and written; 256 MiB by default.
+        prefix: Where they are in it.
+        cache_bytes: What is kept in memory of what was read and written.
+        cache_dir: A folder of this machine for whole tables; several processes may share it.
+        cache_dir_bytes: What is kept there.
     """
 
-    def __new__(cls, store: Store, *, prefix: str = ..., cache_bytes: int = ...) -> Storage: ...
+    def __new__(
+        cls,
+        store: Store,
+        *,
+        prefix: str = "_lakefs/",
+        cache_bytes: int = 268435456,
+        cache_dir: str | PathLike[str] | None = None,
+        cache_dir_bytes: int = 1073741824,
+    ) -> Storage: ...
     def apply(self, base: str | None, changes: Changes, *, rule: SplitRule, allow_empty: bool = False) -> Applied:
         """Lays changes over a content. Ranges that they do not touch are taken over by reference."""
 
@@ -305,7 +316,7 @@ def decode_range(data: bytes) -> tuple[bytes, bytes, int, int]:
     """First key, last key, estimated size and count, out of a record's data."""
 
 def entry_identity(
-    *, size_bytes: int, checksum: str, metadata: Mapping[str, str] = ..., content_type: str = ...
+    *, size_bytes: int, checksum: str, metadata: Mapping[str, str] = ..., content_type: str = ""
 ) -> bytes:
     """By which two objects are the same: 32 bytes."""
 

@@ -6,6 +6,7 @@ import fnmatch
 import getpass
 import hashlib
 import json
+import os
 import re
 import time
 import uuid
@@ -53,11 +54,12 @@ class RepositoryCore:
         atomic: AtomicObjects,
         *,
         cache_bytes: int,
+        cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.store = store
         self.atomic = atomic
         self.uri = uri
-        self.storage = Storage(store, cache_bytes=cache_bytes)
+        self.storage = Storage(store, cache_bytes=cache_bytes, cache_dir=cache_dir)
         self.commits = CommitStore(store)
         self.settings_log = SettingsLog(atomic)
         self.hooks = Hooks()

@@ -6,6 +6,7 @@ The server's garbage collection knows nothing of commits that others make there,
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -133,14 +134,21 @@ def refuse(uri: str) -> NoReturn:
     )
 
 
-def open_core(store: Store, uri: str, atomic: AtomicObjects, *, cache_bytes: int) -> RepositoryCore:
+def open_core(
+    store: Store,
+    uri: str,
+    atomic: AtomicObjects,
+    *,
+    cache_bytes: int,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> RepositoryCore:
     """The repository at a place: one of its own, or that of a server at its last dump.
 
     Raises:
         NotFoundError: There is neither.
     """
     try:
-        return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes)
+        return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir)
     except NotFoundError:
         try:
             store.head(LAKEFS_MARKER)

@@ -39,6 +39,7 @@ class Repository:
         uri: A path, or a URI of a registered scheme.
         storage_options: Options of the store.
         cache_bytes: What is kept in memory of ranges and metaranges.
+        cache_dir: A folder of this machine in which up to 1 GiB of them is kept for the next process.
         manifest_store: What lends put-if-absent, where the store lacks it: all writers must name the same.
 
     Raises:
@@ -60,12 +61,13 @@ class Repository:
         *,
         storage_options: Mapping[str, str] | None = None,
         cache_bytes: int = CACHE_BYTES,
+        cache_dir: str | os.PathLike[str] | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
     ) -> None:
         text = absolute(uri)
         store = resolve(text, storage_options=storage_options)
         atomic = _atomic(store, text, storage_options, manifest_store)
-        self._core = open_core(store, text, atomic, cache_bytes=cache_bytes)
+        self._core = open_core(store, text, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir)
         self._options = dict(storage_options or {})
 
     @classmethod

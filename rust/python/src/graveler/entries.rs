@@ -16,19 +16,19 @@ use crate::error::Result;
 
 /// By which two objects are the same.
 #[pyfunction]
-#[pyo3(signature = (*, size_bytes, checksum, metadata = BTreeMap::new(), content_type = String::new()))]
-pub(crate) fn entry_identity(
-    py: Python<'_>,
+#[pyo3(signature = (*, size_bytes, checksum, metadata = BTreeMap::new(), content_type = ""))]
+pub(crate) fn entry_identity<'py>(
+    py: Python<'py>,
     size_bytes: i64,
     checksum: String,
     metadata: BTreeMap<String, String>,
-    content_type: String,
-) -> Bound<'_, PyBytes> {
+    content_type: &str,
+) -> Bound<'py, PyBytes> {
     let entry = Entry {
         size: size_bytes,
         e_tag: checksum,
         metadata,
-        content_type,
+        content_type: content_type.to_owned(),
         ..Entry::default()
     };
     PyBytes::new(py, &entry.identity())

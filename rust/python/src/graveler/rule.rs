@@ -13,7 +13,7 @@ pub(crate) struct PySplitRule(pub(super) SplitRule);
 #[pymethods]
 impl PySplitRule {
     #[new]
-    #[pyo3(signature = (*, min_size = 0, max_size = 20 << 20, raggedness = 50_000))]
+    #[pyo3(signature = (*, min_size = 0, max_size = 20_971_520, raggedness = 50_000))]
     fn new(min_size: u64, max_size: u64, raggedness: u64) -> Result<Self> {
         Ok(PySplitRule(
             SplitRule::new(min_size, max_size, raggedness).map_err(graveler)?,

@@ -1,6 +1,7 @@
 //! `Storage`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -11,7 +12,7 @@ use esker_graveler::list::{List, Listed};
 use esker_graveler::merge::{self, MergeOptions, Strategy};
 use esker_graveler::metarange::{Metarange, RangeInfo};
 use esker_graveler::repack::repack;
-use esker_graveler::storage::{Storage, TableCursor, CACHE_BYTES, PREFIX};
+use esker_graveler::storage::{Storage, TableCursor};
 use esker_graveler::verify::verify;
 use esker_graveler::write::MetarangeWriter;
 use esker_graveler::{GravelerError, TableId};
@@ -56,9 +57,16 @@ impl PyStorage {
 #[pymethods]
 impl PyStorage {
     #[new]
-    #[pyo3(signature = (store, *, prefix = PREFIX, cache_bytes = CACHE_BYTES))]
-    fn new(store: &PyStore, prefix: &str, cache_bytes: usize) -> Self {
-        PyStorage(Storage::new(store.store().clone(), prefix, cache_bytes))
+    #[pyo3(signature = (store, *, prefix = "_lakefs/", cache_bytes = 268_435_456, cache_dir = None, cache_dir_bytes = 1_073_741_824))]
+    fn new(
+        store: &PyStore,
+        prefix: &str,
+        cache_bytes: usize,
+        cache_dir: Option<PathBuf>,
+        cache_dir_bytes: u64,
+    ) -> Self {
+        let disk = cache_dir.as_deref().map(|folder| (folder, cache_dir_bytes));
+        PyStorage(Storage::with_disk(store.store().clone(), prefix, cache_bytes, disk))
     }
 
     #[pyo3(signature = (base, changes, *, rule, allow_empty = false))]
