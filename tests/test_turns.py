@@ -31,7 +31,8 @@ BASE = {"k": pa.int64(), "n": pa.int64(), "s": pa.string()}
 class Turns:
     """The table, the model, and what both have been through."""
 
-    def __init__(self, uri: str, seed: int, *, stable: bool, version: str) -> None:
+    def __init__(self, uri: str, seed: int, *, stable: bool, version: str, roots: bool) -> None:
+        self.roots = roots
         self.uri = uri
         self.random = random.Random(seed)
         self.stable = stable
@@ -253,6 +254,31 @@ class Turns:
         self.rows, self.types, self.ids = copy.deepcopy(self.snapshots[number])
         return f"restore {number}"
 
+    def append_elsewhere(self, library: Library) -> str:
+        """To a base path of the table, a new one if it has none (a restore forgets those that came since)."""
+        known = [base.name for base in esker.dataset(self.uri).base_paths().values() if base.name]
+        if not known:
+            self.names += 1
+            known = [f"b{self.names}"]
+            base = library.DatasetBasePath(f"{self.uri}-{known[0]}", known[0], self.random.random() < 0.5)
+            library.dataset(self.uri).add_bases([base])
+            version = esker.dataset(self.uri).version
+            self.snapshots[version] = copy.deepcopy((self.rows, self.types, self.ids))
+        rows = self.new_rows(self.random.randrange(1, 20))
+        library.write_dataset(self.table(rows), self.uri, mode="append", max_rows_per_file=5, target_bases=known)
+        self.rows.update((row["k"], row) for row in rows)
+        return f"append {len(rows)} to {known}"
+
+    def clone(self, library: Library) -> str:
+        """The walk goes on in a table that borrows this one's files."""
+        self.names += 1
+        source = esker.dataset(self.uri)
+        target = f"{self.uri.partition('-clone')[0]}-clone{self.names}"
+        library.dataset(self.uri).shallow_clone(target, source.version)
+        self.uri = target
+        self.snapshots = {source.version: copy.deepcopy((self.rows, self.types, self.ids))}
+        return f"clone to {target}"
+
     # The walk.
 
     def create(self, library: Library) -> None:
@@ -272,6 +298,8 @@ class Turns:
         operations = [self.append] * 3 + [self.delete] * 4 + [self.update] * 5 + [self.merge_insert] * 2
         operations += [self.add_column, self.add_nulls, self.drop_column, self.rename_column, self.compact]
         operations += [self.restore] * 2 + [self.stale] * 3
+        if self.roots:
+            operations += [self.append_elsewhere] * 3 + [self.clone]
         if self.random.random() < 0.05:
             operations = [self.overwrite, self.overwrite, self.truncate]
         operation, library = self.random.choice(operations), self.random.choice([lance, esker])
@@ -310,8 +338,9 @@ class Turns:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
-def test_both_libraries_take_turns_on_one_table(uri: str, stable: bool, version: str) -> None:
-    turns = Turns(uri, SEED, stable=stable, version=version)
+@pytest.mark.parametrize("roots", [False, True], ids=["one root", "several roots"])
+def test_both_libraries_take_turns_on_one_table(uri: str, roots: bool, stable: bool, version: str) -> None:
+    turns = Turns(uri, SEED, stable=stable, version=version, roots=roots)
     try:
         turns.create(turns.random.choice([lance, esker]))
         for _ in range(TURNS):
