@@ -66,6 +66,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "s3": lambda length: "s3://" + "x" * (length - 5),
     "file": lambda length: "file:///" + "x" * (length - 8),
     "here": lambda length: "./" + "x" * (length - 2),
+    "nul": lambda length: "\0" + "x" * (length - 1),
     "empty segment": lambda length: "a//" + "x" * (length - 3),
 }
 
@@ -86,11 +87,23 @@ def test_a_data_file_outside_of_the_table_is_refused(uri: str, kind: str) -> Non
     for use in (
         lambda: esker.dataset(uri).to_table(),
         lambda: esker.dataset(uri).take([0]),
+        lambda: esker.dataset(uri).get_fragments(),
         lambda: esker.dataset(uri).delete("id = 1"),
         lambda: esker.write_dataset(pa.table({"id": [3]}), uri, mode="append").to_table(),
     ):
-        with pytest.raises(EskerError, match="expected a (relative path|path inside the store|path without control)"):
+        with pytest.raises(CorruptFileError, match=r"expected a data file by a relative path below .* found") as caught:
             use()
+        assert "base path" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_transaction_outside_of_the_table_is_refused(uri: str, kind: str) -> None:
+    dataset = esker.write_dataset(pa.table({"id": [1, 2]}), uri)
+    name = dataset._manifest.transaction_file
+    assert name is not None
+    _replaced(uri, 1, name, HOSTILE[kind](len(name)))
+    with pytest.raises(CorruptFileError, match="expected a transaction by a relative path below"):
+        esker.dataset(uri)
 
 
 def test_a_file_that_the_table_lists_beside_it_is_not_read(uri: str, tmp_path: Path) -> None:
@@ -99,10 +112,9 @@ def test_a_file_that_the_table_lists_beside_it_is_not_read(uri: str, tmp_path: P
     dataset = esker.write_dataset(pa.table({"id": [1]}), uri)
     (ours,) = dataset.get_fragments()[0].data_files()
     fragment = FragmentMetadata(0, [DataFile(f"../../secret.lance/data/{theirs.path}", [0], [0], 2, 1)], 1)
-    made = esker.LanceDataset.commit(uri, esker.LanceOperation.Append([fragment]), read_version=1)
-    with pytest.raises(EskerError, match="expected a path inside the store"):
-        made.to_table()
-    assert esker.dataset(uri, version=1).to_table()["id"].to_pylist() == [1]
+    with pytest.raises(EskerError, match="relative path below"):
+        esker.LanceDataset.commit(uri, esker.LanceOperation.Append([fragment]), read_version=1)
+    assert esker.dataset(uri).to_table()["id"].to_pylist() == [1]
     assert ours.path in {path.name for path in Path(uri, "data").iterdir()}
 
 

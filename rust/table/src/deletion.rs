@@ -30,10 +30,7 @@ impl DeletionVector {
     /// Decodes the bytes of a deletion file. `path` is for errors.
     pub fn decode(file_type: DeletionFileType, data: &Bytes, path: &str) -> Result<Self> {
         let rows = match file_type {
-            DeletionFileType::Arrow => {
-                let offsets = read_offsets(data).map_err(|message| TableError::corrupt(path, message))?;
-                offsets.into_iter().collect()
-            }
+            DeletionFileType::Arrow => read_offsets(data).map_err(|message| TableError::corrupt(path, message))?,
             DeletionFileType::Bitmap => RoaringBitmap::deserialize_from(Cursor::new(data))
                 .map_err(|error| TableError::corrupt(path, format!("expected a roaring bitmap: {error}")))?,
         };

@@ -8,6 +8,7 @@ use esker_proto::lance::table as pb;
 use esker_store::mount::mounted_path;
 use prost::Message;
 
+use crate::below::check_below;
 use crate::error::{Result, TableError};
 use crate::raw::{walk, RawMessage};
 
@@ -203,7 +204,10 @@ impl Fragment {
         let damaged = |error: prost::DecodeError| TableError::corrupt(WHAT, error.to_string());
         let proto = pb::DataFragment::decode(message.clone()).map_err(damaged)?;
         let deletion_file = proto.deletion_file.as_ref().map(DeletionFile::from_proto).transpose()?;
-        let files = proto.files.into_iter().map(DataFile::from_proto).collect();
+        let files: Vec<DataFile> = proto.files.into_iter().map(DataFile::from_proto).collect();
+        for file in &files {
+            check_below(&file.path, "a data file", WHAT)?;
+        }
         Ok(Self {
             raw,
             id: proto.id,

@@ -12,6 +12,7 @@
 )]
 
 pub mod apply;
+mod below;
 pub mod cleanup;
 pub mod conflict;
 pub mod deletion;

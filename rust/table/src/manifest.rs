@@ -14,6 +14,7 @@ use esker_proto::lance::{file, table as pb};
 use prost::Message;
 use tokio::sync::OnceCell;
 
+use crate::below::check_below;
 use crate::error::{Result, TableError};
 use crate::flags;
 use crate::fragment::{Fragment, Summary};
@@ -115,6 +116,9 @@ impl Manifest {
     pub(crate) fn from_parts(raw: RawMessage, fragments: FragmentList, path: &str) -> Result<Self> {
         let head = pb::Manifest::decode(raw.encode().as_slice());
         let head = head.map_err(|error| TableError::corrupt(path, error.to_string()))?;
+        if !head.transaction_file.is_empty() {
+            check_below(&head.transaction_file, "a transaction", path)?;
+        }
         let path = path.to_owned();
         Ok(Self {
             raw,

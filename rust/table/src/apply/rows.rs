@@ -85,7 +85,8 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
             return Ok(Edit::Keep);
         };
         if let (Some(row_ids), Some(offsets)) = (&row_ids, update.updated_fragment_offsets.get(&id)) {
-            fragment = row_ids.stamp_changed(&fragment, Some(&offsets_of(offsets)?))?;
+            let offsets = offsets_of(offsets, fragment.physical_rows())?;
+            fragment = row_ids.stamp_changed(&fragment, Some(&offsets))?;
         }
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
@@ -94,11 +95,18 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
     Ok(draft)
 }
 
-/// The rows of a fragment that changed in place.
-fn offsets_of(bitmap: &Bytes) -> Result<Vec<u32>> {
+/// The rows of a fragment that changed in place. A few bytes can stand for all numbers there are, so they are compared with its rows first.
+fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
     let offsets = RoaringBitmap::deserialize_from(bitmap.as_ref());
     let damaged = |error: std::io::Error| TableError::corrupt("Update", format!("expected a roaring bitmap: {error}"));
-    Ok(offsets.map_err(damaged)?.into_iter().collect())
+    let offsets = offsets.map_err(damaged)?;
+    match (offsets.max(), physical_rows) {
+        (Some(row), Some(rows)) if u64::from(row) >= rows => {
+            let message = format!("expected changed rows below {rows}, found row {row}");
+            Err(TableError::invalid(message))
+        }
+        _ => Ok(offsets.into_iter().collect()),
+    }
 }
 
 /// Whether others have not taken over all columns of the file.

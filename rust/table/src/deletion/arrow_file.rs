@@ -11,17 +11,21 @@
 use std::io::Read;
 use std::ops::Range;
 
+use roaring::RoaringBitmap;
+
 use arrow_ipc::{root_as_footer, root_as_message, Block, CompressionType, Field, Footer, RecordBatch, Type};
 
 const MAGIC: &[u8] = b"ARROW1";
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const STORED: i64 = -1;
 const WIDTH: usize = size_of::<u32>();
+/// Row offsets that are taken from a compressed frame at once.
+const CHUNK: usize = 16 * 1024;
 
 type Result<T> = std::result::Result<T, String>;
 
 /// The row offsets of a deletion file.
-pub(super) fn read_offsets(data: &[u8]) -> Result<Vec<u32>> {
+pub(super) fn read_offsets(data: &[u8]) -> Result<RoaringBitmap> {
     let footer = read_footer(data)?;
     let schema = footer.schema().ok_or("expected a schema in the footer, found none")?;
     let fields: Vec<Field<'_>> = schema.fields().into_iter().flatten().collect();
@@ -67,7 +71,7 @@ fn range(start: i64, length: i64) -> Option<Range<usize>> {
     Some(start..start.checked_add(usize::try_from(length).ok()?)?)
 }
 
-fn read_batch(data: &[u8], block: &Block) -> Result<Vec<u32>> {
+fn read_batch(data: &[u8], block: &Block) -> Result<RoaringBitmap> {
     let outside = || "expected a batch within the file".to_owned();
     let metadata = range(block.offset(), i64::from(block.metaDataLength())).ok_or_else(outside)?;
     let body = i64::try_from(metadata.end)
@@ -88,19 +92,10 @@ fn read_batch(data: &[u8], block: &Block) -> Result<Vec<u32>> {
     }
     let rows =
         usize::try_from(batch.length()).map_err(|_| format!("expected rows, found {} of them", batch.length()))?;
-    let values = read_values(&batch, body, rows)?;
-    let offsets: Vec<u32> = values
-        .chunks_exact(WIDTH)
-        .filter_map(|value| value.first_chunk())
-        .map(|v| u32::from_le_bytes(*v))
-        .collect();
-    match offsets.get(..rows) {
-        Some(offsets) => Ok(offsets.to_vec()),
-        None => Err(format!("expected {rows} row offsets, found {}", offsets.len())),
-    }
+    read_values(&batch, body, rows)
 }
 
-fn read_values(batch: &RecordBatch<'_>, body: &[u8], rows: usize) -> Result<Vec<u8>> {
+fn read_values(batch: &RecordBatch<'_>, body: &[u8], rows: usize) -> Result<RoaringBitmap> {
     let buffers: Vec<_> = batch.buffers().into_iter().flatten().collect();
     let [_validity, values] = buffers.as_slice() else {
         return Err(format!("expected 2 buffers, found {}", buffers.len()));
@@ -108,31 +103,47 @@ fn read_values(batch: &RecordBatch<'_>, body: &[u8], rows: usize) -> Result<Vec<
     let values = range(values.offset(), values.length()).and_then(|range| body.get(range));
     let values = values.ok_or("expected the row offsets within the batch")?;
     let Some(compression) = batch.compression() else {
-        return Ok(values.to_vec());
+        return collect(values, rows);
     };
     if values.is_empty() {
-        return Ok(vec![]);
+        return collect(values, rows);
     }
     let (length, frame) = values
         .split_first_chunk()
         .ok_or("expected a length before compressed row offsets")?;
     match (i64::from_le_bytes(*length), compression.codec()) {
-        (STORED, _) => Ok(frame.to_vec()),
-        (_, CompressionType::ZSTD) => decompress(frame, rows),
+        (STORED, _) => collect(frame, rows),
+        (_, CompressionType::ZSTD) => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(frame);
+            collect(
+                decoder.map_err(|error| format!("expected a zstd frame: {error}"))?,
+                rows,
+            )
+        }
         (_, other) => Err(format!(
             "expected compression ZSTD, found {other:?}; rewrite the file without it"
         )),
     }
 }
 
-/// Grows with what is there, not with what the file says is there.
-fn decompress(frame: &[u8], rows: usize) -> Result<Vec<u8>> {
-    let failed = |error: std::io::Error| format!("expected a zstd frame: {error}");
-    let mut values = Vec::new();
-    let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
-    decoder
-        .take(rows.saturating_mul(WIDTH) as u64)
-        .read_to_end(&mut values)
-        .map_err(failed)?;
-    Ok(values)
+/// Chunk by chunk: a small frame may hold any number of equal values, but a row is deleted once, and different rows take no room that
+/// the frame did not take.
+fn collect(mut values: impl Read, rows: usize) -> Result<RoaringBitmap> {
+    let mut found = RoaringBitmap::new();
+    let mut left = rows;
+    let mut chunk = vec![0; WIDTH * CHUNK.min(rows)];
+    while left > 0 {
+        let bytes = chunk.get_mut(..WIDTH * CHUNK.min(left)).unwrap_or_default();
+        if let Err(error) = values.read_exact(bytes) {
+            return Err(format!("expected {rows} row offsets, found fewer: {error}"));
+        }
+        for value in bytes.chunks_exact(WIDTH).filter_map(|value| value.first_chunk()) {
+            let row = u32::from_le_bytes(*value);
+            if !found.insert(row) {
+                return Err(format!("expected each row once, found row {row} again"));
+            }
+        }
+        left -= CHUNK.min(left);
+    }
+    Ok(found)
 }

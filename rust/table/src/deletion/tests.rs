@@ -94,6 +94,36 @@ fn test_an_arrow_file_without_compression_is_read() {
     assert_eq!(vector.rows().iter().collect::<Vec<_>>(), [2, 4]);
 }
 
+/// A file of a few kilobytes whose frame unpacks to gigabytes: nothing grows with what it claims.
+#[test]
+fn test_a_bomb_is_found_out_at_its_first_repeated_row() {
+    let zeros = offsets(std::iter::repeat_n(0, 1 << 22));
+    let data = ipc(&[zeros], 1);
+    assert!(data.len() < 10_000, "{} bytes", data.len());
+    let error = DeletionVector::decode(DeletionFileType::Arrow, &data, "a").unwrap_err();
+    assert!(
+        error.to_string().contains("expected each row once, found row 0 again"),
+        "{error}"
+    );
+}
+
+/// The claimed number of rows is believed only as far as there are bytes.
+#[test]
+fn test_a_batch_that_claims_more_rows_than_it_has_is_corrupt() {
+    let data = ipc(&[offsets(0..100)], 1);
+    let claims = data
+        .windows(8)
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == 100u64.to_le_bytes());
+    let mut refused = 0;
+    for (position, _) in claims {
+        let mut damaged = data.to_vec();
+        damaged[position..position + 8].copy_from_slice(&(i64::MAX / 2).to_le_bytes());
+        refused += usize::from(DeletionVector::decode(DeletionFileType::Arrow, &Bytes::from(damaged), "a").is_err());
+    }
+    assert!(refused > 0);
+}
+
 /// Truncations and single changed bits: a value or an error, whatever the bytes.
 #[test]
 fn test_damaged_files_never_panic() {

@@ -9,9 +9,11 @@ use crate::raw::push_length_delimited;
 use crate::transaction::Transaction;
 
 fn fragment(id: u64) -> Fragment {
-    let mut encoded = Fragment::new(vec![DataFile::from_proto(pb::DataFile::default())], 5)
-        .with_id(id)
-        .encode();
+    let file = pb::DataFile {
+        path: "a.lance".into(),
+        ..Default::default()
+    };
+    let mut encoded = Fragment::new(vec![DataFile::from_proto(file)], 5).with_id(id).encode();
     push_length_delimited(&mut encoded, 99, b"future");
     Fragment::decode(&Bytes::from(encoded)).unwrap()
 }

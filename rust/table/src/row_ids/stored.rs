@@ -5,6 +5,7 @@ use esker_store::store::StoreRef;
 
 use super::sequence::RowIdSequence;
 use super::versions::RowVersions;
+use crate::below::check_below;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::raw::{walk, RawMessage};
@@ -42,10 +43,7 @@ impl Stored {
                 _ => {}
             }
         }
-        if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            let message = format!("expected a path below the table's root, found {path:?}");
-            return Err(TableError::corrupt(what, message));
-        }
+        check_below(&path, "row ids", what)?;
         Ok(Self::External { path, offset, size })
     }
 

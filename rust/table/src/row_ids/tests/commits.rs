@@ -173,6 +173,6 @@ fn test_lineage_elsewhere_is_refused_by_a_commit_that_needs_it() {
     assert!(RowLineage::inline(&external)
         .unwrap_err()
         .to_string()
-        .contains("a path below the table's root"));
+        .contains("a relative path below the table's folder"));
     assert!(Fragment::decode(&Bytes::from(spilled.encode())).is_ok());
 }
