@@ -7,7 +7,7 @@ use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::metarange::RangeInfo;
 use crate::storage::{Storage, TableCursor};
-use crate::write::table_of_records;
+use crate::write::OpenTable;
 
 /// Properties that are added when a table is closed, after its id is known.
 const ADDED_AT_CLOSE: [&str; 4] = ["min_key", "max_key", "count", "estimated_size_bytes"];
@@ -26,13 +26,14 @@ pub fn said(properties: &BTreeMap<Vec<u8>, bytes::Bytes>) -> BTreeMap<String, St
 pub async fn verify(storage: &Arc<Storage>, id: &TableId) -> Result<RangeInfo> {
     let mut cursor = TableCursor::new(storage.open_whole(id).await?)?;
     let said = said(&cursor.reader().end().properties);
-    let mut records = Vec::new();
-    while cursor.advance().await? {
-        records.push((cursor.key()?.to_vec(), cursor.value_bytes()));
-    }
     let table_type = said.get("type").cloned().unwrap_or_default();
-    let records = records.iter().map(|(key, value)| (key.as_slice(), value.as_ref()));
-    let found = table_of_records(&table_type, &said, records).map_err(|error| error.in_file(&storage.path(id)))?;
+    // One record at a time: keys that share their start are worth more memory than their file takes.
+    let mut table = OpenTable::new(&table_type, &said);
+    while cursor.advance().await? {
+        let added = table.add(cursor.key()?, cursor.value());
+        added.map_err(|error| GravelerError::corrupt(storage.path(id), error.to_string()))?;
+    }
+    let found = table.finish();
     if found.info.id != *id {
         return Err(GravelerError::corrupt(
             storage.path(id),

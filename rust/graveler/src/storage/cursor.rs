@@ -24,6 +24,8 @@ pub struct TableCursor {
     ahead: Option<Piece>,
     ahead_size: u64,
     block: BlockCursor,
+    /// Where the last data block began, and one more: they lie in the order of their keys, so none comes twice.
+    least_offset: u64,
 }
 
 impl TableCursor {
@@ -37,6 +39,7 @@ impl TableCursor {
             ahead: None,
             ahead_size: 1,
             block: BlockCursor::default(),
+            least_offset: 0,
         })
     }
 
@@ -65,6 +68,7 @@ impl TableCursor {
         self.top = IndexCursor::new(self.reader.end().index.clone())?;
         self.blocks.clear();
         self.block = BlockCursor::default();
+        self.least_offset = 0;
         let Some(first) = self.top.advance_to(key)? else {
             return Ok(false);
         };
@@ -105,6 +109,17 @@ impl TableCursor {
         let Some(handle) = self.blocks.pop_front() else {
             return Ok(false);
         };
+        if handle.offset < self.least_offset {
+            return Err(GravelerError::corrupt(
+                self.reader.path(),
+                format!(
+                    "expected data blocks in the order of the index, found one at byte {} after one at {}",
+                    handle.offset,
+                    self.least_offset - 1
+                ),
+            ));
+        }
+        self.least_offset = handle.offset.saturating_add(1);
         let block = self.data_block(handle).await?;
         self.block = BlockCursor::new(block).map_err(|error| error.in_file(&self.reader.path()))?;
         Ok(true)

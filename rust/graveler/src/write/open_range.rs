@@ -24,7 +24,7 @@ pub struct EncodedTable {
 
 /// A table that takes more records.
 #[derive(Debug)]
-pub(super) struct OpenTable {
+pub(crate) struct OpenTable {
     table: TableWriter,
     hash: Sha256,
     unhashed: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct OpenTable {
 
 impl OpenTable {
     /// An empty table of a type, `ranges` or `metaranges`, with what else its properties say.
-    pub(super) fn new(table_type: &str, properties: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn new(table_type: &str, properties: &BTreeMap<String, String>) -> Self {
         let mut properties = properties.clone();
         properties.insert("type".into(), table_type.into());
         OpenTable {
@@ -49,7 +49,7 @@ impl OpenTable {
     }
 
     /// Appends a record; how large the table is with it.
-    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
         self.table.add(key, value)?;
         if self.table.entries() == 1 {
             self.min_key = key.to_vec();
@@ -69,7 +69,7 @@ impl OpenTable {
     }
 
     /// Ends the table.
-    pub(super) fn finish(mut self) -> EncodedTable {
+    pub(crate) fn finish(mut self) -> EncodedTable {
         let mut said = Identity::new();
         said.map(&self.properties);
         self.hash.update(&self.unhashed);
