@@ -1,59 +1,169 @@
-//! The bodies that fuzzers run: any bytes give records or an error.
+//! Bodies for fuzzing: any bytes end in records or in an error.
+//!
+//! `cargo test` replays `fuzz/corpus` and seeded mutations of it; `cargo fuzz` calls the same function, see `fuzz/README.md`.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::commit::{decode_ref, Commit};
 use crate::entry::Entry;
+use crate::error::{GravelerError, Result};
+use crate::id::TableId;
 use crate::metarange::RangeInfo;
-use crate::sstable::read::{decode_end, End, IndexCursor, Piece};
-use crate::sstable::BlockCursor;
+use crate::sstable::block::{self, BlockSealer};
+use crate::sstable::{properties, BlockCursor, Footer, Handle};
+use crate::storage::{Storage, TableCursor, PREFIX};
 use crate::value::Value;
-use crate::{GravelerError, Result};
+use crate::verify::verify;
 
-/// Reads all that may be a table, in memory; how many records it has.
-pub fn read_table(file: Bytes) -> Result<u64> {
-    let size = file.len() as u64;
-    let file = Piece { offset: 0, bytes: file };
-    let gone = || GravelerError::corrupt("table", "expected a block within the file");
-    let End::Known(end) = decode_end(&file, size)? else {
-        return Err(gone());
+/// What is read of one input at most, in bytes of keys and values: keys that share their start are worth more than they take.
+const MOST_READ: usize = 8 << 20;
+
+/// Their names, which are those of folders in `fuzz/corpus`.
+pub const TARGETS: [&str; 9] = [
+    "sstable",
+    "assembled_sstable",
+    "sstable_block",
+    "sstable_footer",
+    "graveler_value",
+    "graveler_entry",
+    "range_info",
+    "commit_data",
+    "ref_data",
+];
+
+/// What came of an input.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Why it could not be read.
+    pub errors: Vec<GravelerError>,
+    /// Records that were read.
+    pub records: usize,
+    /// Bytes of their keys and values.
+    pub bytes: usize,
+}
+
+impl Outcome {
+    fn of<T>(result: Result<T>) -> Self {
+        Outcome {
+            records: usize::from(result.is_ok()),
+            errors: result.err().into_iter().collect(),
+            bytes: 0,
+        }
+    }
+}
+
+/// Runs a body. An unknown name is no target and ends in an error.
+pub fn run(target: &str, data: &[u8]) -> Outcome {
+    match target {
+        "sstable" => table(Bytes::copy_from_slice(data)),
+        "assembled_sstable" => table(assembled(data)),
+        "sstable_block" => blocks(data),
+        "sstable_footer" => Outcome::of(Footer::decode(data, u64::MAX >> 1)),
+        "graveler_value" => Outcome::of(Value::decode(data)),
+        "graveler_entry" => Outcome::of(Entry::decode(data)),
+        "range_info" => Outcome::of(Value::decode(data).and_then(|key| RangeInfo::decode(key.identity, key.data))),
+        "commit_data" => Outcome::of(Commit::decode(data)),
+        "ref_data" => Outcome::of(decode_ref(data)),
+        other => Outcome::of::<()>(Err(GravelerError::invalid(format!(
+            "expected one of {TARGETS:?}, found {other:?}"
+        )))),
+    }
+}
+
+/// A block as it is stored, and the same bytes as one that is opened already: as entries, and as properties.
+fn blocks(data: &[u8]) -> Outcome {
+    let bytes = Bytes::copy_from_slice(data);
+    let mut outcome = Outcome::default();
+    let _ = block::open(&bytes);
+    let entries = BlockCursor::new(bytes.clone()).and_then(|mut cursor| {
+        while outcome.bytes < MOST_READ && cursor.advance()? {
+            outcome.records += 1;
+            outcome.bytes += cursor.key().map_or(0, <[u8]>::len) + cursor.value().len();
+        }
+        Ok(())
+    });
+    outcome.errors.extend(entries.err());
+    // Properties are read whole, and so are their names: those of a large block may share more than a test wants to hold.
+    if data.len() < 4096 {
+        let _ = properties::decode(bytes);
+    }
+    outcome
+}
+
+/// A table of blocks with the checksums that they should have, for mutations to get below them.
+///
+/// ```text
+/// number of the index block (u8) | number of the metaindex block (u8) | block*
+/// block: 1 if it is compressed (u8) | length (u16) | bytes
+/// ```
+fn assembled(data: &[u8]) -> Bytes {
+    let mut out = Vec::new();
+    let mut handles: Vec<Handle> = Vec::new();
+    let Some(([index, metaindex], mut rest)) = data.split_first_chunk::<2>() else {
+        return Bytes::new();
     };
-    let mut records = 0;
-    let mut top = IndexCursor::new(end.index)?;
-    while let Some(handle) = top.advance()? {
-        let block = file.block(handle)?.ok_or_else(gone)?;
-        if !end.has_partitions {
-            records += read_block(block)?;
-            continue;
-        }
-        let mut partition = IndexCursor::new(block)?;
-        while let Some(handle) = partition.advance()? {
-            records += read_block(file.block(handle)?.ok_or_else(gone)?)?;
-        }
+    let mut sealer = BlockSealer::default();
+    while let Some(([compress, low, high], after)) = rest.split_first_chunk::<3>() {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
+        let (block, next) = after.split_at(length);
+        let offset = out.len() as u64;
+        let length = sealer.seal(block, compress & 1 == 1, &mut out) as u64;
+        handles.push(Handle { offset, length });
+        rest = next;
     }
-    Ok(records)
+    let handle = |number: u8| {
+        let nothing = Handle { offset: 0, length: 0 };
+        handles.get(usize::from(number)).copied().unwrap_or(nothing)
+    };
+    let footer = Footer {
+        metaindex: handle(*metaindex),
+        index: handle(*index),
+    };
+    footer.encode_to(&mut out);
+    out.into()
 }
 
-/// Reads one uncompressed block, and each of its records in all the ways that records are read.
-pub fn read_block(block: Bytes) -> Result<u64> {
-    let mut cursor = BlockCursor::new(block)?;
-    let mut records = 0;
-    while cursor.advance()? {
-        records += 1;
-        let Ok(key) = cursor.key() else { continue };
-        // Whether or not one of them can read it.
-        let _ = RangeInfo::decode(key, cursor.value());
-        if let Ok(value) = Value::decode(cursor.value()) {
-            read_message(value.data);
+/// A table, by all ways to read one: from end to end, by single keys, as a metarange, and with its id computed anew.
+fn table(file: Bytes) -> Outcome {
+    let mut outcome = Outcome::default();
+    let run = async {
+        let store = Arc::new(esker_store::memory::private()?);
+        let id = TableId::of_hash(&[7; 32]);
+        esker_store::Store::put(store.as_ref(), &format!("{PREFIX}{id}"), file).await?;
+        let storage = Storage::new(store, PREFIX, 0);
+        let mut keys = Vec::new();
+        let mut cursor = TableCursor::new(storage.open(&id).await?)?;
+        while cursor.advance().await? {
+            outcome.records += 1;
+            outcome.bytes += cursor.key()?.len() + cursor.value().len();
+            if outcome.bytes > MOST_READ {
+                return Ok(());
+            }
+            if let Ok(value) = Value::decode(cursor.value()) {
+                // Whether or not it is one of them.
+                let _ = (
+                    Entry::decode(value.data),
+                    Commit::decode(value.data),
+                    decode_ref(value.data),
+                );
+            }
+            if outcome.records.is_power_of_two() {
+                keys.push((cursor.key()?.to_vec(), cursor.value().to_vec()));
+            }
         }
-    }
-    Ok(records)
-}
-
-/// Reads a message in all the ways that messages are read.
-pub fn read_message(data: &[u8]) {
-    let _ = Entry::decode(data);
-    let _ = Commit::decode(data);
-    let _ = decode_ref(data);
-    let _ = RangeInfo::decode_data(data);
+        for (key, _) in &keys {
+            let mut one = TableCursor::new(storage.open(&id).await?)?;
+            let _ = one.seek(key).await?;
+        }
+        let _ = storage.metarange(Some(&id)).await;
+        let _ = storage.get(&id, b"a").await;
+        // The id is that of no content, so the only question is what that costs.
+        let _ = verify(&storage, &id).await;
+        Ok::<_, GravelerError>(())
+    };
+    let error = esker_store::block_on(run).err();
+    outcome.errors.extend(error);
+    outcome
 }

@@ -1,71 +1,125 @@
-//! Replays `fuzz/corpus/sstable` through the fuzz body: whole, cut, and changed so that checksums still hold.
+//! Replays `fuzz/corpus` through the fuzz bodies: whole, cut, and with bits flipped.
 //!
-//! `ESKER_FUZZ_FLIPS` is how often each file is changed.
+//! `ESKER_FUZZ_FLIPS` is how often bits are flipped in each input.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use esker_graveler::fuzz::{read_block, read_message, read_table};
+use esker_codec::fuzz::allocations::{peak_of, CountingAllocator};
+use esker_codec::fuzz::mutation::{flip_bits, mutate, Numbers};
+use esker_graveler::fuzz::{run, Outcome, TARGETS};
+use esker_graveler::GravelerError;
 
-/// Small, quick, the same each time.
-struct Numbers(u64);
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).unwrap()
-    }
+/// How long one input may take.
+const SLOWEST: Duration = Duration::from_secs(5);
+
+/// What reading an input may hold at most: itself some times, uncompressed, and what was read of it.
+fn most(input: usize, read: usize) -> usize {
+    (2 << 20) + 128 * input + 4 * read
 }
 
-fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sstable");
-    let mut paths: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() >= 4);
-    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+fn checked(target: &str, name: &str, bytes: &[u8]) -> Outcome {
+    let start = Instant::now();
+    let (outcome, peak) = peak_of(|| run(target, bytes));
+    let limit = most(bytes.len(), outcome.bytes);
+    assert!(
+        peak <= limit,
+        "{target}/{name}: {} bytes made it hold {peak}, not {limit}",
+        bytes.len()
+    );
+    assert!(start.elapsed() < SLOWEST, "{target}/{name}: {:?}", start.elapsed());
+    outcome
 }
 
-fn flips() -> usize {
-    std::env::var("ESKER_FUZZ_FLIPS").map_or(300, |flips| flips.parse().unwrap())
-}
-
-fn changed(bytes: &[u8], numbers: &mut Numbers) -> Bytes {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..=numbers.below(4) {
-        let at = numbers.below(bytes.len());
-        match numbers.below(3) {
-            0 => bytes[at] ^= 1 << numbers.below(8),
-            1 => bytes[at] = 0xff,
-            _ => bytes.truncate(at.max(1)),
-        }
-    }
-    bytes.into()
-}
-
-#[test]
-fn test_tables_that_are_cut_or_changed_give_records_or_an_error() {
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    for file in corpus() {
-        assert!(read_table(Bytes::from(file.clone())).is_ok());
-        for _ in 0..flips() {
-            let _ = read_table(changed(&file, &mut numbers));
-        }
-    }
+fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, std::fs::read(path).unwrap())
+    };
+    let mut files: Vec<_> = folder
+        .read_dir()
+        .unwrap()
+        .map(|entry| read(entry.unwrap().path()))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{target}");
+    files
 }
 
 #[test]
-fn test_blocks_and_messages_without_a_checksum_give_values_or_an_error() {
-    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
-    for file in corpus() {
-        // The first data block begins the file; as a block of its own it ends anywhere.
-        for _ in 0..flips() {
-            let start = numbers.below(file.len().min(200));
-            let bytes = changed(&file[start..], &mut numbers);
-            let _ = read_block(bytes.clone());
-            read_message(&bytes);
+fn test_whole_inputs_are_read() {
+    for target in TARGETS {
+        for (name, bytes) in corpus(target) {
+            let outcome = checked(target, &name, &bytes);
+            if name.starts_with("bad_") {
+                assert!(!outcome.errors.is_empty(), "{target}/{name}");
+            } else {
+                assert!(outcome.errors.is_empty(), "{target}/{name}: {:?}", outcome.errors);
+                assert!(outcome.records > 0 || name.ends_with("_0"), "{target}/{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn test_tables_cut_anywhere_are_refused() {
+    for (name, bytes) in corpus("sstable") {
+        // Each length of a small one, some of a large one.
+        let step = (bytes.len() / 4000).max(1);
+        for length in (0..bytes.len()).step_by(step) {
+            let outcome = checked("sstable", &name, &bytes[..length]);
+            assert!(!outcome.errors.is_empty(), "{name} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn test_a_flipped_bit_of_a_table_is_seen() {
+    let flips = std::env::var("ESKER_FUZZ_FLIPS").map_or(100, |flips| flips.parse().unwrap());
+    for (index, (name, bytes)) in corpus("sstable").into_iter().enumerate() {
+        let whole = checked("sstable", &name, &bytes);
+        let mut numbers = Numbers(index as u64);
+        for _ in 0..flips {
+            let mut damaged = bytes.clone();
+            flip_bits(&mut damaged, &mut numbers);
+            let outcome = checked("sstable", &name, &damaged);
+            // All but the zeros between the handles and the version is under a checksum or has but one meaning.
+            assert!(
+                !outcome.errors.is_empty() || (outcome.records, outcome.bytes) == (whole.records, whole.bytes),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn test_mutations_end_in_records_or_in_an_error() {
+    let flips = std::env::var("ESKER_FUZZ_FLIPS").map_or(300, |flips| flips.parse::<usize>().unwrap());
+    for target in TARGETS {
+        for (index, (name, bytes)) in corpus(target).into_iter().enumerate() {
+            let mut numbers = Numbers(1000 + index as u64);
+            let mut bad = 0;
+            for round in 0..flips {
+                let mut damaged = bytes.clone();
+                if round % 2 == 0 {
+                    mutate(&mut damaged, &mut numbers);
+                } else {
+                    flip_bits(&mut damaged, &mut numbers);
+                }
+                let outcome = checked(target, &name, &damaged);
+                bad += usize::from(!outcome.errors.is_empty());
+                let store = |error: &&GravelerError| matches!(error, GravelerError::Store(_));
+                let failed: Vec<_> = outcome.errors.iter().filter(store).collect();
+                assert!(failed.is_empty(), "{target}/{name}: {failed:?}");
+            }
+            assert!(bad > 0 || bytes.is_empty(), "{target}/{name}: nothing was refused");
         }
     }
 }
