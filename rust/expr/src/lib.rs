@@ -31,6 +31,7 @@ mod interval;
 mod plan;
 mod predicate;
 mod prune;
+mod prune_columns;
 mod sql;
 mod stack;
 mod substrait;

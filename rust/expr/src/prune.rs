@@ -18,6 +18,7 @@ use datafusion_expr::{BinaryExpr, Expr, Operator};
 use crate::depth::DEPTH_LIMIT;
 use crate::interval::{Interval, Truth};
 use crate::predicate::Predicate;
+use crate::prune_columns::ruled_out;
 
 /// Float columns that are tried as NaN; more would be too many ways to combine them.
 const NAN_COLUMNS: usize = 3;
@@ -47,7 +48,11 @@ impl Predicate {
             .collect();
         // Of further float columns nothing is known.
         let unknown = floats.split_off(floats.len().min(NAN_COLUMNS));
-        let groups = rows.iter().enumerate().map(|(group, rows)| {
+        let out = ruled_out(expr, ranges, rows.len());
+        let groups = rows.iter().zip(out).enumerate().map(|(group, (rows, out))| {
+            if out {
+                return false;
+            }
             let mut known = BTreeMap::new();
             for (path, range) in ranges {
                 if !unknown.contains(&path) {
