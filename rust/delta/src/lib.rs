@@ -1,1 +1,55 @@
 //! The Delta transaction log: actions, replay, checkpoints and pruning by statistics.
+//!
+//! ```text
+//! _delta_log/ -> listing -> segment: a checkpoint and the commits after it -> replay, newest first -> snapshot: a columnar file list
+//!                                                                                                        |
+//!                                                       a filter -> partition values, statistics -> the files that may match
+//! ```
+//!
+//! The protocol is `PROTOCOL.md` of delta-io/delta. No file of data is read here: Parquet with rows in it is pyarrow's affair.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
+
+pub mod actions;
+mod arrays;
+pub mod checkpoint;
+mod checkpoint_file;
+mod chunk;
+mod commit;
+mod deletion_vector;
+mod described;
+mod error;
+mod listing;
+mod partition;
+mod partitions;
+mod path;
+mod protocol;
+mod prune;
+mod replay;
+mod scalars;
+mod schema;
+mod snapshot;
+mod sparse;
+mod statistics;
+mod text;
+
+pub use chunk::{ChunkView, FileChunk};
+pub use commit::{read_commit, CommitActions};
+pub use deletion_vector::{place, DeletionVector, VectorPlace};
+pub use error::{DeltaError, Result};
+pub use listing::LogListing;
+pub use partitions::Partition;
+pub use path::{decode_path, encode_path, TableRoot};
+pub use protocol::check_readable;
+pub use prune::Selection;
+pub use schema::{ColumnMapping, DeltaField, DeltaSchema, DeltaType};
+pub use snapshot::Snapshot;

@@ -1,0 +1,248 @@
+//! Bounds of one column, value by value, into an array. What is not of the column's type is unknown, never an error.
+
+use std::sync::Arc;
+
+use arrow_array::new_null_array;
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, Int8Array, StringArray, TimestampMicrosecondArray,
+};
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::partition::{date, decimal, timestamp};
+
+/// Which bound a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Min,
+    Max,
+}
+
+/// Writers cut timestamps down to milliseconds.
+const MILLISECOND: i64 = 1000;
+
+/// The bounds of one column.
+#[derive(Debug)]
+pub(crate) struct ScalarColumn {
+    data_type: DataType,
+    bound: Bound,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Booleans(Vec<Option<bool>>),
+    /// Integers, dates and timestamps.
+    Integers(Vec<Option<i64>>),
+    Floats(Vec<Option<f64>>),
+    Decimals(Vec<Option<i128>>),
+    Texts(Vec<Option<Box<str>>>),
+    /// A type that has no bounds.
+    Unknown(usize),
+}
+
+macro_rules! each {
+    ($values:expr, $name:ident => $do:expr, $count:ident => $otherwise:expr) => {
+        match $values {
+            Values::Booleans($name) => $do,
+            Values::Integers($name) => $do,
+            Values::Floats($name) => $do,
+            Values::Decimals($name) => $do,
+            Values::Texts($name) => $do,
+            Values::Unknown($count) => $otherwise,
+        }
+    };
+}
+
+impl ScalarColumn {
+    pub(crate) fn new(data_type: &DataType, bound: Bound, capacity: usize) -> Self {
+        let values = match data_type {
+            DataType::Boolean => Values::Booleans(Vec::with_capacity(capacity)),
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => {
+                Values::Integers(Vec::with_capacity(capacity))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Values::Integers(Vec::with_capacity(capacity)),
+            DataType::Float32 | DataType::Float64 => Values::Floats(Vec::with_capacity(capacity)),
+            DataType::Decimal128(_, _) => Values::Decimals(Vec::with_capacity(capacity)),
+            DataType::Utf8 => Values::Texts(Vec::with_capacity(capacity)),
+            _ => Values::Unknown(0),
+        };
+        Self {
+            data_type: data_type.clone(),
+            bound,
+            values,
+        }
+    }
+
+    /// As many values as asked for: further ones are given up, missing ones unknown.
+    pub(crate) fn resize(&mut self, len: usize) {
+        each!(&mut self.values, values => values.resize(len, None), count => *count = len);
+    }
+
+    /// The next bound, as JSON has it.
+    pub(crate) fn push_json(&mut self, json: &str) {
+        if json.starts_with('"') {
+            match serde_json::from_str::<String>(json) {
+                Ok(text) => self.push_text(&text),
+                Err(_) => self.push_unknown(),
+            }
+        } else if matches!(self.data_type, DataType::Utf8) {
+            self.push_unknown();
+        } else {
+            self.push_text(json);
+        }
+    }
+
+    fn push_unknown(&mut self) {
+        each!(&mut self.values, values => values.push(None), count => *count += 1);
+    }
+
+    /// The next bound as a text.
+    pub(crate) fn push_text(&mut self, text: &str) {
+        let (data_type, is_max) = (&self.data_type, self.bound == Bound::Max);
+        match &mut self.values {
+            Values::Booleans(values) => values.push(text.parse().ok()),
+            Values::Integers(values) => values.push(match data_type {
+                DataType::Date32 => date(text).map(i64::from),
+                DataType::Timestamp(_, zone) => {
+                    let time = timestamp(text, zone.is_none());
+                    if is_max {
+                        time.map(|time| time.saturating_add(MILLISECOND))
+                    } else {
+                        time
+                    }
+                }
+                _ => text.parse().ok(),
+            }),
+            // A bound that is NaN bounds nothing.
+            Values::Floats(values) => values.push(text.parse().ok().filter(|value: &f64| !value.is_nan())),
+            Values::Decimals(values) => values.push(match data_type {
+                DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale),
+                _ => None,
+            }),
+            Values::Texts(values) => values.push(Some(text.into())),
+            Values::Unknown(count) => *count += 1,
+        }
+    }
+
+    pub(crate) fn finish(self) -> ArrayRef {
+        let narrow = |value: Option<i64>| value;
+        match (self.values, &self.data_type) {
+            (Values::Booleans(values), _) => Arc::new(BooleanArray::from(values)),
+            (Values::Integers(values), DataType::Int8) => {
+                Arc::new(values.into_iter().map(|v| i8::try_from(v?).ok()).collect::<Int8Array>())
+            }
+            (Values::Integers(values), DataType::Int16) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|v| i16::try_from(v?).ok())
+                    .collect::<Int16Array>(),
+            ),
+            (Values::Integers(values), DataType::Int32) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|v| i32::try_from(v?).ok())
+                    .collect::<Int32Array>(),
+            ),
+            (Values::Integers(values), DataType::Date32) => Arc::new(
+                values
+                    .into_iter()
+                    .map(|v| i32::try_from(v?).ok())
+                    .collect::<Date32Array>(),
+            ),
+            (Values::Integers(values), DataType::Timestamp(_, zone)) => Arc::new(
+                values
+                    .into_iter()
+                    .map(narrow)
+                    .collect::<TimestampMicrosecondArray>()
+                    .with_timezone_opt(zone.clone()),
+            ),
+            (Values::Integers(values), _) => Arc::new(values.into_iter().map(narrow).collect::<Int64Array>()),
+            (Values::Floats(values), DataType::Float32) => {
+                let is_max = self.bound == Bound::Max;
+                Arc::new(
+                    values
+                        .into_iter()
+                        .map(|v| Some(to_f32(v?, is_max)))
+                        .collect::<Float32Array>(),
+                )
+            }
+            (Values::Floats(values), _) => Arc::new(values.into_iter().collect::<Float64Array>()),
+            (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
+                let len = values.len();
+                let array = values.into_iter().collect::<Decimal128Array>();
+                match array.with_precision_and_scale(*precision, *scale) {
+                    Ok(array) => Arc::new(array),
+                    Err(_) => new_null_array(&self.data_type, len),
+                }
+            }
+            (Values::Decimals(values), _) => new_null_array(&self.data_type, values.len()),
+            (Values::Texts(values), _) => Arc::new(values.into_iter().collect::<StringArray>()),
+            (Values::Unknown(count), _) => new_null_array(&self.data_type, count),
+        }
+    }
+}
+
+/// The nearest float of 32 bits on the safe side.
+#[allow(clippy::cast_possible_truncation)] // Rounding is what is wanted, and corrected below.
+fn to_f32(value: f64, is_max: bool) -> f32 {
+    let near = value as f32;
+    let is_safe = if is_max {
+        f64::from(near) >= value
+    } else {
+        f64::from(near) <= value
+    };
+    match (is_safe, is_max) {
+        (true, _) => near,
+        (false, true) => near.next_up(),
+        (false, false) => near.next_down(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int8Type, TimestampMicrosecondType};
+    use arrow_array::Array;
+
+    #[test]
+    fn test_what_is_not_of_the_type_is_unknown() {
+        let mut column = ScalarColumn::new(&DataType::Int8, Bound::Max, 0);
+        for json in ["3", "300", "\"4\"", "\"x\"", "1.5", "{}", "null"] {
+            column.push_json(json);
+        }
+        let array = column.finish();
+        let array = array.as_primitive::<Int8Type>();
+        assert_eq!(
+            array.iter().collect::<Vec<_>>(),
+            [Some(3), None, Some(4), None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn test_a_timestamp_maximum_is_widened_by_a_millisecond() {
+        for (bound, expected) in [(Bound::Min, 123_000), (Bound::Max, 124_000)] {
+            let mut column = ScalarColumn::new(
+                &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+                bound,
+                0,
+            );
+            column.push_json("\"1970-01-01T00:00:00.123Z\"");
+            assert_eq!(
+                column.finish().as_primitive::<TimestampMicrosecondType>().value(0),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn test_floats_of_32_bits_stay_bounds() {
+        assert!(f64::from(to_f32(0.1, true)) >= 0.1);
+        assert!(f64::from(to_f32(0.1, false)) <= 0.1);
+        let mut column = ScalarColumn::new(&DataType::Float64, Bound::Max, 0);
+        column.push_json("\"NaN\"");
+        column.push_json("NaN");
+        assert_eq!(column.finish().null_count(), 2);
+    }
+}

@@ -1,0 +1,290 @@
+//! One version of a table: what it is, and the files that it has.
+//!
+//! A version is replayed from a complete checkpoint, or from version 0. Where a checkpoint is broken, incomplete or gone, an older one or
+//! the commits alone serve as well, but only if no version between is missing. `_last_checkpoint` is a hint and decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::timezone::Tz;
+use esker_store::StoreRef;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::Deserialize;
+
+use crate::actions::{DomainMetadata, Metadata, Protocol, Transaction};
+use crate::checkpoint;
+use crate::chunk::ChunkView;
+use crate::commit::{read_commit, CommitActions};
+use crate::error::{DeltaError, Result};
+use crate::listing::{checksum_path, commit_path, CheckpointFiles, LogListing};
+use crate::partition::zone_of;
+use crate::path::TableRoot;
+use crate::protocol::check_readable;
+use crate::replay::{join_small, Replay};
+use crate::schema::DeltaSchema;
+
+/// Commits that are read at the same time.
+const PARALLEL: usize = 16;
+
+/// One version of a table.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Its number.
+    pub version: u64,
+    /// Where the table is.
+    pub root: Arc<TableRoot>,
+    /// What readers and writers must be able to do.
+    pub protocol: Arc<Protocol>,
+    /// What the table is.
+    pub metadata: Arc<Metadata>,
+    /// Its columns.
+    pub schema: Arc<DeltaSchema>,
+    /// How far applications have come.
+    pub transactions: Arc<BTreeMap<String, Transaction>>,
+    /// What features keep.
+    pub domains: Arc<BTreeMap<String, DomainMetadata>>,
+    /// The files.
+    pub views: Vec<ChunkView>,
+    /// The time that the version's writer gave it, where in-commit timestamps are on.
+    pub in_commit_timestamp: Option<i64>,
+    /// The checkpoint that it was replayed from.
+    pub checkpoint_version: Option<u64>,
+    /// What timestamps without a zone mean as partition values; UTC where there is none.
+    pub(crate) zone: Option<Tz>,
+}
+
+/// What is compared of a version's checksum. Spec: "Version Checksum File".
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Checksum {
+    num_files: Option<i64>,
+    table_size_bytes: Option<i64>,
+}
+
+impl Snapshot {
+    /// Opens a version of the table in a store, or its newest.
+    pub async fn load(store: &StoreRef, version: Option<u64>) -> Result<Self> {
+        let root = Arc::new(TableRoot::new(store.uri()));
+        let listing = LogListing::read(store).await?;
+        let latest = listing.latest().unwrap_or_default();
+        if version.is_none() {
+            listing.check_end(store).await?;
+        }
+        let version = version.unwrap_or(latest);
+        if version > latest {
+            return Err(DeltaError::not_found(format!(
+                "no version {version} of {}: the newest is {latest}",
+                store.uri()
+            )));
+        }
+        let snapshot = Self::replay(store, &listing, version, &root).await?;
+        if listing.checksums.contains(&version) {
+            snapshot.compare_checksum(store).await?;
+        }
+        Ok(snapshot)
+    }
+
+    async fn replay(store: &StoreRef, listing: &LogListing, version: u64, root: &Arc<TableRoot>) -> Result<Self> {
+        let mut broken: Vec<String> = Vec::new();
+        let mut gap = None;
+        for checkpoint in listing
+            .checkpoints
+            .iter()
+            .filter(|checkpoint| checkpoint.version <= version)
+        {
+            let after = checkpoint.version + 1;
+            if let Some(missing) = listing.gap(after..=version) {
+                gap.get_or_insert(missing);
+                continue;
+            }
+            match Self::from_checkpoint(store, checkpoint, version, root).await {
+                Err(error) if error.is_of_file() => broken.push(error.to_string()),
+                done => return done,
+            }
+        }
+        let Some(missing) = listing.gap(0..=version) else {
+            let commits = read_commits(store, root, (0..=version).collect()).await?;
+            return Self::finish(commits, None, version, root, None);
+        };
+        broken.extend(
+            listing
+                .incomplete
+                .iter()
+                .filter(|(of, _)| *of <= version)
+                .map(|(_, message)| message.clone()),
+        );
+        let earliest = listing.earliest().unwrap_or_default();
+        if broken.is_empty() && earliest > version {
+            return Err(DeltaError::not_found(format!(
+                "version {version} of {} was cleaned up: the oldest that can be opened is {earliest}",
+                store.uri()
+            )));
+        }
+        let mut message = format!(
+            "expected the commit of version {missing}, found none: without it version {version} cannot be replayed; restore it"
+        );
+        for broken in broken {
+            message.push_str(&format!(" ({broken})"));
+        }
+        Err(DeltaError::corrupt(commit_path(gap.unwrap_or(missing)), message))
+    }
+
+    async fn from_checkpoint(
+        store: &StoreRef,
+        checkpoint: &CheckpointFiles,
+        version: u64,
+        root: &Arc<TableRoot>,
+    ) -> Result<Self> {
+        let content = checkpoint::read(store, checkpoint, root).await?;
+        let commits = read_commits(store, root, (checkpoint.version + 1..=version).collect()).await?;
+        let mut replay = Replay::default();
+        for commit in commits.into_iter().rev() {
+            replay.take_commit(commit)?;
+        }
+        replay.take_checkpoint(content);
+        Self::finish_replay(replay, version, root, Some(checkpoint.version))
+    }
+
+    fn finish(
+        commits: Vec<CommitActions>,
+        base: Option<&Self>,
+        version: u64,
+        root: &Arc<TableRoot>,
+        checkpoint: Option<u64>,
+    ) -> Result<Self> {
+        let mut replay = Replay::default();
+        for commit in commits.into_iter().rev() {
+            replay.take_commit(commit)?;
+        }
+        if let Some(base) = base {
+            replay.take_state(
+                Some(base.metadata.as_ref().clone()),
+                Some(base.protocol.as_ref().clone()),
+                base.transactions.values().cloned().collect(),
+                base.domains.values().cloned().collect(),
+            );
+            replay.take_views(base.views.clone());
+        }
+        Self::finish_replay(replay, version, root, checkpoint)
+    }
+
+    fn finish_replay(mut replay: Replay, version: u64, root: &Arc<TableRoot>, checkpoint: Option<u64>) -> Result<Self> {
+        replay.finish();
+        let missing = |what: &str| {
+            DeltaError::corrupt(
+                commit_path(0),
+                format!("expected a {what} action in the versions up to {version}, found none"),
+            )
+        };
+        let protocol = replay.protocol.take().ok_or_else(|| missing("protocol"))?;
+        let metadata = replay.metadata.take().ok_or_else(|| missing("metaData"))?;
+        check_readable(&protocol, &metadata)?;
+        let schema = DeltaSchema::of_metadata(&metadata, version)?;
+        Ok(Self {
+            version,
+            root: root.clone(),
+            protocol: Arc::new(protocol),
+            schema: Arc::new(schema),
+            in_commit_timestamp: replay
+                .in_commit_timestamp
+                .filter(|_| metadata.is_set("delta.enableInCommitTimestamps")),
+            metadata: Arc::new(metadata),
+            transactions: Arc::new(replay.transactions),
+            domains: Arc::new(replay.domains),
+            views: join_small(replay.views)?,
+            checkpoint_version: checkpoint,
+            zone: None,
+        })
+    }
+
+    /// The same with another meaning of timestamps without a zone, as partition values.
+    pub fn with_zone(mut self, name: &str) -> Result<Self> {
+        self.zone = Some(zone_of(name)?);
+        Ok(self)
+    }
+
+    /// The newest version, from this one on: only commits after it are read. The log is not listed.
+    pub async fn refresh(&self, store: &StoreRef) -> Result<Self> {
+        let mut commits = Vec::new();
+        loop {
+            let next = self.version + 1 + commits.len() as u64;
+            match read_commit(store, &self.root, next).await {
+                Ok(commit) => commits.push(commit),
+                Err(DeltaError::Store(error)) if error.is_not_found() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if commits.is_empty() {
+            return Ok(self.clone());
+        }
+        let version = self.version + commits.len() as u64;
+        let mut next = Self::finish(commits, Some(self), version, &self.root, self.checkpoint_version)?;
+        next.zone = self.zone;
+        Ok(next)
+    }
+
+    /// How many files.
+    pub fn num_files(&self) -> usize {
+        self.views.iter().map(ChunkView::live).sum()
+    }
+
+    /// An error if the checksum that a writer left of this version tells of other files.
+    async fn compare_checksum(&self, store: &StoreRef) -> Result<()> {
+        let path = checksum_path(self.version);
+        let Ok(bytes) = store.get(&path).await else {
+            return Ok(());
+        };
+        // A checksum that cannot be read proves nothing.
+        let Ok(checksum) = serde_json::from_slice::<Checksum>(&bytes) else {
+            return Ok(());
+        };
+        let files = i64::try_from(self.num_files()).ok();
+        let sizes = self
+            .views
+            .iter()
+            .flat_map(|view| view.rows().map(|row| view.chunk.size(row)));
+        let bytes = sizes.fold(0i64, i64::saturating_add);
+        for (what, expected, found) in [
+            ("files", checksum.num_files, files),
+            ("bytes", checksum.table_size_bytes, Some(bytes)),
+        ] {
+            if expected.is_some() && expected != found {
+                return Err(DeltaError::corrupt(
+                    commit_path(self.version),
+                    format!(
+                        "version {}: its checksum tells of {} {what}, found {}: an entry of the log was cut off or lost; restore it, \
+                         or remove {path} if that is wrong",
+                        self.version,
+                        expected.unwrap_or_default(),
+                        found.unwrap_or_default()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads commits, several at the same time, and hands them back in the order asked for.
+async fn read_commits(store: &StoreRef, root: &Arc<TableRoot>, versions: Vec<u64>) -> Result<Vec<CommitActions>> {
+    let group = (versions.len() / 64).clamp(1, 64);
+    let groups: Vec<Vec<u64>> = versions.chunks(group).map(<[u64]>::to_vec).collect();
+    let tasks = groups.into_iter().map(|versions| {
+        let (store, root) = (store.clone(), root.clone());
+        async move {
+            let task = tokio::spawn(async move {
+                let mut commits = Vec::with_capacity(versions.len());
+                for version in versions {
+                    commits.push(read_commit(&store, &root, version).await?);
+                }
+                Ok(commits)
+            });
+            match task.await {
+                Ok(commits) => commits,
+                Err(error) => Err(DeltaError::corrupt(commit_path(0), error.to_string())),
+            }
+        }
+    });
+    let groups: Vec<Vec<CommitActions>> = stream::iter(tasks).buffered(PARALLEL).try_collect().await?;
+    Ok(groups.into_iter().flatten().collect())
+}

@@ -1,0 +1,242 @@
+//! Some columns of a Parquet file: the footer, then the ranges of those columns, and nothing else of it.
+
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use bytes::{Buf, Bytes};
+use esker_store::StoreRef;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::ProjectionMask;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::error::{DeltaError, Result};
+
+/// Most footers are smaller; a larger one costs a second read.
+const TAIL: u64 = 64 << 10;
+/// The 4 bytes of the footer's length, and the magic number.
+const TRAILER: u64 = 8;
+const BATCH_ROWS: usize = 8 << 10;
+
+/// A Parquet file of which the footer is known.
+#[derive(Debug, Clone)]
+pub(crate) struct ParquetFile {
+    pub(crate) path: String,
+    size: u64,
+    metadata: Arc<ParquetMetaData>,
+}
+
+/// The ranges of a file that were read.
+#[derive(Debug)]
+struct SparseBytes {
+    size: u64,
+    /// Sorted by their start.
+    pieces: Vec<(u64, Bytes)>,
+}
+
+impl Length for SparseBytes {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for SparseBytes {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(self.behind(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let piece = self.behind(start)?;
+        if piece.len() < length {
+            return Err(ParquetError::EOF(format!(
+                "expected {length} bytes at {start}, found {}",
+                piece.len()
+            )));
+        }
+        Ok(piece.slice(..length))
+    }
+}
+
+impl SparseBytes {
+    fn behind(&self, start: u64) -> parquet::errors::Result<Bytes> {
+        let after = self.pieces.partition_point(|(first, _)| *first <= start);
+        let piece = after.checked_sub(1).and_then(|at| self.pieces.get(at));
+        let inside = piece.and_then(|(first, bytes)| {
+            let skip = usize::try_from(start - first).ok()?;
+            (skip <= bytes.len()).then(|| bytes.slice(skip..))
+        });
+        inside.ok_or_else(|| ParquetError::EOF(format!("byte {start} is outside of the columns that are read")))
+    }
+}
+
+impl ParquetFile {
+    /// Reads the footer.
+    pub(crate) async fn open(store: &StoreRef, path: &str) -> Result<Self> {
+        let tail = store.get_tail(path, TAIL).await?;
+        let corrupt = |message: String| DeltaError::corrupt(path, message);
+        let trailer = tail.bytes.len().checked_sub(8).and_then(|at| tail.bytes.get(at..));
+        let Some([a, b, c, d, b'P', b'A', b'R', b'1']) = trailer else {
+            return Err(corrupt(format!(
+                "expected a Parquet file that ends with PAR1, found {} bytes that do not",
+                tail.size
+            )));
+        };
+        let length = u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+        let Some(start) = tail.size.checked_sub(length + TRAILER) else {
+            return Err(corrupt(format!(
+                "its footer says that it has {length} bytes, but the file has {}",
+                tail.size
+            )));
+        };
+        let have = tail.size - tail.bytes.len() as u64;
+        let footer = if start >= have {
+            let skip = usize::try_from(start - have).unwrap_or(usize::MAX);
+            let end = tail.bytes.len() - 8;
+            tail.bytes.slice(skip.min(end)..end)
+        } else {
+            let wanted = [start..tail.size - TRAILER];
+            store.get_ranges(path, &wanted).await?.pop().unwrap_or_default()
+        };
+        let metadata = guarded(path, || ParquetMetaDataReader::decode_metadata(&footer))?;
+        Ok(Self {
+            path: path.to_owned(),
+            size: tail.size,
+            metadata: Arc::new(metadata),
+        })
+    }
+
+    pub(crate) fn row_groups(&self) -> usize {
+        self.metadata.num_row_groups()
+    }
+
+    /// The leaf columns whose path is one of these or lies below one.
+    pub(crate) fn leaves(&self, roots: &[&str]) -> Vec<usize> {
+        let schema = self.metadata.file_metadata().schema_descr();
+        let chosen = schema.columns().iter().enumerate().filter(|(_, column)| {
+            let path = column.path().string();
+            roots.iter().any(|root| {
+                path.strip_prefix(root)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        });
+        chosen.map(|(leaf, _)| leaf).collect()
+    }
+
+    /// Whether all values of the leaf columns are null in a row group, as its statistics say.
+    pub(crate) fn all_null(&self, group: usize, leaves: &[usize]) -> bool {
+        let Some(group) = self.metadata.row_groups().get(group) else {
+            return false;
+        };
+        leaves.iter().all(|leaf| {
+            let column = group.columns().get(*leaf);
+            let nulls = column.and_then(|column| column.statistics()?.null_count_opt());
+            nulls.is_some() && nulls == u64::try_from(column.map_or(0, |column| column.num_values())).ok()
+        })
+    }
+
+    /// Reads some leaf columns of a row group, batch after batch, on a thread that may block. Types are those that Parquet itself tells
+    /// of, whatever the writer's Arrow had.
+    pub(crate) async fn fold<T: Send + 'static>(
+        &self,
+        store: &StoreRef,
+        group: usize,
+        leaves: &[usize],
+        mut state: T,
+        mut step: impl FnMut(&mut T, RecordBatch) -> Result<()> + Send + 'static,
+    ) -> Result<T> {
+        let input = self.fetch(store, group, leaves).await?;
+        let (file, leaves) = (self.clone(), leaves.to_vec());
+        let task = tokio::task::spawn_blocking(move || {
+            let mut reader = guarded(&file.path, || file.reader(input, group, &leaves))?;
+            while let Some(batch) = guarded(&file.path, || Ok(reader.next().transpose()?))? {
+                step(&mut state, batch)?;
+            }
+            Ok(state)
+        });
+        match task.await {
+            Ok(state) => state,
+            Err(error) => Err(DeltaError::corrupt(&self.path, error.to_string())),
+        }
+    }
+
+    /// Reads some leaf columns of a row group at once.
+    pub(crate) async fn read(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<Vec<RecordBatch>> {
+        let push = |batches: &mut Vec<RecordBatch>, batch| {
+            batches.push(batch);
+            Ok(())
+        };
+        self.fold(store, group, leaves, Vec::new(), push).await
+    }
+
+    async fn fetch(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<SparseBytes> {
+        let Some(columns) = self.metadata.row_groups().get(group) else {
+            return Err(DeltaError::corrupt(
+                &self.path,
+                format!("expected a row group {group}, found none"),
+            ));
+        };
+        let mut ranges = Vec::new();
+        for leaf in leaves {
+            let Some(column) = columns.columns().get(*leaf) else {
+                continue;
+            };
+            let (start, len) = guarded(&self.path, || Ok(column.byte_range()))?;
+            let end = start.checked_add(len).filter(|end| *end <= self.size).ok_or_else(|| {
+                DeltaError::corrupt(
+                    &self.path,
+                    format!("a column of {len} bytes at {start} in a file of {} bytes", self.size),
+                )
+            })?;
+            ranges.push(start..end);
+        }
+        let bytes = store.get_ranges(&self.path, &ranges).await?;
+        let mut pieces: Vec<_> = ranges.iter().map(|range| range.start).zip(bytes).collect();
+        pieces.sort_by_key(|(start, _)| *start);
+        let input = SparseBytes {
+            size: self.size,
+            pieces,
+        };
+        Ok(input)
+    }
+
+    fn reader(
+        &self,
+        input: SparseBytes,
+        group: usize,
+        leaves: &[usize],
+    ) -> parquet::errors::Result<ParquetRecordBatchReader> {
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(self.metadata.clone(), options)?;
+        let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves.iter().copied());
+        ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
+            .with_projection(mask)
+            .with_row_groups(vec![group])
+            .with_batch_size(BATCH_ROWS)
+            .build()
+    }
+}
+
+/// Runs a decoder that trusts its bytes more than it should: where it panics, the file is corrupt.
+fn guarded<T>(path: &str, decode: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(DeltaError::corrupt(path, format!("expected Parquet, found: {error}"))),
+        Err(panic) => Err(DeltaError::corrupt(
+            path,
+            format!("expected Parquet, found bytes that no reader takes: {}", said(&*panic)),
+        )),
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("it gave up")
+}
