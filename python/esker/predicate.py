@@ -44,6 +44,18 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
     raise TypeError(f"expected a filter as SQL text or pyarrow.compute.Expression, found {type(filter).__name__}")
 
 
+def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    """The predicate that a pyarrow expression means over exactly these columns.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.compute as pc
+        >>> from esker.predicate import portable_predicate
+        >>> portable_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
+        ['id']
+    """
+    return Predicate.from_substrait(_serialize(expression, schema), schema)
+
+
 def _serialize(expression: pc.Expression, schema: pa.Schema) -> bytes:
     """The expression as Substrait, with field references by position in `schema`."""
     from pyarrow.substrait import serialize_expressions

@@ -6,6 +6,7 @@ Errors are those of `esker.exceptions`.
 """
 
 from . import blob as blob
+from . import delta as delta
 from . import expr as expr
 from . import fault as fault
 from . import file as file
@@ -16,7 +17,7 @@ from . import store as store
 from . import table as table
 from . import write as write
 
-__all__ = ["__version__", "blob", "expr", "fault", "file", "graveler", "merge", "scan", "store", "table", "write"]
+__all__ = ["__version__", "blob", "delta", "expr", "fault", "file", "graveler", "merge", "scan", "store", "table", "write"]
 
 __version__: str
 """The version of the wheel, the crates' and Python's alike."""

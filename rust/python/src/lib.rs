@@ -2,6 +2,7 @@
 
 mod arrow;
 mod blob;
+mod delta;
 mod error;
 mod expr;
 mod fault;

@@ -3,13 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{blob, expr, fault, file, graveler, merge, scan, store, table, write};
+use crate::{blob, delta, expr, fault, file, graveler, merge, scan, store, table, write};
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     add(module, "blob", blob::register)?;
     add(module, "store", store::register)?;
+    add(module, "delta", delta::register)?;
     add(module, "table", table::register)?;
     add(module, "expr", expr::register)?;
     add(module, "file", file::register)?;

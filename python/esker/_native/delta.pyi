@@ -1,0 +1,124 @@
+"""The Delta log: versions of a table, the files that they have, the files that a filter leaves."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from .expr import Predicate
+from .store import Store
+
+__all__ = ["ArrowData", "FileSelection", "Snapshot", "canonical_path", "read_deletion_vector"]
+
+@final
+class ArrowData:
+    """An array, or a record batch, that hands itself out by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
+class Snapshot:
+    """One version of a Delta table."""
+
+    @staticmethod
+    def load(store: Store, *, version: int | None = None, timezone: str | None = None) -> Snapshot:
+        """Opens a version, or the newest.
+
+        `timezone` is what timestamps without a zone mean as partition values; UTC if not given. Raises `NotFoundError`,
+        `UnsupportedError` for features that this release does not have, `CorruptFileError` for a log that cannot be
+        replayed.
+        """
+
+    def refresh(self, store: Store) -> Snapshot:
+        """The newest version: only the commits after this one are read."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+
+    @property
+    def root(self) -> str:
+        """The canonical place of the table, with a `/` at its end."""
+
+    @property
+    def checkpoint_version(self) -> int | None:
+        """The checkpoint that it was replayed from, None if from version 0."""
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """Milliseconds since the epoch, where in-commit timestamps are on."""
+
+    @property
+    def num_files(self) -> int:
+        """How many files."""
+
+    @property
+    def metadata_json(self) -> str:
+        """The metaData action."""
+
+    @property
+    def protocol_json(self) -> str:
+        """The protocol action."""
+
+    @property
+    def column_mapping(self) -> str:
+        """`none`, `name` or `id`."""
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """Logical names."""
+
+    @property
+    def transactions(self) -> dict[str, tuple[int, int | None]]:
+        """For each application its version and when that was, in milliseconds since the epoch."""
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """What features keep: configurations by domain."""
+
+    def parse_partition_values(self, column: str, values: Sequence[str | None]) -> ArrowData:
+        """Values of a partition column as the log has them, as an array of the column's type."""
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns; fields have the metadata of the log."""
+
+    def select(self, store: Store, predicates: Sequence[Predicate] | None = None) -> FileSelection:
+        """The files that may hold rows for which all predicates are true, by partition values and statistics."""
+
+@final
+class FileSelection:
+    """Some files of a version."""
+
+    def __len__(self) -> int: ...
+    def paths(self) -> list[str]:
+        """Canonical paths: relative to the table, or absolute."""
+
+    def log_paths(self) -> list[str]:
+        """Paths as the log has them."""
+
+    def uris(self) -> list[str]:
+        """Where they are: absolute paths, or URIs."""
+
+    def partitions(self) -> list[dict[str, Any]]:
+        """The partitions that they lie in, each once: texts by logical name, None for null."""
+
+    def describe(self) -> ArrowData:
+        """A batch of one row a file: `path`, `size_bytes`, `modification_time`, `partition` and `deletion_vector`."""
+
+    def statistics(self, store: Store, *, bounds: bool = True) -> tuple[list[list[str]], ArrowData]:
+        """The paths of leaf columns, and a batch: `num_records`, then for each path `null_count`, `min` and `max`.
+
+        Without `bounds` there are no paths, and the batch is `num_records` alone.
+        """
+
+def read_deletion_vector(
+    store: Store,
+    *,
+    storage_type: str,
+    path_or_inline_dv: str,
+    offset: int | None,
+    size_in_bytes: int,
+    cardinality: int,
+) -> ArrowData:
+    """The numbers of the deleted rows of a file, ascending, as an array of uint64."""
+
+def canonical_path(root: str, path: str) -> str:
+    """A path of the log, decoded once, in the one form that all its spellings have."""

@@ -1,0 +1,229 @@
+"""One Parquet file of a table, as the table has its rows: names, types and deleted rows put right.
+
+A reader knows its version by the columns alone, so that it pickles and a task needs no log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from .._native.delta import Snapshot, read_deletion_vector
+from .._native.store import Store
+from ..exceptions import CorruptFileError, NotFoundError
+from .conform import MappingMode, conform, find, physical_name, plain
+from .filesystem import DataFiles
+from .filters import BoundFilter
+
+BATCH_ROWS = 64 * 1024
+_DV_FIELDS = {
+    "storageType": "storage_type",
+    "pathOrInlineDv": "path_or_inline_dv",
+    "offset": "offset",
+    "sizeInBytes": "size_in_bytes",
+    "cardinality": "cardinality",
+}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a version, and what the log says of it."""
+
+    path: str
+    partition: dict[str, pa.Scalar]
+    deletion_vector: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Reads files of one version of a table.
+
+    Args:
+        store: The table's.
+        files: Where its Parquet files are.
+        annotated: Its columns, with what features keep in them.
+        mode: How they lead to those of files.
+        version: For errors.
+        partition_columns: Logical names.
+    """
+
+    store: Store
+    files: DataFiles
+    annotated: pa.Schema
+    mode: MappingMode
+    version: int
+    partition_columns: list[str]
+
+    @classmethod
+    def of(cls, store: Store, snapshot: Snapshot, files: DataFiles) -> FileReader:
+        """The reader of a version.
+
+        Example:
+            `FileReader.of(store, snapshot, files).read(file, ["id"])`
+        """
+        mode = cast("MappingMode", snapshot.column_mapping)
+        return cls(store, files, pa.schema(snapshot), mode, snapshot.version, snapshot.partition_columns)
+
+    def plain_schema(self) -> pa.Schema:
+        """The table's columns, without what features keep in them."""
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in self.annotated])
+
+    def partition_names(self) -> dict[str, str]:
+        """The partition columns: for each logical name the physical one."""
+        names = self.partition_columns
+        return {name: physical_name(self.annotated.field(name), self.mode) for name in names}
+
+    def read(
+        self,
+        file: DataFile,
+        columns: list[str],
+        where: BoundFilter | None = None,
+        *,
+        extra: Sequence[pa.Field] = (),
+        only: pa.Array | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one file, as the table has them: without the deleted ones, columns by their logical names.
+
+        Args:
+            file: The file.
+            columns: Logical names.
+            where: Which rows are kept.
+            extra: Columns that the file has beside the table's.
+            only: The numbers of the rows to read, ascending, instead of all that are not deleted.
+        """
+        deleted = self.deleted(file)
+        filesystem, path = self.files.locate(file.path)
+        try:
+            parquet = pq.ParquetFile(
+                filesystem.open_input_file(path), coerce_int96_timestamp_unit="us", pre_buffer=True
+            )
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"version {self.version} has file {file.path}, but it is not there: {error}",
+                path=file.path,
+                version=self.version,
+            ) from error
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(f"corrupt {file.path}: expected Parquet, found: {error}", path=file.path) from error
+        there = list(parquet.schema_arrow)
+        fields = [*(self.annotated.field(name) for name in columns), *extra]
+        found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
+        names = sorted({there[index].name for index in found if index is not None})
+        groups = self._row_groups(parquet, filesystem, path, file, where)
+        batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
+        if names:
+            batches = _numbered(parquet, names, groups)
+        target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
+        # Deleted rows are told by their number in the file.
+        for first, batch in batches:
+            rows = batch.num_rows
+            arrays = []
+            for field, index in zip(fields, found, strict=True):
+                if field.name in file.partition:
+                    arrays.append(pa.repeat(file.partition[field.name], rows))
+                elif index is None:
+                    arrays.append(pa.nulls(rows, plain(field.type)))
+                else:
+                    arrays.append(conform(batch.column(there[index].name), field.type, self.mode, field.name))
+            made = pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else _empty(rows)
+            if only is not None:
+                made = made.filter(_among(only, first, rows))
+            elif deleted is not None:
+                made = made.filter(pc.invert(_among(deleted, first, rows)))
+            if where is not None:
+                made = where.keep(made)
+            if made.num_rows:
+                yield made
+
+    def _row_groups(
+        self, parquet: pq.ParquetFile, filesystem: Any, path: str, file: DataFile, where: BoundFilter | None
+    ) -> list[int]:
+        """The row groups that may hold rows that the filter keeps, by their own statistics."""
+        every = list(range(parquet.num_row_groups))
+        if where is None or where.expression is None or self.mode != "none" or len(every) < 2:
+            return every
+        present = [field for field in parquet.schema_arrow if field.name not in file.partition]
+        schema = pa.schema([*present, *(pa.field(name, value.type) for name, value in file.partition.items())])
+        fragment = ds.ParquetFileFormat().make_fragment(
+            path, filesystem, partition_expression=guarantee(file.partition)
+        )
+        try:
+            return [group.id for group in fragment.subset(where.expression, schema=schema).row_groups]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
+            # The file's columns are not the table's: rows are filtered once they are made to fit.
+            return every
+
+    def deleted(self, file: DataFile) -> pa.Array | None:
+        """The numbers of a file's deleted rows, ascending, None if all are there."""
+        if file.deletion_vector is None:
+            return None
+        arguments = {ours: file.deletion_vector[theirs] for theirs, ours in _DV_FIELDS.items()}
+        return pa.array(read_deletion_vector(self.store, **arguments))
+
+
+def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
+    """What the partition says of all rows of a file.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.file_reader import guarantee
+        >>> guarantee({"p": pa.scalar("a")})
+        <pyarrow.compute.Expression (p == "a")>
+    """
+    whole = None
+    for name, value in partition.items():
+        column = ds.field(name)
+        term = column == value if value.is_valid else column.is_null()
+        whole = term if whole is None else whole & term
+    return ds.scalar(True) if whole is None else whole
+
+
+def _numbered(parquet: pq.ParquetFile, names: list[str], groups: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of some row groups, each with the number of its first row in the file."""
+    starts = [0]
+    for group in range(parquet.num_row_groups):
+        starts.append(starts[-1] + parquet.metadata.row_group(group).num_rows)
+    for group in groups:
+        first = starts[group]
+        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=names):
+            yield first, batch
+            first += batch.num_rows
+
+
+class _Rows:
+    """A batch without columns."""
+
+    def __init__(self, rows: int) -> None:
+        self.num_rows = rows
+
+
+def _empty(rows: int) -> pa.RecordBatch:
+    struct = pa.array([{}] * rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(struct)
+
+
+def _among(chosen: pa.Array, first: int, rows: int) -> pa.Array:
+    """Which of the rows from `first` on are chosen."""
+    start, end = _position(chosen, first), _position(chosen, first + rows)
+    here = chosen.slice(start, end - start)
+    if len(here) == 0:
+        return pa.repeat(False, rows)
+    return pc.is_in(pa.array(range(first, first + rows), pa.uint64()), here)
+
+
+def _position(numbers: pa.Array, value: int) -> int:
+    """How many of the ascending numbers lie below a value."""
+    low, high = 0, len(numbers)
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle].as_py() < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,160 @@
+"""Filters as users write them: tuples, SQL or pyarrow expressions; to leave files out and to filter rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._native.expr import Expression, Predicate
+from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..predicate import portable_predicate
+
+FilterLiteralType: TypeAlias = tuple[str, str, Any]
+FilterConjunctionType: TypeAlias = list[FilterLiteralType]
+FilterDNFType: TypeAlias = list[FilterConjunctionType]
+FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
+if TYPE_CHECKING:
+    RowFilter: TypeAlias = str | FilterType | pc.Expression
+else:
+    RowFilter = Any
+
+_COMPARISONS = {
+    "=": lambda column, value: column == value,
+    "==": lambda column, value: column == value,
+    "!=": lambda column, value: column != value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+}
+
+
+@dataclass(frozen=True)
+class BoundFilter:
+    """A filter bound to the columns of a table.
+
+    `predicates` leave out files; `columns` are what it reads, None if that is not known; rows are kept by `sql` or by
+    `expression`, whichever is there.
+    """
+
+    predicates: list[Predicate] = field(default_factory=list)
+    columns: list[str] | None = None
+    sql: Expression | None = None
+    expression: pc.Expression | None = None
+
+    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch for which it is true."""
+        if self.sql is not None:
+            return batch.filter(pa.array(self.sql.evaluate(batch)))
+        if self.expression is not None:
+            return batch.filter(self.expression)
+        return batch
+
+
+def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
+    """A filter over the rows of a table with this schema.
+
+    Args:
+        filters: SQL, a pyarrow expression, or tuples `(column, operator, value)`: a list of them, all of which must
+            hold, or a list of such lists, of which one must.
+        schema: The table's columns.
+
+    Raises:
+        InvalidArgumentError: It does not parse, or names no column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.filters import bind
+        >>> bind([("x", ">", 3)], pa.schema([("x", pa.int64())])).columns
+        ['x']
+    """
+    if filters is None or (isinstance(filters, list) and not filters):
+        return None
+    if isinstance(filters, str):
+        predicate = Predicate.parse_sql(filters, schema)
+        return BoundFilter([predicate], predicate.columns, sql=Expression.parse_sql(filters, schema))
+    expression = filters if isinstance(filters, pc.Expression) else tuples_to_expression(filters, schema)
+    try:
+        predicate = portable_predicate(expression, schema)
+    except UnsupportedError:
+        # Rows are filtered all the same; only no file can be left out before it is opened.
+        return BoundFilter(expression=expression)
+    return BoundFilter([predicate], predicate.columns, expression=expression)
+
+
+def tuples_to_expression(filters: FilterType, schema: pa.Schema) -> pc.Expression:
+    """Tuples as an expression. Values become the column's type: texts as partition values are spelled, too.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.filters import tuples_to_expression
+        >>> tuples_to_expression([("year", "=", "2021")], pa.schema([("year", pa.int32())]))
+        <pyarrow.compute.Expression (year == 2021)>
+    """
+    if all(isinstance(part, list) for part in filters):
+        conjunctions = cast("FilterDNFType", filters)
+    elif all(isinstance(part, tuple) for part in filters):
+        conjunctions = [cast("FilterConjunctionType", filters)]
+    else:
+        raise InvalidArgumentError(
+            "expected filters as a list of (column, operator, value) tuples or a list of such lists, found both"
+        )
+    whole: pc.Expression | None = None
+    for conjunction in conjunctions:
+        if not conjunction:
+            raise InvalidArgumentError("expected tuples in each list of filters, found an empty one; leave it out")
+        joined: pc.Expression | None = None
+        for literal in conjunction:
+            term = _term(literal, schema)
+            joined = term if joined is None else joined & term
+        whole = joined if whole is None else whole | joined
+    return whole
+
+
+def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
+    try:
+        name, operator, value = literal
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"expected a tuple (column, operator, value), found {literal!r}") from None
+    if name not in schema.names:
+        raise InvalidArgumentError(
+            f"expected one of the columns {', '.join(schema.names)}, found {name!r}", column=name
+        )
+    column, type_ = pc.field(name), schema.field(name).type
+    operator = operator.lower()
+    if operator in ("in", "not in"):
+        if isinstance(value, str) or not hasattr(value, "__iter__"):
+            raise InvalidArgumentError(f"expected a list of values after {operator!r}, found {value!r}")
+        values = [_value(item, type_, name) for item in value]
+        present = [item for item in values if item is not None]
+        found = column.isin(pa.array(present, type_))
+        if operator == "not in":
+            return ~found & column.is_valid()
+        return found | column.is_null() if len(present) < len(values) else found
+    if operator not in _COMPARISONS:
+        raise InvalidArgumentError(f"expected one of {', '.join(_COMPARISONS)}, in, not in, found {operator!r}")
+    typed = _value(value, type_, name)
+    if typed is None:
+        # As deltalake has it: null and the empty text mean null, and can only be equal or not.
+        if operator in ("=", "=="):
+            return column.is_null()
+        if operator == "!=":
+            return ~column.is_null()
+        raise InvalidArgumentError(f"expected a value to compare column {name!r} with, found null", column=name)
+    return _COMPARISONS[operator](column, pa.scalar(typed, type_))
+
+
+def _value(value: Any, type_: pa.DataType, name: str) -> Any:
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, str) and not pa.types.is_string(type_):
+            return pa.scalar(value).cast(type_).as_py()
+        return pa.scalar(value).cast(type_).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidArgumentError(
+            f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
+        ) from error

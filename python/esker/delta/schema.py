@@ -1,0 +1,334 @@
+"""The schema of a Delta table: fields and types under deltalake's names, to and from JSON and Arrow.
+
+Spec: "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import pyarrow as pa
+
+from ..exceptions import InvalidArgumentError, UnsupportedError
+
+_PRIMITIVES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+
+@dataclass(frozen=True)
+class PrimitiveType:
+    """A type without others inside: `string`, `long`, `decimal(10,2)`...
+
+    Example:
+        >>> from esker.delta import PrimitiveType
+        >>> PrimitiveType("long").to_arrow()
+        DataType(int64)
+    """
+
+    type: str
+
+    def __post_init__(self) -> None:
+        self.to_arrow()
+
+    def to_arrow(self) -> pa.DataType:
+        """The type in Arrow."""
+        found = _PRIMITIVES.get(self.type)
+        if found is not None:
+            return found
+        if self.type.startswith(("char(", "varchar(")):
+            return pa.string()
+        if self.type == "decimal":
+            return pa.decimal128(10, 0)
+        if self.type.startswith("decimal(") and self.type.endswith(")"):
+            try:
+                precision, scale = (int(part) for part in self.type[8:-1].split(","))
+                return pa.decimal128(precision, scale)
+            except ValueError:
+                pass
+        raise UnsupportedError(f"expected a type of the Delta protocol, found {self.type!r}; upgrade esker to read it")
+
+    def _json(self) -> Any:
+        return self.type
+
+    def __repr__(self) -> str:
+        return f'PrimitiveType("{self.type}")'
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A list of one type."""
+
+    element_type: DataType
+    contains_null: bool = True
+    type: str = field(default="array", init=False, repr=False)
+
+    def to_arrow(self) -> pa.DataType:
+        """The type in Arrow."""
+        return pa.list_(pa.field("element", self.element_type.to_arrow(), self.contains_null))
+
+    def _json(self) -> Any:
+        return {"type": "array", "elementType": self.element_type._json(), "containsNull": self.contains_null}
+
+    def __repr__(self) -> str:
+        return f"ArrayType({self.element_type!r}, contains_null={self.contains_null})"
+
+
+@dataclass(frozen=True)
+class MapType:
+    """Keys of one type with values of another."""
+
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+    type: str = field(default="map", init=False, repr=False)
+
+    def to_arrow(self) -> pa.DataType:
+        """The type in Arrow."""
+        return pa.map_(
+            pa.field("key", self.key_type.to_arrow(), False),
+            pa.field("value", self.value_type.to_arrow(), self.value_contains_null),
+        )
+
+    def _json(self) -> Any:
+        return {
+            "type": "map",
+            "keyType": self.key_type._json(),
+            "valueType": self.value_type._json(),
+            "valueContainsNull": self.value_contains_null,
+        }
+
+    def __repr__(self) -> str:
+        return f"MapType({self.key_type!r}, {self.value_type!r}, value_contains_null={self.value_contains_null})"
+
+
+@dataclass(frozen=True)
+class StructType:
+    """Named fields."""
+
+    fields: list[Field]
+    type: str = field(default="struct", init=False, repr=False)
+
+    def to_arrow(self) -> pa.DataType:
+        """The type in Arrow."""
+        return pa.struct([inner.to_arrow() for inner in self.fields])
+
+    def _json(self) -> Any:
+        return {"type": "struct", "fields": [inner._json() for inner in self.fields]}
+
+    def __repr__(self) -> str:
+        return f"StructType({self.fields!r})"
+
+
+DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a field of a struct.
+
+    Example:
+        >>> from esker.delta import Field
+        >>> Field("id", "long", nullable=False).to_arrow()
+        pyarrow.Field<id: int64 not null>
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def __init__(
+        self,
+        name: str,
+        type: DataType | str,
+        nullable: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "type", PrimitiveType(type) if isinstance(type, str) else type)
+        object.__setattr__(self, "nullable", nullable)
+        object.__setattr__(self, "metadata", dict(metadata or {}))
+
+    def to_arrow(self) -> pa.Field:
+        """The field in Arrow, without what features keep of it."""
+        return pa.field(self.name, self.type.to_arrow(), self.nullable)
+
+    def to_json(self) -> str:
+        """The field as the log has it."""
+        return json.dumps(self._json())
+
+    @staticmethod
+    def from_json(text: str) -> Field:
+        """A field out of what `to_json` gives."""
+        return _field(json.loads(text))
+
+    @staticmethod
+    def from_arrow(found: pa.Field) -> Field:
+        """The field that an Arrow field is written as."""
+        return Field(found.name, _of_arrow(found.type, found.name), found.nullable)
+
+    def _json(self) -> Any:
+        return {
+            "name": self.name,
+            "type": self.type._json(),
+            "nullable": self.nullable,
+            "metadata": dict(self.metadata),
+        }
+
+    def __repr__(self) -> str:
+        metadata = f", metadata={dict(self.metadata)!r}" if self.metadata else ""
+        return f"Field({self.name}, {self.type!r}, nullable={self.nullable}{metadata})"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a Delta table.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta import Schema
+        >>> Schema.from_arrow(pa.schema([("id", pa.int64())]))
+        Schema([Field(id, PrimitiveType("long"), nullable=True)])
+    """
+
+    fields: list[Field]
+    type: str = field(default="struct", init=False, repr=False)
+
+    def to_arrow(self, as_large_types: bool = False) -> pa.Schema:
+        """The schema in Arrow; with `as_large_types` texts, bytes and lists have offsets of 64 bits."""
+        fields = [found.to_arrow() for found in self.fields]
+        return pa.schema([found.with_type(large(found.type)) for found in fields] if as_large_types else fields)
+
+    def json(self) -> dict[str, Any]:
+        """The schema as the log has it, as an object."""
+        return cast("dict[str, Any]", StructType(self.fields)._json())
+
+    def to_json(self) -> str:
+        """The schema as the log has it."""
+        return json.dumps(self.json())
+
+    @staticmethod
+    def from_json(text: str) -> Schema:
+        """A schema out of the log's JSON.
+
+        Raises:
+            InvalidArgumentError: It is no schema.
+            UnsupportedError: It has a type that this release does not know.
+        """
+        return Schema([_field(found) for found in json.loads(text)["fields"]])
+
+    @staticmethod
+    def from_arrow(schema: pa.Schema) -> Schema:
+        """The schema that a table with an Arrow schema is written with.
+
+        Raises:
+            UnsupportedError: The protocol has no such type.
+        """
+        return Schema([Field.from_arrow(found) for found in pa.schema(schema)])
+
+    def __arrow_c_schema__(self) -> object:
+        return self.to_arrow().__arrow_c_schema__()
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __repr__(self) -> str:
+        return f"Schema({self.fields!r})"
+
+
+def _field(value: Any) -> Field:
+    try:
+        return Field(value["name"], _type(value["type"]), value.get("nullable", True), value.get("metadata") or {})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(f"expected a field with name and type, found {value!r}") from error
+
+
+def _type(value: Any) -> DataType:
+    if isinstance(value, str):
+        return PrimitiveType(value)
+    kind = value["type"]
+    if kind == "struct":
+        return StructType([_field(inner) for inner in value["fields"]])
+    if kind == "array":
+        return ArrayType(_type(value["elementType"]), value.get("containsNull", True))
+    if kind == "map":
+        return MapType(_type(value["keyType"]), _type(value["valueType"]), value.get("valueContainsNull", True))
+    raise UnsupportedError(f"expected a type of the Delta protocol, found {kind!r}; upgrade esker to read it")
+
+
+def _of_arrow(found: pa.DataType, name: str) -> DataType:
+    if pa.types.is_dictionary(found):
+        return _of_arrow(found.value_type, name)
+    if pa.types.is_struct(found):
+        return StructType([Field.from_arrow(found.field(i)) for i in range(found.num_fields)])
+    if pa.types.is_map(found):
+        return MapType(_of_arrow(found.key_type, name), _of_arrow(found.item_type, name), found.item_field.nullable)
+    if (
+        pa.types.is_list(found)
+        or pa.types.is_large_list(found)
+        or pa.types.is_fixed_size_list(found)
+        or pa.types.is_list_view(found)
+    ):
+        return ArrayType(_of_arrow(found.value_type, name), found.value_field.nullable)
+    return PrimitiveType(_primitive(found, name))
+
+
+def _primitive(found: pa.DataType, name: str) -> str:
+    types = pa.types
+    if types.is_large_string(found) or types.is_string_view(found):
+        return "string"
+    if types.is_large_binary(found) or types.is_binary_view(found) or types.is_fixed_size_binary(found):
+        return "binary"
+    if types.is_decimal(found) and found.precision <= 38 and found.scale >= 0:
+        return f"decimal({found.precision},{found.scale})"
+    if types.is_timestamp(found):
+        return "timestamp_ntz" if found.tz is None else "timestamp"
+    if types.is_date(found):
+        return "date"
+    # As deltalake does: unsigned integers become the signed ones of the same width.
+    widths = {pa.uint8(): "byte", pa.uint16(): "short", pa.uint32(): "integer", pa.uint64(): "long"}
+    for arrow, delta in [*((arrow, delta) for delta, arrow in _PRIMITIVES.items()), *widths.items()]:
+        if found == arrow:
+            return delta
+    raise UnsupportedError(f"column {name!r}: the Delta protocol has no type for {found}", column=name)
+
+
+def large(found: pa.DataType) -> pa.DataType:
+    """The type with offsets of 64 bits wherever it has offsets.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.schema import large
+        >>> large(pa.list_(pa.string()))
+        LargeListType(large_list<item: large_string>)
+    """
+    if pa.types.is_string(found):
+        return pa.large_string()
+    if pa.types.is_binary(found):
+        return pa.large_binary()
+    if pa.types.is_list(found):
+        inner = found.value_field
+        return pa.large_list(inner.with_type(large(inner.type)))
+    if pa.types.is_struct(found):
+        fields = [found.field(i) for i in range(found.num_fields)]
+        return pa.struct([inner.with_type(large(inner.type)) for inner in fields])
+    if pa.types.is_map(found):
+        key, value = found.key_field, found.item_field
+        return pa.map_(key.with_type(large(key.type)), value.with_type(large(value.type)))
+    return found

@@ -1,0 +1,376 @@
+"""`DeltaTable`: one version of a Delta table, with deltalake's names and arguments."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from .._native.delta import FileSelection, Snapshot
+from ..commit.stores import absolute, resolve
+from ..exceptions import InvalidArgumentError
+from . import history as versions
+from .add_actions import add_actions
+from .change_feed import ChangeFeed, version_range
+from .filesystem import DataFiles
+from .filters import BoundFilter, FilterType, bind
+from .metadata import Metadata, ProtocolVersions, protocol_of
+from .scan import TableScan
+from .schema import Schema, large
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .filters import RowFilter
+
+
+class DeltaTable:
+    """One version of a Delta table.
+
+    Args:
+        table_uri: A path, or a URI of a registered scheme.
+        version: The version to open; the newest if not given.
+        storage_options: Options of the store, such as credentials.
+        without_files: Accepted as deltalake accepts it; files cost little here.
+        log_buffer_size: Accepted as deltalake accepts it.
+        skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
+        timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
+            them in the zone of their session.
+
+    Raises:
+        NotFoundError: There is no table, or no such version.
+        UnsupportedError: The table asks for a feature that this release does not have: it is named.
+        CorruptFileError: The log is broken in a way that no checkpoint and no other entry makes up for.
+
+    Example:
+        `DeltaTable("s3://lake/events").to_pyarrow_table(columns=["id"], filters=[("day", "=", "2024-01-01")])`
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: dict[str, str] | None = None,
+        without_files: bool = False,
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,
+        *,
+        timezone: str | None = None,
+    ) -> None:
+        self._uri = absolute(table_uri)
+        self._storage_options = storage_options
+        self._timezone = timezone
+        self._store = resolve(self._uri, storage_options=storage_options)
+        self._snapshot = self._load(version)
+
+    def _load(self, version: int | None) -> Snapshot:
+        if version is not None and version < 0:
+            raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
+        return Snapshot.load(self._store, version=version, timezone=self._timezone)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_snapshot"] = self._snapshot.version
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._snapshot = self._load(state["_snapshot"])
+
+    @staticmethod
+    def is_deltatable(table_uri: str | os.PathLike[str], storage_options: dict[str, str] | None = None) -> bool:
+        """Whether there is a Delta table at a URI.
+
+        Example:
+            >>> from esker.delta import DeltaTable
+            >>> DeltaTable.is_deltatable("memory://nothing-here")
+            False
+        """
+        store = resolve(table_uri, storage_options=storage_options)
+        return any(path.endswith((".json", ".parquet")) for path in store.list_paths(versions.LOG))
+
+    @property
+    def table_uri(self) -> str:
+        """Where the table is."""
+        return self._uri
+
+    def version(self) -> int:
+        """The number of the version that is open."""
+        return self._snapshot.version
+
+    def metadata(self) -> Metadata:
+        """What the table is."""
+        return Metadata(self._snapshot)
+
+    def protocol(self) -> ProtocolVersions:
+        """What the table asks of readers and writers."""
+        return protocol_of(self._snapshot)
+
+    def schema(self) -> Schema:
+        """The table's columns."""
+        return Schema.from_json(self.metadata()._schema_string)
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The newest transaction version of an application, None if it has none."""
+        found = self._snapshot.transactions.get(app_id)
+        return found[0] if found is not None else None
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Goes to another version, older or newer.
+
+        Args:
+            version: Its number, or a time (ISO 8601, or datetime; without a zone it is UTC): the version that was the
+                newest then.
+
+        Raises:
+            NotFoundError: There is no such version, or none as old.
+        """
+        if isinstance(version, bool) or not isinstance(version, int | str | datetime):
+            raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
+        if not isinstance(version, int):
+            version = versions.version_at(self._commit_times(), version, self._uri)
+        self._snapshot = self._load(version)
+
+    def update_incremental(self) -> None:
+        """Goes to the newest version. Only the commits since the one that is open are read."""
+        self._snapshot = self._snapshot.refresh(self._store)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """What the writers of the versions say of them, the newest first.
+
+        Args:
+            limit: How many at most.
+        """
+        return versions.history(self._store, self.version(), limit)
+
+    def file_uris(
+        self, partition_filters: FilterType | None = None, *, file_pruning_predicate: RowFilter | None = None
+    ) -> list[str]:
+        """The places of the files.
+
+        Args:
+            partition_filters: Deprecated; the same as `file_pruning_predicate`.
+            file_pruning_predicate: SQL, tuples or a pyarrow expression. Files that cannot hold rows for which it is
+                true, by their partition values and statistics, are left out.
+        """
+        return self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate)).uris()
+
+    def partitions(
+        self, partition_filters: FilterType | None = None, *, file_pruning_predicate: RowFilter | None = None
+    ) -> list[dict[str, Any]]:
+        """The partitions that have files, as values by column: texts, null as None.
+
+        Args:
+            partition_filters: Deprecated; the same as `file_pruning_predicate`.
+            file_pruning_predicate: As in `file_uris`.
+        """
+        selection = self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate))
+        return selection.partitions()
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:
+        """One row a file: path, size, time, partition values, statistics.
+
+        Args:
+            flatten: Whether statistics and partition values are columns (`min.x`, `partition.p`) rather than structs.
+        """
+        return add_actions(self._store, self._select(None), flatten=flatten)
+
+    def count(self) -> int:
+        """How many rows: from statistics where files have them, else from the files."""
+        selection = self._select(None)
+        records = pa.record_batch(selection.statistics(self._store, bounds=False)[1]).column(0)
+        if records.null_count == 0:
+            vectors = pa.record_batch(selection.describe()).column("deletion_vector")
+            deleted = pc.sum(vectors.field("cardinality")).as_py() or 0
+            return (pc.sum(records).as_py() or 0) - deleted
+        return sum(batch.num_rows for batch in self._scan().batches([]))
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: FilterType | None = None,
+        filesystem: Any | None = None,
+        parquet_read_options: ds.ParquetReadOptions | None = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,
+        file_pruning_predicate: RowFilter | None = None,
+    ) -> ds.Dataset:
+        """The table as a dataset of pyarrow.
+
+        A table with deletion vectors, mapped columns or widened types has no form that pyarrow reads lazily: its rows
+        are read at once. `scan` streams them.
+
+        Args:
+            partitions: Deprecated; the same as `file_pruning_predicate`.
+            filesystem: Where the files are read from, its root being the table's; found by the URI if not given.
+            parquet_read_options: How pyarrow reads Parquet.
+            schema: In place of the table's.
+            as_large_types: Whether texts, bytes and lists have offsets of 64 bits.
+            file_pruning_predicate: As in `file_uris`.
+        """
+        predicate = _one_of("partitions", partitions, file_pruning_predicate)
+        scan = self._scan(predicate, filesystem)
+        wanted = schema if schema is not None else scan.schema
+        if schema is None and as_large_types:
+            wanted = pa.schema([field.with_type(large(field.type)) for field in wanted])
+        data_files = scan.data_files()
+        if scan.is_plain(data_files):
+            return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)
+        return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))
+
+    def to_pyarrow_table(
+        self,
+        partitions: FilterType | None = None,
+        columns: list[str] | None = None,
+        filesystem: Any | None = None,
+        filters: RowFilter | None = None,
+    ) -> pa.Table:
+        """The rows.
+
+        Args:
+            partitions: Deprecated; use `filters`.
+            columns: Their names; all if not given.
+            filesystem: As in `to_pyarrow_dataset`.
+            filters: SQL, tuples or a pyarrow expression; files that cannot hold such rows are not opened, and of the
+                others only row groups that may are read.
+        """
+        where = self._bind(_one_of("partitions", partitions, filters))
+        self._check_columns(columns)
+        selection = self._snapshot.select(self._store, where.predicates if where else None)
+        scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
+        data_files = scan.data_files()
+        if scan.is_plain(data_files) and (where is None or where.expression is not None):
+            expression = where.expression if where is not None else None
+            return scan.dataset(data_files).to_table(columns=columns, filter=expression)
+        names = scan.schema.names if columns is None else columns
+        schema = pa.schema([scan.schema.field(name) for name in names])
+        return pa.Table.from_batches(scan.batches(columns, where), schema)
+
+    def to_pandas(
+        self,
+        partitions: FilterType | None = None,
+        columns: list[str] | None = None,
+        filesystem: Any | None = None,
+        filters: RowFilter | None = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+    ) -> pd.DataFrame:
+        """The rows as a DataFrame of pandas; arguments as in `to_pyarrow_table`."""
+        table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
+        return table.to_pandas(types_mapper=types_mapper)
+
+    def scan(self, columns: list[str] | None = None, predicate: RowFilter | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches.
+
+        Args:
+            columns: Their names; all if not given.
+            predicate: SQL, tuples or a pyarrow expression.
+        """
+        self._check_columns(columns)
+        where = self._bind(predicate)
+        selection = self._snapshot.select(self._store, where.predicates if where else None)
+        scan = TableScan(self._store, self._snapshot, self._files(), selection)
+        names = scan.schema.names if columns is None else columns
+        schema = pa.schema([scan.schema.field(name) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, scan.batches(columns, where))
+
+    def load_cdf(
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: list[str] | None = None,
+        predicate: RowFilter | None = None,
+        allow_out_of_range: bool = False,
+    ) -> pa.RecordBatchReader:
+        """The rows that changed, with `_change_type`, `_commit_version` and `_commit_timestamp`.
+
+        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the last
+        version of the range.
+
+        Args:
+            starting_version: The first version; 0 if neither it nor a time is given.
+            ending_version: The last one; the newest if not given.
+            starting_timestamp: In place of a version: the first one made at that time or later.
+            ending_timestamp: In place of a version: the last one made at that time or before.
+            columns: Their names; all if not given.
+            predicate: Which of the changed rows are kept.
+            allow_out_of_range: Whether a range behind the newest version is empty rather than an error.
+
+        Raises:
+            InvalidArgumentError: There is no such range.
+            NotFoundError: A version of it has been cleaned up.
+            UnsupportedError: The change data feed was not on in all of it.
+        """
+        times = self._commit_times()
+        if starting_version is None and starting_timestamp is not None:
+            after = [v for v, time in times.items() if time >= versions.as_milliseconds(starting_timestamp)]
+            starting_version = min(after, default=self.version() + 1)
+        if ending_version is None and ending_timestamp is not None:
+            before = [v for v, time in times.items() if time <= versions.as_milliseconds(ending_timestamp)]
+            ending_version = max(before, default=-1)
+        found = version_range(starting_version, ending_version, self.version(), allow_out_of_range=allow_out_of_range)
+        start, end = found if found is not None else (0, -1)
+        snapshot = self._snapshot if end in (-1, self.version()) else self._load(end)
+        scan = TableScan(self._store, snapshot, self._files())
+        feed = ChangeFeed(self._store, snapshot, scan, times)
+        where = bind(predicate, feed.schema)
+        names = feed.schema.names if columns is None else columns
+        schema = pa.schema([feed.schema.field(name) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, feed.batches(start, end, columns, where))
+
+    def __arrow_c_schema__(self) -> object:
+        return self._scan().schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def _commit_times(self) -> dict[int, int]:
+        in_commit = self.metadata().configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
+        return versions.commit_times(self._store, in_commit=in_commit)
+
+    def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
+        return bind(filters, TableScan.schema_of(self._snapshot))
+
+    def _select(self, filters: RowFilter | None) -> FileSelection:
+        where = self._bind(filters)
+        return self._snapshot.select(self._store, where.predicates if where else None)
+
+    def _files(self, filesystem: Any | None = None) -> DataFiles:
+        return DataFiles(self._store, self._snapshot.root, self._storage_options, filesystem)
+
+    def _scan(self, filters: RowFilter | None = None, filesystem: Any | None = None) -> TableScan:
+        return TableScan(self._store, self._snapshot, self._files(filesystem), self._select(filters))
+
+    def _check_columns(self, columns: list[str] | None) -> None:
+        names = TableScan.schema_of(self._snapshot).names
+        for name in columns or []:
+            if name not in names:
+                raise InvalidArgumentError(
+                    f"expected some of the columns {', '.join(names)}, found {name!r}", column=name
+                )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeltaTable):
+            return NotImplemented
+        return (self._uri, self.version()) == (other._uri, other.version())
+
+    def __hash__(self) -> int:
+        return hash((self._uri, self.version()))
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._uri!r}, version={self.version()})"
+
+
+def _one_of(name: str, deprecated: Any, given: Any) -> Any:
+    if deprecated is None:
+        return given
+    if given is not None:
+        raise InvalidArgumentError(f"expected one filter, found {name} as well, which is deprecated; leave it out")
+    warnings.warn(f"{name} is deprecated; give the filter by its other argument", DeprecationWarning, stacklevel=3)
+    return deprecated

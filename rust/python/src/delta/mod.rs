@@ -1,0 +1,17 @@
+//! `esker._native.delta`.
+
+mod arrow_data;
+mod deletion_vector;
+mod error;
+mod file_selection;
+mod snapshot;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<arrow_data::PyArrowData>()?;
+    module.add_class::<snapshot::PySnapshot>()?;
+    module.add_class::<file_selection::PyFileSelection>()?;
+    module.add_function(wrap_pyfunction!(deletion_vector::read_deletion_vector, module)?)?;
+    module.add_function(wrap_pyfunction!(deletion_vector::canonical_path, module)?)
+}
