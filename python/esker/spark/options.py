@@ -19,7 +19,17 @@ from esker.exceptions import InvalidArgumentError
 
 __all__ = ["READ_OPTIONS", "WRITE_OPTIONS", "ReadOptions", "WriteOptions", "table_address"]
 
-READ_OPTIONS = ("columns", "filter", "version", "nanoseconds", "rows_per_partition", "bytes_per_partition", "output")
+READ_OPTIONS = (
+    "columns",
+    "filter",
+    "version",
+    "nanoseconds",
+    "rows_per_partition",
+    "bytes_per_partition",
+    "output",
+    "timestamp_as_of",
+    "timezone",
+)
 WRITE_OPTIONS = (
     "save_mode",
     "max_rows_per_file",
@@ -60,6 +70,8 @@ class ReadOptions:
         rows_per_partition: Rows of one Spark partition at most.
         bytes_per_partition: Bytes in data files of one Spark partition, as far as the table knows them.
         output: "rows", or "slices" for a description of each partition in place of its rows.
+        timestamp: In place of a version, of a Delta table: the one that was the newest at that time.
+        timezone: Of a Delta table: what timestamps without a zone mean as partition values.
     """
 
     columns: tuple[str, ...] | None = None
@@ -69,6 +81,8 @@ class ReadOptions:
     rows_per_partition: int = 1024 * 1024
     bytes_per_partition: int = 128 * 1024 * 1024
     output: str = "rows"
+    timestamp: str | None = None
+    timezone: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -81,11 +95,13 @@ class ReadOptions:
         return cls(
             columns=_columns(given.get("columns")),
             filter=given.get("filter"),
-            version=_integer(given, "version", 1),
+            version=_integer(given, "version", 0),
             truncate=_choice(given, "nanoseconds", ("error", "truncate")) == "truncate",
             rows_per_partition=_integer(given, "rows_per_partition", 1) or cls.rows_per_partition,
             bytes_per_partition=_integer(given, "bytes_per_partition", 1) or cls.bytes_per_partition,
             output=_choice(given, "output", ("rows", "slices")),
+            timestamp=given.get("timestamp_as_of"),
+            timezone=given.get("timezone"),
         )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
+from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.table import FragmentSize, Snapshot
@@ -145,6 +146,20 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
     snapshot.projected_schema(wanted.names, options.filter)
     exchange_schema(wanted)
     return wanted
+
+
+def lance_version(options: ReadOptions) -> int | None:
+    """The version of a Lance table that the options name: those of Delta tables alone are refused.
+
+    Raises:
+        InvalidArgumentError: An option that only a Delta table has, or version 0, which only they have.
+    """
+    for name, given in (("timestampAsOf", options.timestamp), ("timezone", options.timezone)):
+        if given is not None:
+            raise InvalidArgumentError(f"option {name} is for Delta tables, found a Lance table; leave it out")
+    if options.version == 0:
+        raise InvalidArgumentError("option version: expected a whole number from 1, found '0'")
+    return options.version
 
 
 def _slices(fragment: FragmentSize, options: ReadOptions) -> Iterator[SlicePartition]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.options import ReadOptions, WriteOptions, table_address
-from esker.spark.reader import SLICE_SCHEMA, EskerReader, read_schema
+from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import Snapshot
 from esker.spark.writer import EskerWriter
 
@@ -28,6 +29,7 @@ class EskerSource(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self._version: int | None = None
+        self._delta: bool | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -37,16 +39,27 @@ class EskerSource(DataSource):
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
         options = ReadOptions.parse(self.options)
-        snapshot = Snapshot(table_address(self.options), options.version)
+        address = table_address(self.options)
+        self._delta = is_delta(address)
+        if self._delta:
+            table = open_delta(address, options)
+            self._version = table.version()
+            return delta_schema(table, options)
+        snapshot = Snapshot(address, lance_version(options))
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema
 
-    def reader(self, schema: StructType) -> EskerReader:
+    def reader(self, schema: StructType) -> EskerReader | DeltaReader:
         """Reads the table, as the given schema."""
         options = ReadOptions.parse(self.options)
-        version = options.version if self._version is None else self._version
-        return EskerReader(table_address(self.options), version, schema, options)
+        address = table_address(self.options)
+        if self._delta is None:
+            self._delta = is_delta(address)
+        if self._delta:
+            return DeltaReader(address, self._version, schema, options)
+        version = lance_version(options) if self._version is None else self._version
+        return EskerReader(address, version, schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter:
         """Writes a DataFrame of the given schema to the table."""

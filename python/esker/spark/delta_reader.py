@@ -1,0 +1,126 @@
+"""A version of a Delta table as Spark reads it: its files are the partitions.
+
+The driver replays the log; a task gets the files that it reads and what they need, and opens no log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from esker.commit import resolve
+from esker.delta.file_reader import DataFile, FileReader
+from esker.delta.filesystem import DataFiles
+from esker.delta.filters import bind
+from esker.delta.history import LOG
+from esker.delta.scan import TableScan
+from esker.delta.table import DeltaTable
+from esker.exceptions import InvalidArgumentError
+from esker.spark.cast import cast_batch
+from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.types import exchange_schema, spark_schema
+
+__all__ = ["DeltaReader", "FilePartition", "delta_schema", "is_delta", "open_delta"]
+
+
+def is_delta(address: TableAddress) -> bool:
+    """Whether a Delta table is there: something lies in its `_delta_log`."""
+    return bool(resolve(address.uri, storage_options=address.storage_options).list_paths(LOG))
+
+
+def open_delta(address: TableAddress, options: ReadOptions, version: int | None = None) -> DeltaTable:
+    """The version that the options name, or the one given.
+
+    Raises:
+        InvalidArgumentError: Both a version and a time are asked for.
+        NotFoundError: There is no such version.
+    """
+    if options.version is not None and options.timestamp is not None:
+        raise InvalidArgumentError("expected the option version or timestampAsOf, found both; leave one out")
+    table = DeltaTable(
+        address.uri,
+        options.version if version is None else version,
+        storage_options=dict(address.storage_options),
+        timezone=options.timezone,
+    )
+    if version is None and options.timestamp is not None:
+        table.load_as_version(options.timestamp)
+    return table
+
+
+def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | None = None) -> StructType:
+    """The Spark schema of what a read gives, after a check that the table can give it.
+
+    Raises:
+        InvalidArgumentError: A column does not exist, the filter does not parse, or slices are asked for.
+        UnsupportedError: A column has a type that Spark has none for.
+    """
+    if options.output != "rows":
+        raise InvalidArgumentError("option output: a Delta table has no slices, expected rows")
+    schema = TableScan.schema_of(table._snapshot)
+    bind(options.filter, schema)
+    names = wanted.names if wanted is not None else options.columns or schema.names
+    for name in names:
+        if name not in schema.names:
+            known = ", ".join(schema.names)
+            raise InvalidArgumentError(f"expected some of the columns {known}, found {name!r}", column=name)
+    if wanted is not None:
+        exchange_schema(wanted)
+        return wanted
+    return spark_schema(pa.schema([schema.field(name) for name in names]))
+
+
+@dataclass(frozen=True)
+class FilePartition(InputPartition):  # type: ignore[misc, unused-ignore]
+    """A file, which one task reads."""
+
+    file: DataFile
+
+
+class DeltaReader(DataSourceReader):
+    """Reads one version of a Delta table.
+
+    Args:
+        address: The table.
+        version: The version, pinned when the DataFrame was loaded; None if the user gave a schema, then it is pinned
+            here.
+        schema: What Spark wants to get.
+        options: The rest.
+    """
+
+    def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
+        table = open_delta(address, options, version)
+        delta_schema(table, options, schema)
+        self._schema = schema
+        self._options = options
+        snapshot, store = table._snapshot, table._store
+        where = bind(options.filter, TableScan.schema_of(snapshot))
+        selection = snapshot.select(store, where.predicates if where else None)
+        files = DataFiles(store, snapshot.root, dict(address.storage_options))
+        self._reader = FileReader.of(store, snapshot, files)
+        self._partitions = TableScan(store, snapshot, files, selection).data_files()
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition for each file."""
+        return [FilePartition(file) for file in self._partitions]
+
+    def __getstate__(self) -> dict[str, object]:
+        # Each task gets its own file; the list of all is the driver's.
+        return {**self.__dict__, "_partitions": []}
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one file."""
+        if not isinstance(partition, FilePartition):
+            # A table without files has no partition, so that Spark makes one of its own.
+            return
+        reader = self._reader
+        where = bind(self._options.filter, reader.plain_schema())
+        wanted = exchange_schema(self._schema)
+        names = list(self._schema.names)
+        read = names + [name for name in (where.columns or [] if where else []) if name not in names]
+        for batch in reader.read(partition.file, read, where):
+            yield cast_batch(batch.select(names), wanted, truncate=self._options.truncate)
