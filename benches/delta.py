@@ -80,9 +80,32 @@ def refresh(library: Any, path: str) -> Callable[[], object]:
     return run
 
 
+def read_all(library: Any, path: str) -> Callable[[], object]:
+    """All rows."""
+    return lambda: library.DeltaTable(path).to_pyarrow_table().num_rows
+
+
+def read_filtered(library: Any, path: str) -> Callable[[], object]:
+    """Two columns of a thousandth of the rows."""
+    where = [("id", ">=", 500_000), ("id", "<", 501_000)]
+    return lambda: library.DeltaTable(path).to_pyarrow_table(columns=["id", "name"], filters=where).num_rows
+
+
+def write_rows(path: Path, files: int, rows: int) -> None:
+    """A table with Parquet files, written by deltalake."""
+    import deltalake
+    import numpy as np
+    import pyarrow as pa
+
+    for part in range(files):
+        ids = np.arange(part * rows, (part + 1) * rows)
+        table = pa.table({"id": ids, "price": ids * 0.25, "name": np.char.add("name ", ids.astype(str))})
+        deltalake.write_deltalake(path, table, mode="append")
+
+
 OPERATIONS = {
     operation.__name__: operation
-    for operation in (open_uris, prune_cold, prune_warm, partition_warm, plan_scan, refresh)
+    for operation in (open_uris, prune_cold, prune_warm, partition_warm, plan_scan, refresh, read_all, read_filtered)
 }
 
 
@@ -158,6 +181,8 @@ def main() -> None:
             write_checkpoint(path, files)
             (path / "_delta_log" / f"{0:020}.json").write_text("")
         for operation in arguments.operations:
+            if operation in ("read_all", "read_filtered"):
+                continue
             if operation == "plan_scan" and files > 20_000:
                 continue
             report(f"{files:,} files, a checkpoint", operation, path)
@@ -171,6 +196,11 @@ def main() -> None:
         if not path.exists():
             write_commits(path, arguments.small_commits, 1)
         report(f"{arguments.small_commits:,} commits of one file", "open_uris", path)
+    path = folder / "rows"
+    if not path.exists():
+        write_rows(path, 50, 40_000)
+    for operation in ("read_all", "read_filtered"):
+        report("2,000,000 rows in 50 files", operation, path)
     if arguments.folder is None:
         shutil.rmtree(folder)
 
