@@ -17,7 +17,20 @@ from . import store as store
 from . import table as table
 from . import write as write
 
-__all__ = ["__version__", "blob", "delta", "expr", "fault", "file", "graveler", "merge", "scan", "store", "table", "write"]
+__all__ = [
+    "__version__",
+    "blob",
+    "delta",
+    "expr",
+    "fault",
+    "file",
+    "graveler",
+    "merge",
+    "scan",
+    "store",
+    "table",
+    "write",
+]
 
 __version__: str
 """The version of the wheel, the crates' and Python's alike."""
