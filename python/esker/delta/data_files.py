@@ -1,0 +1,298 @@
+"""New data files of a table: rows in, staged Parquet and its `add` actions out, within a limit of memory.
+
+```
+batches -> by partition -> buffered rows -> row groups -> a file of about target_file_size -> store
+```
+
+Rows of each partition are buffered; what is buffered by all partitions together stays within a limit, and beyond it
+the largest file in the making is finished. A file gets its name once, by a UUID, and is
+there before any log entry names it.
+
+Spec: "Data Files", "Writer Requirements for Column Mapping".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .._native.store import Store
+from ..exceptions import InvalidArgumentError
+from .file_statistics import FileStatistics, Path, statistics_columns
+from .partition_text import check_partition_type, directories, encode_path, partition_text
+from .properties import WriterProperties
+from .schema import ArrayType, DataType, Field, MapType, Schema, StructType
+
+DEFAULT_FILE_SIZE = 100 * 1024 * 1024
+MEMORY_LIMIT = 256 * 1024 * 1024
+_ROW_GROUP_BYTES = 32 * 1024 * 1024
+_ROW_GROUP_ROWS = 1024 * 1024
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+FIELD_ID = "delta.columnMapping.id"
+
+
+class PhysicalNames:
+    """How columns are called within data files, and their field ids.
+
+    Args:
+        schema: The table's columns.
+        mapped: Whether column mapping is on.
+
+    Example:
+        >>> from esker.delta import Field, Schema
+        >>> from esker.delta.data_files import PhysicalNames
+        >>> PhysicalNames(Schema([Field("x", "long")]), mapped=False).of("x")
+        'x'
+    """
+
+    def __init__(self, schema: Schema, *, mapped: bool) -> None:
+        self.mapped = mapped
+        self._schema = schema
+        self.by_path: dict[Path, str] = {}
+        if mapped:
+            self._collect(schema.fields, ())
+
+    def _collect(self, fields: list[Field], above: Path) -> None:
+        for field in fields:
+            path = (*above, field.name)
+            self.by_path[path] = str(field.metadata[PHYSICAL_NAME])
+            if isinstance(field.type, StructType):
+                self._collect(field.type.fields, path)
+
+    def of(self, column: str) -> str:
+        """The physical name of a column."""
+        return self.by_path.get((column,), column)
+
+    def file_schema(self, partition_by: list[str]) -> pa.Schema:
+        """The schema of data files: without partition columns."""
+        return pa.schema([_physical(f, self.mapped) for f in self._schema.fields if f.name not in partition_by])
+
+
+def _physical(field: Field, mapped: bool) -> pa.Field:
+    kind = _physical_type(field.type, mapped)
+    if not mapped:
+        return pa.field(field.name, kind, field.nullable)
+    metadata = {b"PARQUET:field_id": str(field.metadata[FIELD_ID]).encode()}
+    return pa.field(str(field.metadata[PHYSICAL_NAME]), kind, field.nullable, metadata)
+
+
+def _physical_type(kind: DataType, mapped: bool) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([_physical(inner, mapped) for inner in kind.fields])
+    if isinstance(kind, ArrayType):
+        return pa.list_(pa.field("element", _physical_type(kind.element_type, mapped), kind.contains_null))
+    if isinstance(kind, MapType):
+        value = pa.field("value", _physical_type(kind.value_type, mapped), kind.value_contains_null)
+        return pa.map_(pa.field("key", _physical_type(kind.key_type, mapped), False), value)
+    return kind.to_arrow()
+
+
+class _OpenFile:
+    """One file in the making."""
+
+    def __init__(self, values: dict[str, str | None], statistics: FileStatistics) -> None:
+        self.values = values
+        self.statistics = statistics
+        self.pending: list[pa.RecordBatch] = []
+        self.pending_bytes = 0
+        self.pending_rows = 0
+        self.sink: pa.BufferOutputStream | None = None
+        self.writer: pq.ParquetWriter | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory."""
+        return self.pending_bytes + (self.sink.tell() if self.sink is not None else 0)
+
+
+class DataFileWriter:
+    """Stages data files.
+
+    Args:
+        store: The table's.
+        schema: The table's columns.
+        partition_by: Those that files are told apart by.
+        configuration: The table's properties: which statistics are kept, how large files are.
+        mapped: Whether column mapping is on.
+        target_file_size: Bytes of a file, about; `delta.targetFileSize` or 100 MiB if not given.
+        properties: How Parquet is written.
+        tight: Whether statistics say that their bounds are tight.
+        memory_limit: Bytes that files in the making hold.
+
+    Example:
+        `writer = DataFileWriter(store, schema, [], {}); writer.write(batch); adds = writer.close()`
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schema: Schema,
+        partition_by: list[str],
+        configuration: Mapping[str, str],
+        *,
+        mapped: bool = False,
+        target_file_size: int | None = None,
+        properties: WriterProperties | None = None,
+        tight: bool = False,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        arrow = schema.to_arrow()
+        for name in partition_by:
+            check_partition_type(name, arrow.field(name).type)
+        self._store = store
+        self._partition_by = partition_by
+        self._required = [name for name in partition_by if not arrow.field(name).nullable]
+        self._names = PhysicalNames(schema, mapped=mapped)
+        self._file_schema = self._names.file_schema(partition_by)
+        self._columns = [field.name for field in schema.fields if field.name not in partition_by]
+        kept = pa.schema([arrow.field(name) for name in self._columns])
+        self._statistics = statistics_columns(kept, configuration)
+        self._target = target_file_size or int(configuration.get("delta.targetFileSize", DEFAULT_FILE_SIZE))
+        properties = properties or WriterProperties()
+        if not self._columns:
+            raise InvalidArgumentError(
+                "expected a column beside those to partition by, found none; data files need one"
+            )
+        leaves = [column.path for column in _leaf_columns(self._file_schema)]
+        self._arguments = properties.arguments(leaves)
+        self._codec = str(self._arguments["compression"])
+        self._row_group_rows = properties.max_row_group_size or _ROW_GROUP_ROWS
+        self._tight = tight
+        self._limit = memory_limit
+        self._open: dict[tuple[str | None, ...], _OpenFile] = {}
+        self._adds: list[dict[str, Any]] = []
+        self.rows = 0
+
+    @property
+    def adds(self) -> list[dict[str, Any]]:
+        """The `add` actions of the files that are staged so far."""
+        return self._adds
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Rows of the table, with its columns under their logical names and types."""
+        self.rows += batch.num_rows
+        for values, rows in self._by_partition(batch):
+            self._append(values, rows)
+        while sum(file.size for file in self._open.values()) > self._limit:
+            largest = max(self._open, key=lambda key: self._open[key].size)
+            self._finish(self._open.pop(largest))
+
+    def close(self) -> list[dict[str, Any]]:
+        """Finishes all files and hands out their `add` actions."""
+        for file in self._open.values():
+            self._finish(file)
+        self._open.clear()
+        return self._adds
+
+    def abandon(self) -> None:
+        """Deletes what was staged: nothing names it."""
+        self._open.clear()
+        for add in self._adds:
+            try:
+                self._store.delete(add["_staged"])
+            except OSError:
+                # Vacuum finds it.
+                return
+
+    def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
+        if batch.num_rows == 0:
+            return
+        if not self._partition_by:
+            yield {}, batch
+            return
+        code = np.zeros(batch.num_rows, np.int64)
+        for name in self._partition_by:
+            encoded = pc.dictionary_encode(batch.column(name), null_encoding="encode")
+            indices = encoded.indices.to_numpy(zero_copy_only=False)
+            code = np.unique(code * len(encoded.dictionary) + indices, return_inverse=True)[1]
+        order = np.argsort(code, kind="stable")
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        ends = [*starts[1:], batch.num_rows]
+        kept = batch.select(self._columns)
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            first = int(order[start])
+            values = {self._names.of(name): partition_text(batch.column(name)[first]) for name in self._partition_by}
+            for name in self._required:
+                if values[self._names.of(name)] is None:
+                    raise InvalidArgumentError(
+                        f"column {name!r}: expected no nulls (NOT NULL), found an empty text, which is null as a "
+                        "partition value; nothing was written",
+                        column=name,
+                    )
+            # A copy: a slice would hold all rows of the batch for as long as its file is in the making.
+            yield values, kept if len(starts) == 1 else kept.take(pa.array(order[start:end]))
+
+    def _append(self, values: dict[str, str | None], rows: pa.RecordBatch) -> None:
+        key = tuple(values.values())
+        while rows.num_rows:
+            if key not in self._open:
+                statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
+                self._open[key] = _OpenFile(values, statistics)
+            file = self._open[key]
+            part = rows.slice(0, self._row_group_rows - file.pending_rows)
+            rows = rows.slice(part.num_rows)
+            file.statistics.add(part)
+            file.pending.append(part)
+            file.pending_rows += part.num_rows
+            file.pending_bytes += part.nbytes
+            if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
+                self._write_row_group(file)
+                if file.size >= self._target:
+                    self._put(self._open.pop(key))
+
+    def _write_row_group(self, file: _OpenFile) -> None:
+        if not file.pending_rows:
+            return
+        table = pa.Table.from_batches(file.pending)
+        file.pending, file.pending_bytes, file.pending_rows = [], 0, 0
+        batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        if batch.schema.types == self._file_schema.types:
+            batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
+        else:
+            # The same arrays under other names, and without nulls where there may be none: only the schema of the
+            # message is another.
+            batch = pa.ipc.read_record_batch(batch.serialize(), self._file_schema)
+        if file.writer is None:
+            file.sink = pa.BufferOutputStream()
+            file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
+        file.writer.write_batch(batch, row_group_size=self._row_group_rows)
+
+    def _finish(self, file: _OpenFile) -> None:
+        self._write_row_group(file)
+        self._put(file)
+
+    def _put(self, file: _OpenFile) -> None:
+        if file.writer is None or file.sink is None:
+            return
+        file.writer.close()
+        data = file.sink.getvalue()
+        # Physical names in directories would tell nobody anything.
+        folder = "" if self._names.mapped else directories(file.values)
+        codec = "" if self._codec == "none" else f".{self._codec}"
+        path = f"{folder}part-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
+        self._adds.append(
+            {
+                "path": encode_path(path),
+                "partitionValues": file.values,
+                "size": data.size,
+                "modificationTime": time.time_ns() // 1_000_000,
+                "dataChange": True,
+                "stats": file.statistics.json(),
+                "_staged": path,
+            }
+        )
+        self._store.put(path, data.to_pybytes())
+
+
+def _leaf_columns(schema: pa.Schema) -> list[Any]:
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema, store_schema=False).close()
+    parquet = pq.ParquetFile(sink.getvalue()).schema
+    return [parquet.column(i) for i in range(len(parquet))]
