@@ -1,0 +1,53 @@
+"""What follows a commit: a checkpoint every so many versions, and then the log files that nobody needs any more."""
+
+from __future__ import annotations
+
+import json
+
+from .._native.delta import Snapshot
+from .._native.store import Store
+from ..exceptions import InvalidArgumentError
+from .checkpoint_write import write_checkpoint
+from .log_cleanup import clean_log
+from .properties import PostCommitHookProperties
+
+INTERVAL = "delta.checkpointInterval"
+DEFAULT_INTERVAL = 10
+
+
+class PostCommit:
+    """Done once the entry of a version is there.
+
+    Args:
+        store: The table's.
+        properties: What of it is done.
+
+    Example:
+        `DeltaCommit(..., after=PostCommit(store)).run()`
+    """
+
+    def __init__(
+        self, store: Store, configuration: dict[str, str], properties: PostCommitHookProperties | None
+    ) -> None:
+        self._store = store
+        self._configuration = configuration
+        self._properties = properties or PostCommitHookProperties()
+
+    def __call__(self, version: int) -> None:
+        """After the commit of `version`."""
+        if not self._properties.create_checkpoint or version == 0 or version % self._interval():
+            return
+        snapshot = Snapshot.load(self._store, version=version)
+        write_checkpoint(self._store, snapshot)
+        clean = self._properties.cleanup_expired_logs
+        if clean is None:
+            clean = self._configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true"
+        if clean:
+            configuration = json.loads(snapshot.metadata_json)["configuration"] or {}
+            clean_log(self._store, configuration, version)
+
+    def _interval(self) -> int:
+        text = self._configuration.get(INTERVAL, str(DEFAULT_INTERVAL))
+        if not text.isdigit() or int(text) < 1:
+            raise InvalidArgumentError(f"expected {INTERVAL} as a number from 1 on, found {text!r}")
+        return int(text)
