@@ -3,19 +3,37 @@
 In a program that says `from deltalake import DeltaTable, write_deltalake`, say `from esker.delta import ...`.
 """
 
+from .convert import convert_to_deltalake
 from .metadata import Metadata, ProtocolVersions
+from .properties import (
+    BloomFilterProperties,
+    ColumnProperties,
+    CommitProperties,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+)
 from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
 from .table import DeltaTable
+from .writer import write_deltalake
 
 __all__ = [
     "ArrayType",
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "CommitProperties",
     "DataType",
     "DeltaTable",
     "Field",
     "MapType",
     "Metadata",
+    "PostCommitHookProperties",
     "PrimitiveType",
     "ProtocolVersions",
     "Schema",
     "StructType",
+    "Transaction",
+    "WriterProperties",
+    "convert_to_deltalake",
+    "write_deltalake",
 ]

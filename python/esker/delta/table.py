@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +17,22 @@ from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import history as versions
 from .add_actions import add_actions
+from .alter import TableAlterer, check_properties
 from .change_feed import ChangeFeed, version_range
+from .checkpoint_write import write_checkpoint
 from .filesystem import DataFiles
 from .filters import BoundFilter, FilterType, bind
+from .log_cleanup import clean_log
 from .metadata import Metadata, ProtocolVersions, protocol_of
+from .properties import CommitProperties, PostCommitHookProperties
 from .scan import TableScan
 from .schema import Schema, large
+from .writer import create_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .._native.table import ArrowSchemaExportable
     from .filters import RowFilter
 
 
@@ -94,6 +100,79 @@ class DeltaTable:
         """
         store = resolve(table_uri, storage_options=storage_options)
         return any(path.endswith((".json", ".parquet")) for path in store.list_paths(versions.LOG))
+
+    @classmethod
+    def create(
+        cls,
+        table_uri: str | os.PathLike[str],
+        schema: Schema | ArrowSchemaExportable,
+        mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+        partition_by: list[str] | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        configuration: Mapping[str, str | None] | None = None,
+        storage_options: dict[str, str] | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        raise_if_key_not_exists: bool = True,
+    ) -> DeltaTable:
+        """Creates a table without rows, or with mode `overwrite` puts one in the place of another.
+
+        Args:
+            table_uri: Where it shall be.
+            schema: Its columns: of `Schema`, or anything with the Arrow PyCapsule interface.
+            mode: What to do if there is one: `error` and `append` raise, `overwrite` replaces it, `ignore` opens it.
+            partition_by: Columns to partition by.
+            name: For people.
+            description: What the table is for.
+            configuration: Properties, such as `delta.appendOnly`.
+            storage_options: Options of the store, such as credentials.
+            commit_properties: What goes into the log entry.
+            post_commithook_properties: What is done after the commit.
+            raise_if_key_not_exists: Whether unknown properties under `delta.` are refused.
+
+        Raises:
+            AlreadyExistsError: There is a table.
+            UnsupportedError: It would have a feature that this release does not write.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from esker.delta import DeltaTable
+            >>> DeltaTable.create("memory://created", pa.schema([("id", pa.int64())]), mode="ignore").version()
+            0
+        """
+        check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
+        create_table(
+            table_uri,
+            schema,
+            mode,
+            partition_by,
+            name=name,
+            description=description,
+            configuration=configuration,
+            storage_options=storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )
+        return cls(table_uri, storage_options=storage_options)
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of columns, constraints, properties and features."""
+        return TableAlterer(self)
+
+    def create_checkpoint(self, *, parts: int | None = None) -> None:
+        """Writes a checkpoint of the version that is open, so that readers need not replay the log.
+
+        Args:
+            parts: How many files it is cut into; one if not given. A table with v2 checkpoints has none of several.
+        """
+        write_checkpoint(self._store, self._snapshot, parts=parts)
+
+    def cleanup_metadata(self) -> None:
+        """Deletes log files older than `delta.logRetentionDuration` (30 days) that no version that is kept needs."""
+        clean_log(self._store, self.metadata().configuration, self.version())
 
     @property
     def table_uri(self) -> str:

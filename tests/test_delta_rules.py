@@ -1,0 +1,296 @@
+"""What a table asks of its writers: constraints, generated columns, append-only, features; and changes of metadata."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from esker import exceptions
+from esker.delta import DeltaTable, Field, Schema, write_deltalake
+from esker.delta.schema import ArrayType, MapType, PrimitiveType, StructType
+from esker.delta.write_protocol import features_of, protocol_with
+from tests.delta_logs import commit, metadata
+
+
+def create(path: Path, fields: list[Field], protocol: dict[str, Any] | None = None, **configuration: str) -> DeltaTable:
+    """A table that some other writer made."""
+    schema = json.dumps(Schema(fields).json())
+    action = {"protocol": protocol or {"minReaderVersion": 1, "minWriterVersion": 4}}
+    (path / "_delta_log").mkdir(parents=True, exist_ok=True)
+    commit(path, 0, [action, metadata(schemaString=schema, configuration=configuration)])
+    return DeltaTable(path)
+
+
+def append(path: Path, **columns: Any) -> None:
+    write_deltalake(path, pa.table(columns), mode="append", schema_mode="merge")
+
+
+def test_not_null_is_enforced_at_every_depth(tmp_path: Path) -> None:
+    inner = StructType([Field("x", "long", False)])
+    fields = [
+        Field("id", "long", False),
+        Field("s", inner),
+        Field("l", ArrayType(PrimitiveType("long"), False)),
+        Field("m", MapType(PrimitiveType("string"), inner, True)),
+    ]
+    create(tmp_path, fields)
+    struct = pa.struct([("x", pa.int64())])
+
+    def write(id: Any = 1, s: Any = None, l: Any = None, m: Any = None) -> None:  # noqa: E741
+        arrays = [
+            pa.array([id], pa.int64()),
+            pa.array([s], struct),
+            pa.array([l], pa.list_(pa.int64())),
+            pa.array([m], pa.map_(pa.string(), struct)),
+        ]
+        write_deltalake(tmp_path, pa.table(arrays, names=["id", "s", "l", "m"]), mode="append")
+
+    write()
+    write(s={"x": 1}, l=[1], m=[("k", {"x": 1}), ("n", None)])
+    for wrong, path in [
+        ({"id": None}, "id"),
+        ({"s": {"x": None}}, r"s\.x"),
+        ({"l": [1, None]}, r"l\.element"),
+        ({"m": [("k", {"x": None})]}, r"m\.value\.x"),
+    ]:
+        with pytest.raises(exceptions.InvalidArgumentError, match=f"'{path}'.*NOT NULL"):
+            write(**wrong)
+    assert DeltaTable(tmp_path).count() == 2
+
+
+@pytest.mark.parametrize("text", ['{"expression": {"expression": "id > 3"}}', "id > 3", "`id` > 3 AND id IS NOT NULL"])
+def test_invariants_refuse_false_and_null(tmp_path: Path, text: str) -> None:
+    create(tmp_path, [Field("id", "long", metadata={"delta.invariants": text})])
+    append(tmp_path, id=[4, 5])
+    for wrong in ([4, 3], [4, None]):
+        with pytest.raises(exceptions.InvalidArgumentError, match="invariant of column 'id'"):
+            append(tmp_path, id=pa.array(wrong, pa.int64()))
+    assert DeltaTable(tmp_path).count() == 2
+
+
+def test_an_invariant_of_a_nested_field(tmp_path: Path) -> None:
+    inner = Field("x", "long", metadata={"delta.invariants": "s.x > 0"})
+    create(tmp_path, [Field("s", StructType([inner]))])
+    append(tmp_path, s=[{"x": 1}])
+    for wrong in ({"x": 0}, {"x": None}, None):
+        with pytest.raises(exceptions.InvalidArgumentError, match=r"invariant of column 's\.x'"):
+            append(tmp_path, s=pa.array([wrong], pa.struct([("x", pa.int64())])))
+
+
+def test_check_constraints(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "name": ["a"]}))
+    table = DeltaTable(tmp_path)
+    table.alter.add_constraint({"small": "id < 10 AND name IN ('a', 'b')"})
+    assert table.protocol().min_writer_version == 3
+    append(tmp_path, id=[2], name=["b"])
+    for wrong in (
+        {"id": [10], "name": ["a"]},
+        {"id": [1], "name": ["c"]},
+        {"id": [1], "name": pa.array([None], pa.string())},
+    ):
+        with pytest.raises(exceptions.InvalidArgumentError, match="constraint 'small'"):
+            append(tmp_path, **wrong)
+        with pytest.raises(Exception, match="small|failed validation"):
+            deltalake.write_deltalake(tmp_path, pa.table(wrong), mode="append")
+    with pytest.raises(exceptions.InvalidArgumentError, match="constraint 'big'"):
+        table.alter.add_constraint({"big": "id > 1"})
+    with pytest.raises(exceptions.InvalidArgumentError, match="drop it first"):
+        table.alter.add_constraint({"Small": "id > 1"})
+    table.update_incremental()
+    table.alter.drop_constraint("small")
+    append(tmp_path, id=[10], name=["z"])
+    with pytest.raises(exceptions.NotFoundError):
+        table.alter.drop_constraint("small")
+    table.alter.drop_constraint("small", raise_if_not_exists=False)
+
+
+def test_constraints_hold_from_writer_version_3_on(tmp_path: Path) -> None:
+    fields = [Field("id", "long")]
+    create(tmp_path, fields, {"minReaderVersion": 1, "minWriterVersion": 2}, **{"delta.constraints.c": "id > 1"})
+    append(tmp_path, id=[0])
+    assert DeltaTable(tmp_path).count() == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "id / 2 > 1",
+        'name = "a"',
+        "year(y) > 1",
+        "regexp_like(name, 'a')",
+        "date_trunc('day', y) > y",
+        "name LIKE 'a\\\\%'",
+    ],
+)
+def test_what_does_not_mean_the_same_as_in_spark_is_refused(tmp_path: Path, sql: str) -> None:
+    fields = [Field("id", "long"), Field("name", "string"), Field("y", "timestamp")]
+    create(tmp_path, fields, **{"delta.constraints.c": sql})
+    with pytest.raises(exceptions.UnsupportedError, match="constraint 'c'"):
+        append(tmp_path, id=[9], name=["a"])
+
+
+GENERATED = [
+    ("id * 2", "long", [2, 4, None]),
+    ("CAST(t AS DATE)", "date", [date(2024, 5, 6), date(1969, 12, 31), None]),
+    ("year(t)", "integer", [2024, 1969, None]),
+    ("upper(name)", "string", ["A", "B", None]),
+    ("CASE WHEN id > 1 THEN 'big' ELSE 'small' END", "string", ["small", "big", "small"]),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind", "want"), GENERATED)
+def test_generated_columns_are_computed_or_checked(tmp_path: Path, sql: str, kind: str, want: list[Any]) -> None:
+    fields = [Field("id", "long"), Field("name", "string"), Field("t", "timestamp")]
+    create(tmp_path, [*fields, Field("g", kind, metadata={"delta.generationExpression": sql})])
+    data = pa.table(
+        {
+            "id": pa.array([1, 2, None], pa.int64()),
+            "name": ["a", "b", None],
+            "t": pa.array([datetime(2024, 5, 6, 7, tzinfo=UTC), datetime(1969, 12, 31, 23, tzinfo=UTC), None]),
+        }
+    )
+    write_deltalake(tmp_path, data, mode="append")
+    table = DeltaTable(tmp_path).to_pyarrow_table()
+    assert table["g"].to_pylist() == want
+    write_deltalake(tmp_path, table, mode="append")
+    wrong = table.set_column(3, "g", pa.chunked_array([table["g"].combine_chunks().take([1, 0, 0])]))
+    with pytest.raises(exceptions.InvalidArgumentError, match="generated column 'g'"):
+        write_deltalake(tmp_path, wrong, mode="append")
+    assert DeltaTable(tmp_path).count() == 6
+
+
+def test_append_only(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
+    append(tmp_path, id=[2])
+    for arguments in ({}, {"predicate": "id = 3"}):
+        with pytest.raises(exceptions.InvalidArgumentError, match="append-only"):
+            write_deltalake(tmp_path, pa.table({"id": [3]}), mode="overwrite", **arguments)  # type: ignore[arg-type]
+    with pytest.raises(exceptions.InvalidArgumentError, match="append-only"):
+        DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]), mode="overwrite")
+    assert DeltaTable(tmp_path).count() == 2
+
+
+@pytest.mark.parametrize(
+    "feature",
+    ["rowTracking", "clustering", "icebergCompatV1", "icebergCompatV2", "allowColumnDefaults", "somethingNew"],
+)
+def test_features_that_are_not_written_are_refused_by_name(tmp_path: Path, feature: str) -> None:
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", feature]}
+    table = create(tmp_path, [Field("id", "long")], protocol)
+    with pytest.raises(exceptions.UnsupportedError, match=feature):
+        append(tmp_path, id=[1])
+    with pytest.raises(exceptions.UnsupportedError, match=feature):
+        table.alter.set_table_name("x")
+    with pytest.raises(exceptions.UnsupportedError, match=feature):
+        table.create_checkpoint()
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_identity_columns_and_newer_writers_are_refused(tmp_path: Path) -> None:
+    identity = Field("id", "long", metadata={"delta.identity.start": 1, "delta.identity.step": 1})
+    create(tmp_path / "a", [identity], {"minReaderVersion": 1, "minWriterVersion": 6})
+    with pytest.raises(exceptions.UnsupportedError, match="identity"):
+        append(tmp_path / "a", id=[1])
+    create(tmp_path / "b", [Field("id", "long")], {"minReaderVersion": 1, "minWriterVersion": 6})
+    append(tmp_path / "b", id=[1])
+    create(tmp_path / "c", [Field("id", "long")], {"minReaderVersion": 1, "minWriterVersion": 8})
+    with pytest.raises(exceptions.UnsupportedError, match="upgrade"):
+        append(tmp_path / "c", id=[1])
+    with pytest.raises(exceptions.UnsupportedError, match="rowTracking"):
+        write_deltalake(tmp_path / "d", pa.table({"id": [1]}), configuration={"delta.enableRowTracking": "true"})
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "needed", "want"),
+    [
+        (None, set(), (1, 2, None, None)),
+        (None, {"changeDataFeed"}, (1, 4, None, None)),
+        (None, {"columnMapping"}, (2, 5, None, None)),
+        (None, {"inCommitTimestamp"}, (1, 7, None, ["appendOnly", "inCommitTimestamp", "invariants"])),
+        ((1, 2), {"deletionVectors"}, (3, 7, ["deletionVectors"], ["appendOnly", "deletionVectors", "invariants"])),
+        ((1, 3), {"changeDataFeed"}, (1, 4, None, None)),
+        ((1, 4), set(), (1, 4, None, None)),
+    ],
+)
+def test_the_protocol_goes_up_no_further_than_needed(before: Any, needed: set[str], want: Any) -> None:
+    old = {"minReaderVersion": before[0], "minWriterVersion": before[1]} if before else None
+    made = protocol_with(old, needed)
+    found = (made["minReaderVersion"], made["minWriterVersion"], made.get("readerFeatures"), made.get("writerFeatures"))
+    assert found == want
+    assert needed <= features_of(made)
+
+
+def test_changes_of_metadata(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    table = DeltaTable(tmp_path)
+    table.alter.set_table_name("n")
+    table.alter.set_table_description("d")
+    table.alter.add_columns([Field("s", "string", metadata={"comment": "new"})])
+    table.alter.set_column_metadata("id", {"comment": "key"})
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true", "mine": "x"})
+    assert table.version() == 5
+    theirs = deltalake.DeltaTable(tmp_path)
+    assert (theirs.metadata().name, theirs.metadata().description) == ("n", "d")
+    assert theirs.metadata().configuration == {"delta.enableChangeDataFeed": "true", "mine": "x"}
+    assert [field.metadata for field in theirs.schema().fields] == [{"comment": "key"}, {"comment": "new"}]
+    assert theirs.protocol().min_writer_version == 4
+    assert theirs.to_pyarrow_table().to_pylist() == [{"id": 1, "s": None}]
+    with pytest.raises(exceptions.InvalidArgumentError, match="'ID'"):
+        table.alter.add_columns(Field("ID", "long"))
+    with pytest.raises(exceptions.InvalidArgumentError, match="not null"):
+        table.alter.add_columns(Field("x", "long", False))
+    with pytest.raises(exceptions.InvalidArgumentError, match="spelling"):
+        table.alter.set_table_properties({"delta.apendOnly": "true"})
+    for property in ("delta.enableInCommitTimestamps", "delta.enableRowTracking"):
+        with pytest.raises(exceptions.UnsupportedError):
+            table.alter.set_table_properties({property: "true"})
+    with pytest.raises(exceptions.UnsupportedError, match="columnMapping"):
+        table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+    with pytest.raises(exceptions.UnsupportedError, match=r"delta\.invariants"):
+        table.alter.set_column_metadata("id", {"delta.invariants": "id > 0"})
+
+
+def test_features_are_added_when_asked(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    table = DeltaTable(tmp_path)
+    with pytest.raises(exceptions.InvalidArgumentError, match="allow_protocol_versions_increase"):
+        table.alter.add_feature("deletionVectors")
+    table.alter.add_feature(["deletionVectors"], allow_protocol_versions_increase=True)
+    assert table.protocol().reader_features == ["deletionVectors"]
+    with pytest.raises(exceptions.UnsupportedError, match="rowTracking"):
+        table.alter.add_feature("rowTracking")
+    append(tmp_path, id=[2])
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(tmp_path))
+    assert pa.table(query.execute("select id from t")).num_rows == 2
+
+
+def test_a_column_may_become_nullable(tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path, pa.schema([pa.field("id", pa.int64(), False)]))
+    with pytest.raises(exceptions.InvalidArgumentError, match="NOT NULL"):
+        append(tmp_path, id=pa.array([None], pa.int64()))
+    DeltaTable(tmp_path).alter.drop_column_not_null("id")
+    append(tmp_path, id=pa.array([None], pa.int64()))
+    assert DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist() == [None]
+
+
+def test_no_commit_goes_through_what_other_writers_do_not_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pa.table({"id": [1]})
+    for uri, options in [
+        ("s3+ddb://bucket/t?ddbTableName=x", {}),
+        (str(tmp_path), {"manifest_store": "sqlite:///x"}),
+        ("s3://bucket/t", {"AWS_S3_LOCKING_PROVIDER": "dynamodb"}),
+        ("s3://bucket/t", {"DELTA_DYNAMO_TABLE_NAME": "x"}),
+    ]:
+        with pytest.raises(exceptions.UnsupportedError, match="lose|lost"):
+            write_deltalake(uri, data, storage_options=options)
+    monkeypatch.setenv("AWS_S3_LOCKING_PROVIDER", "dynamodb")
+    with pytest.raises(exceptions.UnsupportedError, match="DynamoDB"):
+        write_deltalake("s3://bucket/t", data)
+    assert list(tmp_path.iterdir()) == []
