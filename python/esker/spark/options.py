@@ -37,11 +37,17 @@ WRITE_OPTIONS = (
     "data_storage_version",
     "vectors",
     "overwrite_schema",
+    "replace_where",
+    "merge_schema",
+    "txn_app_id",
+    "txn_version",
+    "user_metadata",
+    "partition_overwrite_mode",
 )
 _BOTH = ("path", "storage_options")
 # Spark puts the name of a catalog's table and of a stream's query among the options.
 _OF_SPARK = ("paths", "queryname", "checkpointlocation")
-_ALIASES = {"versionasof": "version", "select": "columns", "where": "filter"}
+_ALIASES = {"versionasof": "version", "select": "columns", "where": "filter", "maxrecordsperfile": "maxrowsperfile"}
 _KNOWN = {name.replace("_", ""): name for name in (*READ_OPTIONS, *WRITE_OPTIONS, *_BOTH)}
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
@@ -106,6 +112,45 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
+class DeltaWriteOptions:
+    """delta-spark's options for writes to Delta tables.
+
+    Args:
+        replace_where: With mode "overwrite": only rows for which this SQL is true are replaced.
+        merge_schema: Whether columns that only the DataFrame has are added, and those that it lacks are nulls.
+        txn_app_id: An application that numbers its writes.
+        txn_version: Its number of this one: if the table has it already, or a later one, nothing is written.
+        user_metadata: A text for the log entry.
+        partition_overwrite_mode: "static"; "dynamic" is refused.
+    """
+
+    replace_where: str | None = None
+    merge_schema: bool = False
+    txn_app_id: str | None = None
+    txn_version: int | None = None
+    user_metadata: str | None = None
+    partition_overwrite_mode: str = "static"
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> DeltaWriteOptions:
+        """Out of options by their plain names.
+
+        Raises:
+            InvalidArgumentError: A value that does not parse, or one of `txnAppId` and `txnVersion` alone.
+        """
+        if ("txn_app_id" in given) != ("txn_version" in given):
+            raise InvalidArgumentError("expected the options txnAppId and txnVersion together, found one of them")
+        return cls(
+            replace_where=given.get("replace_where"),
+            merge_schema=_choice(given, "merge_schema", ("false", "true")) == "true",
+            txn_app_id=given.get("txn_app_id"),
+            txn_version=_integer(given, "txn_version", -(2**63)),
+            user_metadata=given.get("user_metadata"),
+            partition_overwrite_mode=_choice(given, "partition_overwrite_mode", ("static", "dynamic")),
+        )
+
+
+@dataclass(frozen=True)
 class WriteOptions:
     """How to write a table.
 
@@ -116,6 +161,7 @@ class WriteOptions:
         data_storage_version: The version of the files; None for that of the table.
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
+        delta: For Delta tables only.
     """
 
     save_mode: str = "append"
@@ -124,6 +170,7 @@ class WriteOptions:
     data_storage_version: str | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
+    delta: DeltaWriteOptions = field(default_factory=DeltaWriteOptions)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -140,6 +187,7 @@ class WriteOptions:
             data_storage_version=given.get("data_storage_version"),
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=_choice(given, "overwrite_schema", ("false", "true")) == "true",
+            delta=DeltaWriteOptions.of(given),
         )
 
 

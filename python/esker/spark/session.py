@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from esker.exceptions import InvalidArgumentError
+from esker.spark.delta_reader import is_delta
+from esker.spark.delta_writer import DeltaWriter
 from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_address
 from esker.spark.reader import SlicePartition, SliceScan, read_schema
 from esker.spark.source import EskerSource
@@ -150,7 +152,10 @@ def write(
     address: TableAddress = table_address(options)
     # Planned here once for the errors and for "ignore", which would compute the DataFrame for nothing; Spark's own plan
     # decides.
-    if plan_write(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)) is None:
+    if is_delta(address):
+        if DeltaWriter(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)).skips:
+            return
+    elif plan_write(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)) is None:
         return
     register(frame.sparkSession)
     spark_mode = "overwrite" if chosen == "overwrite" else "append"

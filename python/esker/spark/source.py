@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
-from esker.spark.options import ReadOptions, WriteOptions, table_address
+from esker.spark.delta_writer import DeltaWriter
+from esker.spark.options import DeltaWriteOptions, ReadOptions, WriteOptions, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import Snapshot
 from esker.spark.writer import EskerWriter
@@ -61,6 +63,13 @@ class EskerSource(DataSource):
         version = lance_version(options) if self._version is None else self._version
         return EskerReader(address, version, schema, options)
 
-    def writer(self, schema: StructType, overwrite: bool) -> EskerWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
         """Writes a DataFrame of the given schema to the table."""
-        return EskerWriter(table_address(self.options), schema, overwrite, WriteOptions.parse(self.options))
+        address, options = table_address(self.options), WriteOptions.parse(self.options)
+        if is_delta(address):
+            return DeltaWriter(address, schema, overwrite, options)
+        if options.delta != DeltaWriteOptions():
+            raise InvalidArgumentError(
+                f"expected a Delta table for the options of delta-spark, found none at {address.uri}; leave them out"
+            )
+        return EskerWriter(address, schema, overwrite, options)

@@ -1,0 +1,96 @@
+"""Writing to Delta tables with `df.write.format("esker")`; deltalake reads what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import esker.spark
+from esker.delta import DeltaTable
+from esker.exceptions import AlreadyExistsError
+from tests.spark.conftest import load, save
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    uri = str(tmp_path / "t")
+    data = pa.table({"id": pa.array([0, 1], pa.int64()), "p": ["a", "b"]})
+    deltalake.write_deltalake(uri, data, partition_by=["p"])
+    return uri
+
+
+@pytest.fixture
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.range(10, 20, 1, 3).selectExpr("if(id % 2 = 0, 'a', 'c') AS p", "id")
+
+
+def _ids(uri: str) -> list[int]:
+    found = sorted(deltalake.DeltaTable(uri).to_pyarrow_table()["id"].to_pylist())
+    assert sorted(DeltaTable(uri).to_pyarrow_table()["id"].to_pylist()) == found
+    return found
+
+
+def test_an_append_is_one_version(spark: SparkSession, numbers: DataFrame, table: str) -> None:
+    save(numbers, table, userMetadata="from spark")
+    assert _ids(table) == [0, 1, *range(10, 20)]
+    newest = deltalake.DeltaTable(table).history(1)[0]
+    assert (newest["version"], newest["userMetadata"], newest["isBlindAppend"]) == (1, "from spark", True)
+    assert load(spark, table).where("p = 'c'").count() == 5
+
+
+def test_overwrites(spark: SparkSession, numbers: DataFrame, table: str) -> None:
+    save(numbers.where("p = 'a'"), table, mode="overwrite", replaceWhere="p = 'a'")
+    assert _ids(table) == [1, 10, 12, 14, 16, 18]
+    with pytest.raises(Exception, match="predicate"):
+        save(numbers, table, mode="overwrite", replaceWhere="p = 'a'")
+    save(numbers.limit(2), table, mode="overwrite")
+    assert len(_ids(table)) == 2
+    assert len(list(Path(table).rglob("*.parquet"))) >= 2
+
+
+def test_columns_are_merged_when_asked(numbers: DataFrame, table: str) -> None:
+    wider = numbers.selectExpr("id", "p", "id * 2 AS twice")
+    with pytest.raises(Exception, match="twice"):
+        save(wider, table)
+    save(wider, table, mergeSchema=True)
+    assert deltalake.DeltaTable(table).to_pyarrow_table().schema.names == ["id", "p", "twice"]
+
+
+def test_a_numbered_write_happens_once(numbers: DataFrame, table: str) -> None:
+    for _ in range(2):
+        save(numbers, table, txnAppId="job", txnVersion=3)
+    assert _ids(table) == [0, 1, *range(10, 20)]
+    assert deltalake.DeltaTable(table).transaction_version("job") == 3
+    assert len(list(Path(table).rglob("*.parquet"))) == len(deltalake.DeltaTable(table).file_uris())
+    with pytest.raises(Exception, match="together"):
+        save(numbers, table, txnAppId="job")
+
+
+def test_rows_that_a_constraint_refuses_leave_nothing_behind(numbers: DataFrame, table: str) -> None:
+    DeltaTable(table).alter.add_constraint({"small": "id < 15"})
+    before = set(Path(table).rglob("*.parquet"))
+    with pytest.raises(Exception, match="small"):
+        save(numbers, table)
+    assert set(Path(table).rglob("*.parquet")) == before
+    save(numbers.where("id < 15"), table)
+    assert _ids(table) == [0, 1, *range(10, 15)]
+
+
+def test_what_is_refused(numbers: DataFrame, table: str, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="dynamic"):
+        save(numbers, table, mode="overwrite", partitionOverwriteMode="dynamic")
+    with pytest.raises(Exception, match="Delta table"):
+        save(numbers, str(tmp_path / "none"), replaceWhere="id = 1", mode="overwrite")
+
+
+def test_save_modes(numbers: DataFrame, table: str) -> None:
+    esker.spark.write(numbers, table, mode="ignore")
+    assert _ids(table) == [0, 1]
+    with pytest.raises(AlreadyExistsError):
+        esker.spark.write(numbers, table)
+    esker.spark.write(numbers, table, mode="append")
+    assert len(_ids(table)) == 12
