@@ -67,12 +67,12 @@ impl PySnapshot {
 
     #[getter]
     fn metadata_json(&self) -> Result<String> {
-        Ok(esker_delta::actions::to_json(self.0.metadata.as_ref()).map_err(raised)?)
+        esker_delta::actions::to_json(self.0.metadata.as_ref()).map_err(raised)
     }
 
     #[getter]
     fn protocol_json(&self) -> Result<String> {
-        Ok(esker_delta::actions::to_json(self.0.protocol.as_ref()).map_err(raised)?)
+        esker_delta::actions::to_json(self.0.protocol.as_ref()).map_err(raised)
     }
 
     #[getter]

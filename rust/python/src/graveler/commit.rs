@@ -104,5 +104,5 @@ pub(crate) fn encode_ref<'py>(py: Python<'py>, id: &str, commit_id: &str) -> Bou
 /// Name and commit out of such a message.
 #[pyfunction]
 pub(crate) fn decode_ref(data: &[u8]) -> Result<(String, String)> {
-    Ok(commit::decode_ref(data).map_err(graveler)?)
+    commit::decode_ref(data).map_err(graveler)
 }

@@ -204,14 +204,11 @@ impl EntryColumns {
             .as_ref()
             .filter(|mtime| mtime.is_valid(row))
             .map(|mtime| mtime.value(row));
-        let last_modified = match time {
-            None => None,
+        let last_modified = time.map(|time| {
             // The remainder of a second is below 10^9.
-            Some(time) => Some((
-                time.div_euclid(SECOND),
-                i32::try_from(time.rem_euclid(SECOND) * 1000).unwrap_or(0),
-            )),
-        };
+            let nanos = i32::try_from(time.rem_euclid(SECOND) * 1000).unwrap_or(0);
+            (time.div_euclid(SECOND), nanos)
+        });
         let size = self
             .size
             .as_ref()
