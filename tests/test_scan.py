@@ -294,3 +294,24 @@ def test_deleted_rows_are_not_seen(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="with_row_id"):
         ours.scanner(include_deleted_rows=True)
     assert [f.num_deletions for f in ours.get_fragments()] == [f.num_deletions for f in theirs.get_fragments()]
+
+
+def test_pyarrow_expressions_filter_beside_lists_of_structs() -> None:
+    rows = pa.table(
+        {
+            "a": [1, 2, 3],
+            "points": pa.array([[{"x": 1, "y": "p"}], None, [{"x": 2, "y": "q"}, None]]),
+            "s": pa.array([{"n": n, "within": [{"deep": n}], "last": str(n)} for n in range(3)]),
+            "b": ["u", "v", "w"],
+        }
+    )
+    dataset = esker.write_dataset(rows, "memory://beside-lists")
+    for condition, expected in (
+        (pc.field("a") == 2, [2]),
+        (pc.field("b") == "w", [3]),
+        (pc.field("points").is_null(), [2]),
+        (pc.field("s", "last") == "1", [2]),
+        ((pc.field("s", "n") > 0) & (pc.field("b") != "w"), [2]),
+    ):
+        assert dataset.to_table(filter=condition)["a"].to_pylist() == expected
+        assert rows.filter(condition)["a"].to_pylist() == expected

@@ -1,6 +1,9 @@
 //! Field positions to names.
 //!
 //! A Substrait schema keeps its names apart from its types: all of them, depth first. Only structs have names within.
+//!
+//! By the specification that counts for structs within lists and maps as well; pyarrow leaves those names out. Nothing but their number
+//! tells which of the two it is, and nobody can refer to such a field by its position.
 
 use std::vec::IntoIter;
 
@@ -16,15 +19,26 @@ pub(super) struct NamedField {
 
 /// The fields of a schema.
 pub(super) fn named_fields(schema: &NamedStruct) -> Result<Vec<NamedField>> {
-    let mut names = schema.names.clone().into_iter();
     let types = schema
         .structure
         .as_ref()
         .map_or(&[][..], |structure| structure.types.as_slice());
-    take(types, &mut names)
+    let mut names = schema.names.clone().into_iter();
+    let fields = take(types, &mut names, Elements::Named);
+    match fields {
+        Ok(fields) if names.len() == 0 => Ok(fields),
+        _ => take(types, &mut schema.names.clone().into_iter(), Elements::Nameless),
+    }
 }
 
-fn take(types: &[Type], names: &mut IntoIter<String>) -> Result<Vec<NamedField>> {
+/// Whether the structs that lists and maps hold have names in the list of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Elements {
+    Named,
+    Nameless,
+}
+
+fn take(types: &[Type], names: &mut IntoIter<String>, elements: Elements) -> Result<Vec<NamedField>> {
     types
         .iter()
         .map(|field| {
@@ -33,25 +47,26 @@ fn take(types: &[Type], names: &mut IntoIter<String>) -> Result<Vec<NamedField>>
             })?;
             Ok(NamedField {
                 name,
-                children: within(field, names)?,
+                children: within(field, names, elements)?,
             })
         })
         .collect()
 }
 
 /// The named fields inside a type; those of a list are the fields of its elements.
-fn within(field: &Type, names: &mut IntoIter<String>) -> Result<Vec<NamedField>> {
+fn within(field: &Type, names: &mut IntoIter<String>, elements: Elements) -> Result<Vec<NamedField>> {
     match &field.kind {
-        Some(Kind::Struct(structure)) => take(&structure.types, names),
+        Some(Kind::Struct(structure)) => take(&structure.types, names, elements),
+        Some(Kind::List(_) | Kind::Map(_)) if elements == Elements::Nameless => Ok(Vec::new()),
         Some(Kind::List(list)) => list
             .element
             .as_ref()
-            .map_or(Ok(Vec::new()), |element| within(element, names)),
+            .map_or(Ok(Vec::new()), |element| within(element, names, elements)),
         Some(Kind::Map(map)) => {
             // Their names must be taken off the list, whether or not anybody can refer to them.
             let mut fields = Vec::new();
             for part in [&map.key, &map.value].into_iter().flatten() {
-                fields.extend(within(part, names)?);
+                fields.extend(within(part, names, elements)?);
             }
             Ok(fields)
         }
