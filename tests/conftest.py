@@ -13,6 +13,8 @@ import lance  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
+from esker.commit import stores
+from tests.faulty import Faulty
 from tests.servers import (
     Azurite,
     DynamoDBServer,
@@ -33,6 +35,15 @@ settings.load_profile("esker")
 
 # pylance warns on every write to a new path.
 os.environ.setdefault("LANCE_LOG", "error")
+
+
+@pytest.fixture
+def faulty() -> Iterator[Faulty]:
+    """A store that fails on purpose, behind `fault://` URIs."""
+    found = Faulty()
+    stores.register("fault", found)
+    yield found
+    del stores._factories["fault"]
 
 
 @pytest.fixture

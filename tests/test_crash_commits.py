@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,13 @@ from esker import LanceDataset, LanceOperation
 from esker._native.store import Store
 from esker.commit import stores
 from esker.commit.log import LATEST_COPY
-from esker.exceptions import EskerError
+from esker.exceptions import AlreadyExistsError, EskerError
 from esker.fragment import write_fragments
+from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers, leftovers
-from tests.test_crash_points import FAULTS, Faulty
 
 # They write no bytes: a full disk and a torn write are no matter to them.
 READS = {"get", "get_ranges", "get_tail", "head", "list", "delete"}
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    found = Faulty()
-    stores.register("fault", found)
-    yield found
-    del stores._factories["fault"]
 
 
 def _ids(start: int, count: int) -> pa.Table:
@@ -108,6 +100,7 @@ KINDS: dict[str, Callable[[str, str], object]] = {
     "overwrite": _commit(lambda uri: LanceOperation.Overwrite(_ids(0, 1).schema, write_fragments(_ids(9, 1), uri))),
     "restore": _call(lambda dataset: dataset.checkout_version(1).restore()),
     "update config": _call(lambda dataset: dataset.update_config({"k": "v"})),
+    "new base paths": _call(lambda dataset: dataset.add_bases([esker.DatasetBasePath("/elsewhere", "e")])),
     "project": _call(lambda dataset: dataset.drop_columns(["t"])),
     "merge of nulls": _call(lambda dataset: dataset.add_columns(pa.field("n", pa.int8()))),
     "merge": _call(lambda dataset: dataset.add_columns({"twice": "id * 2"})),
@@ -142,7 +135,8 @@ def _state(uri: str) -> tuple[Any, ...]:
     rows = dataset.to_table()
     indices = [index.name for index in dataset._manifest.indices]
     assert rows.equals(lance.dataset(uri).to_table()) or indices
-    return rows.schema, rows.to_pydict(), dataset.config(), indices, dataset._manifest.max_fragment_id
+    highest = dataset._manifest.max_fragment_id
+    return rows.schema, rows.to_pydict(), dataset.config(), indices, highest, dataset.base_paths()
 
 
 def _try(kind: str, uri: str, plan: str) -> bool:
@@ -183,6 +177,36 @@ def test_every_operation_of_a_commit_may_be_the_last(kind: str, faulty: Faulty, 
             newest = Path(uri, "_versions", f"{version}.manifest").read_bytes()
             assert Path(uri, LATEST_COPY).read_bytes() == newest, plan
             shutil.rmtree(uri)
+
+
+@pytest.mark.parametrize("is_shallow", [True, False], ids=["shallow", "deep"])
+def test_a_clone_is_there_or_not(is_shallow: bool, faulty: Faulty, tmp_path: Path) -> None:
+    source = str(tmp_path / "source")
+    _prepare(source)
+    esker.dataset(source).delete("id = 3")
+    rows = esker.dataset(source).to_table()
+
+    def clone(target: str, plan: str) -> None:
+        dataset = esker.dataset(source)
+        make = dataset.shallow_clone if is_shallow else dataset.deep_clone
+        make(f"fault://{target}", 3, storage_options={"plan": plan})
+
+    clone(str(tmp_path / "sound"), "")
+    operations = [operation for made in faulty.made for operation in made.operations]
+    assert len(operations) >= 4, operations
+    for number, verb, path in operations:
+        for fault in FAULTS if verb not in READS else FAULTS[:4]:
+            target = str(tmp_path / f"{number}-{fault.replace(':', '-')}")
+            try:
+                clone(target, f"{fault}@{number}")
+            except EskerError:
+                # Nothing is in the way of another try, unless the first one was done.
+                with suppress(AlreadyExistsError):
+                    esker.dataset(source).shallow_clone(target, 3)
+            assert esker.dataset(target).version == 3, f"plan {fault}@{number} ({verb} {path})"
+            assert esker.dataset(target).to_table() == lance.dataset(target).to_table() == rows
+            esker.dataset(target).validate()
+            shutil.rmtree(target)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

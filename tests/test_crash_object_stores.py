@@ -17,11 +17,10 @@ import esker
 from esker import LanceDataset
 from esker._native.store import Store
 from esker.exceptions import EskerError
+from tests.faulty import Faulty
 from tests.leftovers import leftovers, named
 from tests.servers import S3Server
 from tests.test_crash_commits import KINDS, READS, _ids, _prepare, _state, _try
-from tests.test_crash_commits import faulty as faulty
-from tests.test_crash_points import Faulty
 
 EVERYTHING = "ESKER_CRASH_S3" in os.environ
 LOCAL_ONLY = {"delete", "update"}

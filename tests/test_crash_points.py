@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import lance
@@ -18,34 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import stores
 from esker.exceptions import EskerError, NotFoundError
+from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers
 
-FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full", "tear:40"]
 MODES = ["create", "append", "overwrite"]
-
-
-class Faulty:
-    """Answers to `fault://` URIs: the store at the rest of the URI, failing by the plan in its storage options."""
-
-    def __init__(self) -> None:
-        self.made: list[FaultStore] = []
-
-    def __call__(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
-        inner = Store(uri.removeprefix("fault://"), durable=False)
-        self.made.append(FaultStore(inner, options.get("plan", "")))
-        return self.made[-1].store
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    found = Faulty()
-    stores.register("fault", found)
-    yield found
-    del stores._factories["fault"]
 
 
 def _ids(start: int, count: int) -> pa.Table:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import deltalake
@@ -17,35 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import stores
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import EskerError, NotFoundError
+from tests.faulty import FAULTS, Faulty
 
-FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full", "tear:40"]
 MODES = ["create", "append", "overwrite", "replace", "checkpoint"]
 PLANS = [(fault, mode) for mode in MODES for fault in FAULTS if mode in MODES[:2] or fault in FAULTS[1:3]]
-
-
-class Faulty:
-    """Answers to `fault://` URIs: the store at the rest of the URI, failing by the plan in its storage options."""
-
-    def __init__(self) -> None:
-        self.made: list[FaultStore] = []
-
-    def __call__(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
-        inner = Store(uri.removeprefix("fault://"), durable=False)
-        self.made.append(FaultStore(inner, options.get("plan", "")))
-        return self.made[-1].store
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    found = Faulty()
-    stores.register("fault", found)
-    yield found
-    del stores._factories["fault"]
 
 
 def _data(start: int, count: int) -> pa.Table:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -21,19 +20,11 @@ import pytest
 
 import esker
 from esker._native.store import Store
-from esker.commit import LanceLog, stores
+from esker.commit import LanceLog
 from esker.commit.external import ManifestEntry, SqliteManifestStore, parse_staged_manifest
 from esker.exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError
 from tests.external import KINDS, Failing, Killed, make_store
-from tests.test_crash_points import Faulty
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    found = Faulty()
-    stores.register("fault", found)
-    yield found
-    del stores._factories["fault"]
+from tests.faulty import Faulty
 
 
 @pytest.fixture(params=KINDS)

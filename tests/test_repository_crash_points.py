@@ -8,39 +8,17 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from esker._native.fault import FaultStore
-from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import EskerError
 from esker.repo import Repository
+from tests.faulty import Faulty
 
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full"]
-
-
-class Faulty:
-    """Answers to `fault://` URIs: the store at the rest of the URI, failing by the plan in its storage options."""
-
-    def __init__(self) -> None:
-        self.made: list[FaultStore] = []
-
-    def __call__(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
-        inner = Store(uri.removeprefix("fault://"), durable=False)
-        self.made.append(FaultStore(inner, options.get("plan", "")))
-        return self.made[-1].store
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    found = Faulty()
-    stores.register("fault", found)
-    yield found
-    del stores._factories["fault"]
 
 
 def fill(uri: str) -> None:
