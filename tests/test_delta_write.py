@@ -310,8 +310,6 @@ def test_replace_where_keeps_the_other_rows_of_a_file(tmp_path: Path) -> None:
     assert sorted(row["s"] for row in rows_of(tmp_path)) == ["a", "c", "n"]
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(tmp_path / "feed", pa.table({"id": [1, 2], "s": ["a", "b"]}), configuration=feed)
-    with pytest.raises(exceptions.UnsupportedError, match="change data feed"):
-        write_deltalake(tmp_path / "feed", pa.table({"id": [2], "s": ["n"]}), mode="overwrite", predicate="id = 2")
     write_deltalake(tmp_path / "feed", pa.table({"id": [3], "s": ["n"]}), mode="overwrite")
     changes = deltalake.DeltaTable(tmp_path / "feed").load_cdf(1, 1)
     assert pa.table(changes).num_rows == 3

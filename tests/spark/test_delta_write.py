@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import deltalake
@@ -50,6 +51,25 @@ def test_overwrites(spark: SparkSession, numbers: DataFrame, table: str) -> None
     save(numbers.limit(2), table, mode="overwrite")
     assert len(_ids(table)) == 2
     assert len(list(Path(table).rglob("*.parquet"))) >= 2
+
+
+def test_a_replacement_of_rows_feeds_changes(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:
+    uri = str(tmp_path / "feed")
+    data = pa.table({"id": pa.array([0, 1, 11], pa.int64()), "p": ["a", "b", "c"]})
+    deltalake.write_deltalake(uri, data, configuration={"delta.enableChangeDataFeed": "true"})
+    save(numbers, uri, mode="overwrite", replaceWhere="id >= 1")
+    assert _ids(uri) == [0, *range(10, 20)]
+    for table in (deltalake.DeltaTable(uri), DeltaTable(uri)):
+        changes = pa.table(table.load_cdf(1, 1)).to_pylist()
+        found = sorted((row["_change_type"], row["id"]) for row in changes)
+        assert found == [("delete", 1), ("delete", 11), *(("insert", number) for number in range(10, 20))]
+    staged = list(Path(uri, "_change_data").rglob("*.parquet"))
+    assert len(staged) == len([row for row in _entry(uri, 1) if "cdc" in row])
+
+
+def _entry(uri: str, version: int) -> list[dict[str, object]]:
+    text = Path(uri, "_delta_log", f"{version:020}.json").read_text()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_columns_are_merged_when_asked(numbers: DataFrame, table: str) -> None:

@@ -62,7 +62,7 @@ class PhysicalNames:
     def _collect(self, fields: list[Field], above: Path) -> None:
         for field in fields:
             path = (*above, field.name)
-            self.by_path[path] = str(field.metadata[PHYSICAL_NAME])
+            self.by_path[path] = str(field.metadata.get(PHYSICAL_NAME, field.name))
             if isinstance(field.type, StructType):
                 self._collect(field.type.fields, path)
 
@@ -77,7 +77,7 @@ class PhysicalNames:
 
 def _physical(field: Field, mapped: bool) -> pa.Field:
     kind = _physical_type(field.type, mapped)
-    if not mapped:
+    if not mapped or FIELD_ID not in field.metadata:
         return pa.field(field.name, kind, field.nullable)
     metadata = {b"PARQUET:field_id": str(field.metadata[FIELD_ID]).encode()}
     return pa.field(str(field.metadata[PHYSICAL_NAME]), kind, field.nullable, metadata)
@@ -124,6 +124,7 @@ class DataFileWriter:
         target_file_size: Bytes of a file, about; `delta.targetFileSize` or 100 MiB if not given.
         properties: How Parquet is written.
         tight: Whether statistics say that their bounds are tight.
+        stem: A folder that all files are in, and how their names start.
         memory_limit: Bytes that files in the making hold.
 
     Example:
@@ -141,6 +142,7 @@ class DataFileWriter:
         target_file_size: int | None = None,
         properties: WriterProperties | None = None,
         tight: bool = False,
+        stem: tuple[str, str] = ("", "part"),
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         arrow = schema.to_arrow()
@@ -165,6 +167,7 @@ class DataFileWriter:
         self._codec = str(self._arguments["compression"])
         self._row_group_rows = properties.max_row_group_size or _ROW_GROUP_ROWS
         self._tight = tight
+        self._above, self._stem = stem
         self._limit = memory_limit
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
@@ -276,7 +279,7 @@ class DataFileWriter:
         # Physical names in directories would tell nobody anything.
         folder = "" if self._names.mapped else directories(file.values)
         codec = "" if self._codec == "none" else f".{self._codec}"
-        path = f"{folder}part-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
+        path = f"{self._above}{folder}{self._stem}-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
         self._adds.append(
             {
                 "path": encode_path(path),

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .._native.delta import FileSelection, Snapshot
 from .._native.expr import Expression, Predicate
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError
 from .conflict import ReadSet
 from .conform import physical_name
 from .filesystem import DataFiles
@@ -90,13 +90,10 @@ class Replacement:
         self._by_partition = self._where is not None and set(self._where.columns) <= set(snapshot.partition_columns)
         self._taken: dict[str, dict[str, Any]] = {}
         self._partial: list[DataFile] = []
+        self._whole: list[DataFile] = []
 
-    def stage(self, *, may_rewrite: bool = True) -> None:
-        """Finds out which files are taken out.
-
-        Raises:
-            UnsupportedError: Some rows of a file would stay, and the table keeps a change data feed.
-        """
+    def stage(self) -> None:
+        """Finds out which files are taken out."""
         removed = remove_actions(self._snapshot, self._selection)
         for file, action in zip(self._scan.data_files(), removed, strict=True):
             if self._where is None or self._by_partition:
@@ -106,13 +103,12 @@ class Replacement:
             if not matching:
                 continue
             self._taken[file.path] = action
-            if not whole:
-                if not may_rewrite:
-                    raise UnsupportedError(
-                        f"the predicate is true for some rows of {file.path} only, and the table keeps a change data "
-                        "feed, whose files this release does not write; replace whole partitions"
-                    )
-                self._partial.append(file)
+            (self._whole if whole else self._partial).append(file)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether rows stay of files that are taken out: what changed cannot be told by the files alone then."""
+        return bool(self._partial)
 
     def removes(self) -> list[dict[str, Any]]:
         """The `remove` actions."""
@@ -126,6 +122,17 @@ class Replacement:
                 kept = batch.filter(pc.invert(self._mask(batch)))
                 if kept.num_rows:
                     yield kept
+
+    def removed_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are taken out."""
+        names = self._scan.schema.names
+        for file in self._whole:
+            yield from self._scan.read(file, names)
+        for file in self._partial:
+            for batch in self._scan.read(file, names):
+                taken = batch.filter(self._mask(batch))
+                if taken.num_rows:
+                    yield taken
 
     def read_set(self) -> ReadSet:
         """What a commit of others must not have changed."""

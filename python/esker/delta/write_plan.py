@@ -9,7 +9,7 @@ plan_write: the table's version, what it is before and after -> stage: rows, che
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from .._native.delta import Snapshot
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError
+from .change_data import ChangeDataWriter
 from .commit import NO_TABLE, DeltaCommit
 from .constraints import Constraints
 from .data_files import DataFileWriter
@@ -80,8 +81,20 @@ class WritePlan:
             tight=self.after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
         )
 
-    def stage(self, writer: DataFileWriter, rows: pa.RecordBatchReader) -> None:
-        """Writes rows to data files, once they are what the table asks of rows.
+    def changes(self, store: Store, replacement: Replacement | None) -> ChangeDataWriter | None:
+        """What stages files of changes; None if the data files tell what changed, or nobody asks."""
+        if replacement is None or not replacement.rewrites or not keeps_change_feed(self.after.configuration):
+            return None
+        return self.change_writer(store)
+
+    def change_writer(self, store: Store) -> ChangeDataWriter:
+        """What stages files of changes for it."""
+        return ChangeDataWriter(store, self.after, target_file_size=self.target_file_size, properties=self.properties)
+
+    def stage(
+        self, writer: DataFileWriter, rows: pa.RecordBatchReader, changes: ChangeDataWriter | None = None
+    ) -> None:
+        """Writes rows to data files, once they are what the table asks of rows, and to files of changes.
 
         Raises:
             SchemaMismatchError: Values that do not fit their column.
@@ -95,13 +108,14 @@ class WritePlan:
             if replaced is not None:
                 replaced.check(whole)
             writer.write(whole)
+            if changes is not None:
+                changes.write(whole, "insert")
 
     def replacement(self, store: Store, snapshot: Snapshot | None) -> Replacement | None:
         """The files that it takes out; None if it takes out none.
 
         Raises:
             InvalidArgumentError: The table is append-only.
-            UnsupportedError: What is left of a file would have to go into a change data feed.
         """
         if self.mode != "overwrite" or snapshot is None:
             return None
@@ -111,14 +125,24 @@ class WritePlan:
             )
         files = DataFiles(store, snapshot.root, dict(self.storage_options or {}))
         found = Replacement(store, snapshot, files, self.predicate)
-        found.stage(may_rewrite=not keeps_change_feed(self.after.configuration))
+        found.stage()
         return found
 
-    def stage_survivors(self, writer: DataFileWriter, replacement: Replacement | None) -> None:
-        """Writes the rows that stay of files that are taken out."""
-        for batch in replacement.survivors() if replacement is not None else ():
-            for whole in fit(pa.RecordBatchReader.from_batches(batch.schema, [batch]), self.after.schema):
-                writer.write(whole)
+    def stage_survivors(
+        self, writer: DataFileWriter, replacement: Replacement | None, changes: ChangeDataWriter | None = None
+    ) -> None:
+        """Writes the rows that stay of files that are taken out, and those that do not to files of changes."""
+        if replacement is None:
+            return
+        for whole in self._fit(replacement.survivors()):
+            writer.write(whole)
+        if changes is not None:
+            for whole in self._fit(replacement.removed_rows()):
+                changes.write(whole, "delete")
+
+    def _fit(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from fit(pa.RecordBatchReader.from_batches(batch.schema, [batch]), self.after.schema)
 
     def commit(
         self,
@@ -128,12 +152,13 @@ class WritePlan:
         rows: int,
         *,
         replacement: Replacement | None = None,
+        changes: Sequence[Mapping[str, Any]] = (),
         properties: CommitProperties | None = None,
         hooks: PostCommitHookProperties | None = None,
         application: tuple[str, int] | None = None,
         write_id: str | None = None,
     ) -> int:
-        """Commits staged files in one entry; the version that it became.
+        """Commits staged files in one entry, data files and files of changes; the version that it became.
 
         Raises:
             CommitConflictError: Others' commits leave no room for it.
@@ -150,10 +175,13 @@ class WritePlan:
         }
         if removes:
             metrics["numRemovedFiles"] = len(removes)
+        if changes:
+            metrics["numAddedChangeFiles"] = len(changes)
         actions = [
             *self.after.actions_after(self.before),
             *(("remove", action) for action in removes),
-            *(("add", {key: value for key, value in add.items() if key != "_staged"}) for add in adds),
+            *(("add", _as_written(add)) for add in adds),
+            *(("cdc", _as_written(change)) for change in changes),
         ]
         return DeltaCommit(
             store,
@@ -169,6 +197,10 @@ class WritePlan:
             after=PostCommit(store, self.after.configuration, hooks),
             write_id=write_id,
         ).run()
+
+
+def _as_written(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in action.items() if key != "_staged"}
 
 
 def plan_write(

@@ -3,7 +3,7 @@
 | feature | what a write does |
 |---|---|
 | appendOnly, invariants, checkConstraints, generatedColumns | enforced, see `constraints` |
-| changeDataFeed | appends and whole overwrites need no file of changes; a partial overwrite is refused |
+| changeDataFeed | files of changes where a part of a file is replaced, see `change_data` |
 | columnMapping | physical names and field ids |
 | deletionVectors | a removal names the vector; bounds are tight |
 | inCommitTimestamp | later than the version before |

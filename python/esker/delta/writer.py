@@ -109,16 +109,18 @@ def write_deltalake(
     )
     replacement = plan.replacement(target.store, target.snapshot)
     writer = plan.writer(target.store)
+    changes = plan.changes(target.store, replacement)
     try:
-        plan.stage(writer, reader)
+        plan.stage(writer, reader, changes)
         rows = writer.rows
-        plan.stage_survivors(writer, replacement)
+        plan.stage_survivors(writer, replacement, changes)
         plan.commit(
             target.store,
             target.snapshot,
             writer.close(),
             rows,
             replacement=replacement,
+            changes=changes.close() if changes is not None else (),
             properties=commit_properties,
             hooks=post_commithook_properties,
             application=application,
@@ -126,6 +128,8 @@ def write_deltalake(
     except (ValueError, TypeError, NotImplementedError, CommitConflictError, AlreadyExistsError):
         # Nothing of it was committed, for sure: what was staged is of no use to anybody.
         writer.abandon()
+        if changes is not None:
+            changes.abandon()
         raise
     target.committed()
 

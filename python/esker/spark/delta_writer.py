@@ -38,10 +38,11 @@ __all__ = ["DeltaWriter", "FilesMessage"]
 
 @dataclass(frozen=True)
 class FilesMessage(WriterCommitMessage):
-    """What a task tells the driver: the files that it staged, as JSON, and their rows."""
+    """What a task tells the driver: the files that it staged, as JSON, their rows, and its files of changes."""
 
     adds: str
     rows: int
+    changes: str = "[]"
 
 
 class DeltaWriter(DataSourceArrowWriter):
@@ -91,7 +92,8 @@ class DeltaWriter(DataSourceArrowWriter):
             target_file_size=min(options.max_bytes_per_file, DEFAULT_FILE_SIZE),
         )
         # What could only be refused at the end is refused now.
-        self._plan.replacement(store, snapshot)
+        replacement = self._plan.replacement(store, snapshot)
+        self._keeps_changes = self._plan.changes(store, replacement) is not None
 
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
@@ -102,12 +104,16 @@ class DeltaWriter(DataSourceArrowWriter):
         if self.skips:
             return FilesMessage("[]", 0)
         writer = self._plan.writer(self._store())
+        changes = self._plan.change_writer(self._store()) if self._keeps_changes else None
         try:
             for batch in iterator:
-                self._plan.stage(writer, pa.RecordBatchReader.from_batches(batch.schema, [batch]))
-            return FilesMessage(json.dumps(writer.close()), writer.rows)
+                self._plan.stage(writer, pa.RecordBatchReader.from_batches(batch.schema, [batch]), changes)
+            said = changes.close() if changes is not None else []
+            return FilesMessage(json.dumps(writer.close()), writer.rows, json.dumps(said))
         except BaseException:
             writer.abandon()
+            if changes is not None:
+                changes.abandon()
             raise
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
@@ -120,8 +126,10 @@ class DeltaWriter(DataSourceArrowWriter):
         found = [message for message in messages if isinstance(message, FilesMessage)]
         adds = [add for message in found for add in json.loads(message.adds)]
         delta = self._options.delta
+        changes = [change for message in found for change in json.loads(message.changes)]
         survivors = self._plan.writer(store)
-        self._plan.stage_survivors(survivors, replacement)
+        removed = self._plan.changes(store, replacement)
+        self._plan.stage_survivors(survivors, replacement, removed)
         application = None
         if delta.txn_app_id is not None and delta.txn_version is not None:
             application = (delta.txn_app_id, delta.txn_version)
@@ -132,6 +140,7 @@ class DeltaWriter(DataSourceArrowWriter):
             [*adds, *survivors.close()],
             sum(message.rows for message in found),
             replacement=replacement,
+            changes=[*changes, *(removed.close() if removed is not None else ())],
             properties=CommitProperties(metadata),
             application=application,
             write_id=self._id,
@@ -153,8 +162,9 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def _discard(self, store: Store, messages: Sequence[WriterCommitMessage | None]) -> None:
         for message in messages:
-            for add in json.loads(message.adds) if isinstance(message, FilesMessage) else ():
-                store.delete(add["_staged"])
+            if isinstance(message, FilesMessage):
+                for action in [*json.loads(message.adds), *json.loads(message.changes)]:
+                    store.delete(action["_staged"])
 
     def _landed(self, store: Store) -> bool:
         root = Snapshot.load(store).root
