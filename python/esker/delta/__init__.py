@@ -4,6 +4,7 @@ In a program that says `from deltalake import DeltaTable, write_deltalake`, say 
 """
 
 from .convert import convert_to_deltalake
+from .features import TableFeatures
 from .metadata import Metadata, ProtocolVersions
 from .properties import (
     BloomFilterProperties,
@@ -32,6 +33,7 @@ __all__ = [
     "ProtocolVersions",
     "Schema",
     "StructType",
+    "TableFeatures",
     "Transaction",
     "WriterProperties",
     "convert_to_deltalake",

@@ -14,6 +14,7 @@ from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from .commit import DeltaCommit
 from .conflict import ReadSet
 from .constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
+from .features import TableFeatures
 from .incoming import fit, reader_of
 from .log_store import resolve_for_writing
 from .post_commit import PostCommit
@@ -222,7 +223,7 @@ class TableAlterer:
 
     def add_feature(
         self,
-        feature: str | list[str],
+        feature: str | TableFeatures | list[str | TableFeatures] | list[str] | list[TableFeatures],
         allow_protocol_versions_increase: bool = False,
         *,
         commit_properties: CommitProperties | None = None,
@@ -231,14 +232,15 @@ class TableAlterer:
         """Makes the protocol name features, such as `deletionVectors`.
 
         Args:
-            feature: Names as the protocol has them.
+            feature: Of `TableFeatures`, or names as the protocol has them.
             allow_protocol_versions_increase: Whether its versions may go up for it.
 
         Raises:
             UnsupportedError: A feature that this release does not write.
             InvalidArgumentError: The versions would have to go up.
         """
-        names = {feature} if isinstance(feature, str) else set(feature)
+        given = [feature] if isinstance(feature, str | TableFeatures) else feature
+        names = {found.protocol_name if isinstance(found, TableFeatures) else found for found in given}
         unknown = sorted(names - WRITER_FEATURES)
         if unknown:
             raise UnsupportedError(f"expected features that this release writes, found {', '.join(unknown)}")
