@@ -248,11 +248,19 @@ def test_changes_of_metadata(tmp_path: Path) -> None:
         table.alter.add_columns(Field("x", "long", False))
     with pytest.raises(exceptions.InvalidArgumentError, match="spelling"):
         table.alter.set_table_properties({"delta.apendOnly": "true"})
-    for property in ("delta.enableInCommitTimestamps", "delta.enableRowTracking"):
-        with pytest.raises(exceptions.UnsupportedError):
-            table.alter.set_table_properties({property: "true"})
+    with pytest.raises(exceptions.UnsupportedError, match="rowTracking"):
+        table.alter.set_table_properties({"delta.enableRowTracking": "true"})
     with pytest.raises(exceptions.UnsupportedError, match="columnMapping"):
-        table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+        table.alter.set_table_properties({"delta.columnMapping.mode": "id"})
+    for properties in ({"delta.appendOnly": "wrong"}, {"delta.minWriterVersion": "8"}):
+        with pytest.raises(exceptions.InvalidArgumentError, match="expected delta"):
+            table.alter.set_table_properties(properties)
+    with pytest.raises(exceptions.InvalidArgumentError, match="255"):
+        table.alter.set_table_name("x" * 256)
+    with pytest.raises(exceptions.InvalidArgumentError, match="4000"):
+        table.alter.set_table_description("x" * 4001)
+    with pytest.raises(exceptions.InvalidArgumentError, match="no nulls"):
+        table.alter.drop_column_not_null("s")
     with pytest.raises(exceptions.UnsupportedError, match=r"delta\.invariants"):
         table.alter.set_column_metadata("id", {"delta.invariants": "id > 0"})
 

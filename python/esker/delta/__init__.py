@@ -16,9 +16,11 @@ from .properties import (
 )
 from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
 from .table import DeltaTable
+from .write_transaction import AddAction
 from .writer import write_deltalake
 
 __all__ = [
+    "AddAction",
     "ArrayType",
     "BloomFilterProperties",
     "ColumnProperties",

@@ -19,14 +19,15 @@ from .incoming import fit, reader_of
 from .log_store import resolve_for_writing
 from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties
-from .schema import Field, Schema
-from .table_metadata import MODE, TableState, merge_schema
+from .schema import Field, Schema, StructType
+from .schema_merge import SchemaMerge
+from .sql_names import columns_in_backticks
+from .table_metadata import TableState
+from .table_properties import check_changes, check_properties
 from .write_protocol import WRITER_FEATURES, check_writable, protocol_with
 
 if TYPE_CHECKING:
     from .table import DeltaTable
-
-_ICT = "delta.enableInCommitTimestamps"
 
 
 class TableAlterer:
@@ -51,15 +52,20 @@ class TableAlterer:
     ) -> None:
         """Adds columns, which are null in all rows that are there.
 
+        Args:
+            fields: The columns. A struct of which the table has some fields adds the others to it.
+
         Raises:
             InvalidArgumentError: A column of that name is there, or the new one may not be null.
         """
         new = [fields] if isinstance(fields, Field) else list(fields)
         state = self._state()
-        names = {field.name.lower() for field in state.schema.fields}
+        there = {field.name.lower(): field for field in state.schema.fields}
         for field in new:
-            if field.name.lower() in names:
-                raise InvalidArgumentError(f"expected a new column, found {field.name!r} there", column=field.name)
+            known = there.get(field.name.lower())
+            if known is not None:
+                _check_new_fields(known, field)
+                continue
             if not field.nullable and self.table._snapshot.num_files:
                 raise InvalidArgumentError(
                     f"expected a nullable column, found {field.name!r} not null: rows are there without it",
@@ -70,7 +76,7 @@ class TableAlterer:
                     f"column {field.name!r}: invariants and generation expressions are given when a table is created",
                     column=field.name,
                 )
-        after = state.with_schema(merge_schema(state.schema, Schema(new)))
+        after = state.with_schema(SchemaMerge().schema(state.schema, Schema(new)))
         columns = json.dumps([{"column": field._json()} for field in new], separators=(",", ":"))
         self._commit("ADD COLUMNS", {"columns": columns}, after, commit_properties, post_commithook_properties)
 
@@ -81,29 +87,36 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Adds a CHECK constraint. Rows that are there must satisfy it.
+        """Adds CHECK constraints. Rows that are there must satisfy them.
 
         Args:
-            constraints: One constraint: its name, and SQL that must be true.
+            constraints: By their names: SQL that must be true. Double quotes name columns, as in deltalake.
 
         Raises:
-            InvalidArgumentError: Rows do not satisfy it, or there is one of that name.
-            UnsupportedError: It is outside of the subset that this release evaluates.
+            InvalidArgumentError: Rows do not satisfy one, or there is one of that name.
+            UnsupportedError: One is outside of the subset that this release evaluates.
         """
-        if len(constraints) != 1:
-            raise InvalidArgumentError(f"expected one constraint, found {len(constraints)}; add one at a time")
-        ((name, sql),) = constraints.items()
+        if not constraints:
+            raise InvalidArgumentError("expected a constraint, found none")
         state = self._state()
-        if any(key.lower() == (CONSTRAINT + name).lower() for key in state.configuration):
-            raise InvalidArgumentError(f"expected a new constraint, found {name!r} there; drop it first")
-        after = state.with_configuration({**state.configuration, CONSTRAINT + name: sql})
-        check = Constraints(after.schema, {CONSTRAINT + name: sql}, after.protocol)
+        there = {key.lower() for key in state.configuration}
+        added = {}
+        for name, sql in constraints.items():
+            if (CONSTRAINT + name).lower() in there:
+                raise InvalidArgumentError(f"expected a new constraint, found {name!r} there; drop it first")
+            added[CONSTRAINT + name] = columns_in_backticks(sql)
+        after = state.with_configuration({**state.configuration, **added})
+        check = Constraints(after.schema, added, after.protocol)
         for batch in self.table.scan():
             for whole in fit(reader_of([batch]), after.schema):
                 check.enforce(whole)
+        parameters = {key.removeprefix(CONSTRAINT): sql for key, sql in added.items()}
+        if len(added) == 1:
+            ((name, sql),) = parameters.items()
+            parameters = {"name": name, "expr": sql}
         self._commit(
             "ADD CONSTRAINT",
-            {"name": name, "expr": sql},
+            parameters,
             after,
             commit_properties,
             post_commithook_properties,
@@ -141,9 +154,14 @@ class TableAlterer:
         """Lets a column have nulls.
 
         Raises:
-            InvalidArgumentError: There is no such column.
+            InvalidArgumentError: There is no such column, or it may have nulls already.
         """
-        made = Field(column_name, self._field(column_name).type, True, self._field(column_name).metadata)
+        field = self._field(column_name)
+        if field.nullable:
+            raise InvalidArgumentError(
+                f"expected a column that may have no nulls, found {column_name!r}, which may", column=column_name
+            )
+        made = Field(column_name, field.type, True, field.metadata)
         after = self._with_field(made)
         parameters = {"column": column_name}
         self._commit("CHANGE COLUMN", parameters, after, commit_properties, post_commithook_properties)
@@ -179,25 +197,30 @@ class TableAlterer:
     ) -> None:
         """Sets properties; the protocol goes up where they need it.
 
+        `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*` are of the protocol: it goes up, and no
+        property is kept. `delta.columnMapping.mode` goes from `none` to `name`: columns keep their names in files.
+
         Args:
             properties: By their names.
             raise_if_not_exists: Whether names that the protocol does not know are refused.
 
         Raises:
-            InvalidArgumentError: A name that starts with `delta.` and is none of the protocol's.
-            UnsupportedError: A property that cannot be turned on for rows that are there.
+            InvalidArgumentError: A name that starts with `delta.` and is none of the protocol's; a value that is none.
+            UnsupportedError: A feature that this release does not write, or a mode of column mapping that a table
+                cannot go to.
         """
         state = self._state()
         check_properties(properties, strict=raise_if_not_exists)
-        if properties.get(_ICT, "").lower() == "true" and state.configuration.get(_ICT, "").lower() != "true":
-            raise UnsupportedError(f"{_ICT} is turned on when a table is created, not by this release later")
-        if MODE in properties and properties[MODE].lower() != state.configuration.get(MODE, "none").lower():
-            raise UnsupportedError(f"{MODE} is chosen when a table is created, not changed by this release later")
         if any(key.startswith(CONSTRAINT) for key in properties):
             raise InvalidArgumentError(
                 "expected properties, found a constraint; use add_constraint, which looks at the rows"
             )
-        after = state.with_configuration({**state.configuration, **properties})
+        check_changes(state.configuration, properties)
+        given = dict(properties)
+        reader, writer = (given.pop(key, None) for key in ("delta.minReaderVersion", "delta.minWriterVersion"))
+        after = state.with_configuration(
+            {**state.configuration, **given}, reader=int(reader or 1), writer=int(writer or 2)
+        )
         parameters = {"properties": json.dumps(properties, separators=(",", ":"))}
         self._commit("SET TBLPROPERTIES", parameters, after, commit_properties, post_commithook_properties)
 
@@ -208,7 +231,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Sets the table's name for people."""
+        """Sets the table's name for people.
+
+        Raises:
+            InvalidArgumentError: It is empty, or longer than 255 characters.
+        """
+        if not 0 < len(name) <= 255:
+            raise InvalidArgumentError(f"expected a name of 1 to 255 characters, found {len(name)}")
         self._describe("name", name, commit_properties, post_commithook_properties)
 
     def set_table_description(
@@ -218,7 +247,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Sets what the table is for."""
+        """Sets what the table is for.
+
+        Raises:
+            InvalidArgumentError: It is longer than 4000 characters.
+        """
+        if len(description) > 4000:
+            raise InvalidArgumentError(f"expected a description of up to 4000 characters, found {len(description)}")
         self._describe("description", description, commit_properties, post_commithook_properties)
 
     def add_feature(
@@ -244,8 +279,6 @@ class TableAlterer:
         unknown = sorted(names - WRITER_FEATURES)
         if unknown:
             raise UnsupportedError(f"expected features that this release writes, found {', '.join(unknown)}")
-        if "inCommitTimestamp" in names:
-            raise UnsupportedError("inCommitTimestamp is turned on when a table is created, not by this release later")
         state = self._state()
         versions = (state.protocol["minReaderVersion"], state.protocol["minWriterVersion"])
         protocol = protocol_with(state.protocol, names, reader=versions[0], writer=max(7, versions[1]))
@@ -314,51 +347,12 @@ class TableAlterer:
         table.update_incremental()
 
 
-_KNOWN = frozenset(
-    {
-        "delta.appendOnly",
-        "delta.autoOptimize.autoCompact",
-        "delta.autoOptimize.optimizeWrite",
-        "delta.checkpoint.writeStatsAsJson",
-        "delta.checkpoint.writeStatsAsStruct",
-        "delta.checkpointInterval",
-        "delta.checkpointPolicy",
-        "delta.columnMapping.maxColumnId",
-        "delta.columnMapping.mode",
-        "delta.compatibility.symlinkFormatManifest.enabled",
-        "delta.dataSkippingNumIndexedCols",
-        "delta.dataSkippingStatsColumns",
-        "delta.deletedFileRetentionDuration",
-        "delta.enableChangeDataFeed",
-        "delta.enableDeletionVectors",
-        "delta.enableExpiredLogCleanup",
-        "delta.enableInCommitTimestamps",
-        "delta.enableRowTracking",
-        "delta.enableTypeWidening",
-        "delta.isolationLevel",
-        "delta.logRetentionDuration",
-        "delta.minReaderVersion",
-        "delta.minWriterVersion",
-        "delta.parquet.compression.codec",
-        "delta.randomizeFilePrefixes",
-        "delta.randomPrefixLength",
-        "delta.sampleRetentionDuration",
-        "delta.setTransactionRetentionDuration",
-        "delta.targetFileSize",
-        "delta.tuneFileSizesForRewrites",
-    }
-)
-
-
-def check_properties(properties: dict[str, Any], *, strict: bool) -> None:
-    """Raises for names of properties that would mean nothing to anybody.
-
-    Example:
-        >>> from esker.delta.alter import check_properties
-        >>> check_properties({"delta.appendOnly": "true", "mine": "x"}, strict=True)
-    """
-    for key in properties if strict else ():
-        if key.startswith("delta.") and key not in _KNOWN and not key.startswith((CONSTRAINT, "delta.feature.")):
-            raise InvalidArgumentError(
-                f"expected a property of the protocol, found {key!r}; look at its spelling, or give it without 'delta.'"
-            )
+def _check_new_fields(known: Field, given: Field) -> None:
+    """Raises unless a struct has fields that the table's struct of that name does not."""
+    if isinstance(known.type, StructType) and isinstance(given.type, StructType):
+        there = {field.name.lower(): field for field in known.type.fields}
+        for field in given.type.fields:
+            if field.name.lower() in there:
+                _check_new_fields(there[field.name.lower()], field)
+        return
+    raise InvalidArgumentError(f"expected a new column, found {given.name!r} there", column=given.name)

@@ -33,6 +33,7 @@ DEFAULT_RETRIES = 15
 """As in deltalake."""
 _VERSION = re.compile(r"^_delta_log/(\d{20})\.(json|checkpoint\.)")
 _ICT = "delta.enableInCommitTimestamps"
+_SINCE = "delta.inCommitTimestampEnablement"
 
 
 def engine_info() -> str:
@@ -155,6 +156,7 @@ class DeltaCommit:
         self._protocol: Mapping[str, Any] = json.loads(snapshot.protocol_json) if snapshot is not None else {}
         self._configuration = _configuration(snapshot, actions)
         self._transactions = {name: found[0] for name, found in (snapshot.transactions if snapshot else {}).items()}
+        self._turns_times_on = self.read_version >= 0 and self._has_commit_times and not _is_on(_before(snapshot))
         self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
         self._changes: dict[int, DeltaChange] = {}
         self._known = NO_TABLE
@@ -173,7 +175,7 @@ class DeltaCommit:
 
     @property
     def _has_commit_times(self) -> bool:
-        return self._configuration.get(_ICT, "").lower() == "true"
+        return _is_on(self._configuration)
 
     def run(self) -> int:
         """Commits; the version that it became, or the newest if it was applied already."""
@@ -241,8 +243,21 @@ class DeltaCommit:
             "engineInfo": engine_info(),
             "txnId": self.write_id,
         }
-        info |= self._properties.custom_metadata or {}
-        lines = [{"commitInfo": info}, *({name: fields} for name, fields in self._actions)]
+        given = dict(self._properties.custom_metadata or {})
+        parameters = {
+            name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            for name, value in given.pop("operationParameters", {}).items()
+        }
+        info |= given
+        info["operationParameters"] = {**parameters, **self._parameters}
+        actions = self._actions
+        if self._turns_times_on:
+            # Readers must know from which version on there are such times.
+            since = {f"{_SINCE}Version": str(version), f"{_SINCE}Timestamp": str(now)}
+            actions = [
+                (name, _with_properties(fields, since) if name == "metaData" else fields) for name, fields in actions
+            ]
+        lines = [{"commitInfo": info}, *({name: fields} for name, fields in actions)]
         text = "\n".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False) for line in lines)
         return f"{text}\n".encode()
 
@@ -342,11 +357,23 @@ class DeltaCommit:
         )
 
 
+def _is_on(configuration: Mapping[str, str]) -> bool:
+    return configuration.get(_ICT, "").lower() == "true"
+
+
+def _with_properties(metadata: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    return {**metadata, "configuration": {**metadata["configuration"], **properties}}
+
+
+def _before(snapshot: Snapshot | None) -> dict[str, str]:
+    return dict(json.loads(snapshot.metadata_json)["configuration"] or {}) if snapshot is not None else {}
+
+
 def _configuration(snapshot: Snapshot | None, actions: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     for name, fields in actions:
         if name == "metaData":
             return dict(fields["configuration"])
-    return dict(json.loads(snapshot.metadata_json)["configuration"] or {}) if snapshot is not None else {}
+    return _before(snapshot)
 
 
 def _commit_time(change: DeltaChange) -> int | None:

@@ -57,6 +57,12 @@ class Constraints:
                 self._generated[field.name] = TableExpression(str(field.metadata[GENERATION]), self._arrow, where)
 
     @property
+    def columns(self) -> set[str]:
+        """The columns that its expressions read, and the generated ones."""
+        expressions = [*(expression for _, expression in self._checks), *self._generated.values()]
+        return {column for expression in expressions for column in expression.columns} | self.generated
+
+    @property
     def generated(self) -> set[str]:
         """The columns that need not be given."""
         return set(self._generated)

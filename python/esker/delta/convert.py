@@ -26,7 +26,8 @@ from .partition_text import NULL_DIRECTORY, encode_path, partition_text
 from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties
 from .schema import Schema
-from .table_metadata import MODE, TableState, merge_schema
+from .schema_merge import SchemaMerge
+from .table_metadata import MODE, TableState
 
 _BATCH_ROWS = 64 * 1024
 
@@ -145,7 +146,7 @@ def _joined(table: Schema, found: Schema, path: str) -> Schema:
                 column=field.name,
                 path=path,
             )
-    return merge_schema(table, found)
+    return SchemaMerge().schema(table, found)
 
 
 def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, str | None]:

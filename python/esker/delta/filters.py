@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from .._native.expr import Expression, Predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..predicate import portable_predicate
+from .partition_text import partition_text
+from .sql_names import columns_in_backticks
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
 FilterConjunctionType: TypeAlias = list[FilterLiteralType]
@@ -58,8 +60,8 @@ def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
     """A filter over the rows of a table with this schema.
 
     Args:
-        filters: SQL, a pyarrow expression, or tuples `(column, operator, value)`: a list of them, all of which must
-            hold, or a list of such lists, of which one must.
+        filters: SQL, in which double quotes name columns, a pyarrow expression, or tuples `(column, operator, value)`:
+            a list of them, all of which must hold, or a list of such lists, of which one must.
         schema: The table's columns.
 
     Raises:
@@ -74,6 +76,7 @@ def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
     if filters is None or (isinstance(filters, list) and not filters):
         return None
     if isinstance(filters, str):
+        filters = columns_in_backticks(filters)
         predicate = Predicate.parse_sql(filters, schema)
         return BoundFilter([predicate], predicate.columns, sql=Expression.parse_sql(filters, schema))
     expression = filters if isinstance(filters, pc.Expression) else tuples_to_expression(filters, schema)
@@ -150,9 +153,10 @@ def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
 def _value(value: Any, type_: pa.DataType, name: str) -> Any:
     if value is None or value == "":
         return None
+    if pa.types.is_string(type_) and not isinstance(value, str):
+        # As partition values are spelled; Python writes booleans and times otherwise.
+        value = partition_text(pa.scalar(value))
     try:
-        if isinstance(value, str) and not pa.types.is_string(type_):
-            return pa.scalar(value).cast(type_).as_py()
         return pa.scalar(value).cast(type_).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidArgumentError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
     """What hands out Arrow data, as a stream.
 
     Args:
-        data: A table, a batch, a reader, a DataFrame, or a list of batches: whatever has the Arrow PyCapsule interface.
+        data: A table, a batch, a reader, a DataFrame, or batches in a list or from a generator: whatever has the
+            Arrow PyCapsule interface.
 
     Raises:
         TypeError: It does not.
@@ -37,9 +39,12 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "__arrow_c_array__"):
         batch = pa.record_batch(data)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-    if isinstance(data, Sequence) and data and all(hasattr(part, "__arrow_c_array__") for part in data):
-        batches = [pa.record_batch(part) for part in data]
-        return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        parts = iter(data)
+        first = next(parts, None)
+        if hasattr(first, "__arrow_c_array__"):
+            batch = pa.record_batch(first)
+            return pa.RecordBatchReader.from_batches(batch.schema, chain([batch], map(pa.record_batch, parts)))
     raise TypeError(
         f"expected data with the Arrow PyCapsule interface (pyarrow, pandas, polars...), found {type(data).__name__}"
     )
@@ -115,6 +120,9 @@ def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
             values = values.dictionary_decode()
         if pa.types.is_string(field.type) and not _is_text(values.type):
             raise pa.ArrowInvalid("only text becomes text")
+        if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+            # The protocol has no nanoseconds: they are cut off, as in deltalake.
+            values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
         return values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatchError(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from inspect import signature
+from typing import Any, Literal, cast
+
+from pyarrow.parquet import ParquetWriter
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
 
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 _GENERATED = ("timestamp", "operation", "engineInfo", "txnId", "inCommitTimestamp")
+_LEVELS = {"GZIP": (0, 10), "BROTLI": (0, 11), "ZSTD": (1, 22)}
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_ISOLATION = ("Serializable", "WriteSerializable", "SnapshotIsolation")
+_ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,8 @@ class CommitProperties:
     """What goes into the log entry beside the change, and how often a lost race is run again.
 
     Args:
-        custom_metadata: Keys of `commitInfo`. `timestamp`, `operation`, `engineInfo` and `txnId` are the writer's.
+        custom_metadata: Keys of `commitInfo`. `timestamp`, `operation`, `engineInfo` and `txnId` are the writer's; to
+            `operationParameters` only others than the writer's are added.
         max_commit_retries: Attempts after the first; 15 if not given.
         app_transactions: Written as they are given, whatever the table has of them.
 
@@ -51,14 +61,38 @@ class CommitProperties:
     app_transactions: list[Transaction] | None = None
 
     def __post_init__(self) -> None:
-        for key in self.custom_metadata or {}:
-            if key in _GENERATED:
-                raise InvalidArgumentError(
-                    f"expected keys of commitInfo that the writer does not set itself, found {key!r}"
-                )
+        if self.custom_metadata is not None and not isinstance(self.custom_metadata, Mapping):
+            raise InvalidArgumentError(
+                f"expected custom_metadata as a mapping, found {type(self.custom_metadata).__name__}"
+            )
+        for key, value in (self.custom_metadata or {}).items():
+            _check_metadata(key, value)
         names = [transaction.app_id for transaction in self.app_transactions or []]
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"expected one transaction for each application, found {', '.join(names)}")
+
+
+def _check_metadata(key: object, value: Any) -> None:
+    """Raises for what may not stand in a `commitInfo`, or what readers of the reference could not make sense of."""
+    if not isinstance(key, str):
+        raise InvalidArgumentError(f"custom_metadata keys must be strings, found {key!r}")
+    if key in _GENERATED:
+        raise InvalidArgumentError(f"expected keys of commitInfo that the writer does not set itself, found {key!r}")
+    expected = None
+    if key == "operationParameters" and not isinstance(value, Mapping):
+        expected = "a mapping"
+    elif key == "readVersion" and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        expected = "a version from 0 on"
+    elif key == "isolationLevel" and value not in _ISOLATION:
+        expected = f"one of {', '.join(_ISOLATION)}"
+    elif key in ("userName", "userId", "userMetadata") and not isinstance(value, str):
+        expected = "a text"
+    if expected is not None:
+        raise InvalidArgumentError(f"custom_metadata {key}: expected {expected}, found {value!r}")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"custom_metadata {key}: expected what JSON can hold, found {value!r}") from error
 
 
 @dataclass
@@ -77,21 +111,47 @@ class PostCommitHookProperties:
 
 @dataclass
 class BloomFilterProperties:
-    """Bloom filters of Parquet. They are refused where they are turned on: pyarrow does not write them."""
+    """Bloom filters of a column's row groups. They need pyarrow 24 or newer.
+
+    Args:
+        set_bloom_filter_enabled: Whether there are any.
+        fpp: How likely a false yes is, between 0 and 1; 0.05 if not given.
+        ndv: How many distinct values a row group has, about; 1,000,000 if not given.
+
+    Raises:
+        InvalidArgumentError: `fpp` is not between 0 and 1.
+    """
 
     set_bloom_filter_enabled: bool | None
     fpp: float | None = None
     ndv: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise InvalidArgumentError(f"expected fpp between 0 and 1, both exclusive, found {self.fpp}")
+
 
 @dataclass
 class ColumnProperties:
-    """How a column is written in Parquet."""
+    """How a column is written in Parquet.
+
+    Raises:
+        InvalidArgumentError: An encoding that Parquet does not have, or one beside a dictionary.
+    """
 
     dictionary_enabled: bool | None = None
     statistics_enabled: Literal["NONE", "CHUNK", "PAGE"] | None = None
     bloom_filter_properties: BloomFilterProperties | None = None
     encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is None:
+            return
+        if self.dictionary_enabled:
+            raise InvalidArgumentError("expected dictionary_enabled=True or an encoding, found both")
+        if self.encoding.upper() not in _ENCODINGS:
+            raise InvalidArgumentError(f"expected one of {', '.join(_ENCODINGS)}, found {self.encoding!r}")
+        self.encoding = self.encoding.upper()
 
 
 @dataclass
@@ -111,7 +171,7 @@ class WriterProperties:
         column_properties: For single columns.
 
     Raises:
-        UnsupportedError: A bloom filter is asked for.
+        InvalidArgumentError: A codec that is none, or a level that it does not have.
 
     Example:
         >>> from esker.delta import WriterProperties
@@ -131,12 +191,20 @@ class WriterProperties:
     column_properties: dict[str, ColumnProperties] | None = None
 
     def __post_init__(self) -> None:
-        for column in [self.default_column_properties, *(self.column_properties or {}).values()]:
-            bloom = column.bloom_filter_properties if column is not None else None
-            if bloom is not None and bloom.set_bloom_filter_enabled is not False:
-                raise UnsupportedError(
-                    "bloom filters are not written by this release; leave bloom_filter_properties out"
-                )
+        if self.compression is None:
+            if self.compression_level is not None:
+                raise InvalidArgumentError("expected a compression with compression_level, found none")
+            return
+        codec = self.compression.upper()
+        if codec not in _CODECS:
+            raise InvalidArgumentError(f"expected one of {', '.join(_CODECS)}, found {self.compression!r}")
+        self.compression = cast("Compression", codec)
+        if self.compression_level is None:
+            return
+        low, high = _LEVELS.get(codec, (0, -1))
+        if not low <= self.compression_level <= high:
+            there = f"a level from {low} to {high}" if high >= 0 else "no level"
+            raise InvalidArgumentError(f"expected {there} with {codec}, found {self.compression_level}")
 
     def arguments(self, columns: list[str]) -> dict[str, Any]:
         """The arguments of `pyarrow.parquet.ParquetWriter` for a file with these columns."""
@@ -161,6 +229,17 @@ class WriterProperties:
         found["write_statistics"] = [name for name, column in chosen.items() if column.statistics_enabled != "NONE"]
         if encodings:
             found["column_encoding"] = encodings
+        filters = {
+            name: {"ndv": bloom.ndv or 1_000_000, "fpp": bloom.fpp or 0.05}
+            for name, column in chosen.items()
+            if (bloom := column.bloom_filter_properties) is not None and bloom.set_bloom_filter_enabled
+        }
+        if filters:
+            if "bloom_filter_options" not in signature(ParquetWriter).parameters:
+                raise UnsupportedError(
+                    "this release of pyarrow writes no bloom filters; upgrade pyarrow to 24 or newer"
+                )
+            found["bloom_filter_options"] = filters
         return found
 
     def _of(self, column: str) -> ColumnProperties:

@@ -22,7 +22,7 @@ from ..exceptions import InvalidArgumentError
 from .conflict import ReadSet
 from .conform import physical_name
 from .filesystem import DataFiles
-from .partition_text import encode_path, partition_text
+from .partition_text import partition_text
 from .scan import DataFile, TableScan
 
 
@@ -197,13 +197,14 @@ def remove_actions(snapshot: Snapshot, selection: FileSelection) -> list[dict[st
         values[physical_name(field, snapshot.column_mapping)] = partition.field(i)  # type: ignore[arg-type]
     actions = []
     rows = zip(
-        batch.column("path").to_pylist(),
+        # To the reference a file is what its path is spelled like.
+        selection.log_paths(),
         batch.column("size_bytes").to_pylist(),
         batch.column("deletion_vector").to_pylist(),
         strict=True,
     )
     for row, (path, size, vector) in enumerate(rows):
-        action: dict[str, Any] = {"path": encode_path(path), "deletionTimestamp": now, "dataChange": True}
+        action: dict[str, Any] = {"path": path, "deletionTimestamp": now, "dataChange": True}
         if extended:
             action["extendedFileMetadata"] = True
             action["partitionValues"] = {name: partition_text(column[row]) for name, column in values.items()}

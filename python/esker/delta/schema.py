@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -31,8 +31,48 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 }
 
 
+_NOT_KEPT = ("PARQUET:", "ARROW:", "delta.columnMapping.", "delta.typeChanges")
+"""Metadata of Arrow fields that say something of a file, not of a column."""
+
+
+class _Type:
+    """What all types have: to and from JSON and Arrow."""
+
+    def _json(self) -> Any:
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The type as the log has it."""
+        return json.dumps(self._json())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A type out of what `to_json` gives.
+
+        Raises:
+            InvalidArgumentError: It is a type of another kind.
+        """
+        return cls._checked(_type(json.loads(text)))
+
+    @classmethod
+    def from_arrow(cls, found: Any) -> Self:
+        """The type that an Arrow type is written as.
+
+        Raises:
+            InvalidArgumentError: It is a type of another kind.
+            UnsupportedError: The protocol has no such type.
+        """
+        return cls._checked(_of_arrow(_arrow_type(found), "type"))
+
+    @classmethod
+    def _checked(cls, found: DataType) -> Self:
+        if not isinstance(found, cls):
+            raise InvalidArgumentError(f"expected {cls.__name__}, found {found!r}")
+        return found
+
+
 @dataclass(frozen=True)
-class PrimitiveType:
+class PrimitiveType(_Type):
     """A type without others inside: `string`, `long`, `decimal(10,2)`...
 
     Example:
@@ -44,7 +84,10 @@ class PrimitiveType:
     type: str
 
     def __post_init__(self) -> None:
-        self.to_arrow()
+        try:
+            self.to_arrow()
+        except UnsupportedError as error:
+            raise InvalidArgumentError(f"expected a type such as string, long or decimal(10,2): {error}") from None
 
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
@@ -58,7 +101,8 @@ class PrimitiveType:
         if self.type.startswith("decimal(") and self.type.endswith(")"):
             try:
                 precision, scale = (int(part) for part in self.type[8:-1].split(","))
-                return pa.decimal128(precision, scale)
+                if 0 <= scale <= precision:
+                    return pa.decimal128(precision, scale)
             except ValueError:
                 pass
         raise UnsupportedError(f"expected a type of the Delta protocol, found {self.type!r}; upgrade esker to read it")
@@ -71,12 +115,16 @@ class PrimitiveType:
 
 
 @dataclass(frozen=True)
-class ArrayType:
+class ArrayType(_Type):
     """A list of one type."""
 
     element_type: DataType
     contains_null: bool = True
     type: str = field(default="array", init=False, repr=False)
+
+    def __init__(self, element_type: DataType | str, contains_null: bool = True) -> None:
+        object.__setattr__(self, "element_type", _given(element_type))
+        object.__setattr__(self, "contains_null", contains_null)
 
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
@@ -90,13 +138,18 @@ class ArrayType:
 
 
 @dataclass(frozen=True)
-class MapType:
+class MapType(_Type):
     """Keys of one type with values of another."""
 
     key_type: DataType
     value_type: DataType
     value_contains_null: bool = True
     type: str = field(default="map", init=False, repr=False)
+
+    def __init__(self, key_type: DataType | str, value_type: DataType | str, value_contains_null: bool = True) -> None:
+        object.__setattr__(self, "key_type", _given(key_type))
+        object.__setattr__(self, "value_type", _given(value_type))
+        object.__setattr__(self, "value_contains_null", value_contains_null)
 
     def to_arrow(self) -> pa.DataType:
         """The type in Arrow."""
@@ -118,7 +171,7 @@ class MapType:
 
 
 @dataclass(frozen=True)
-class StructType:
+class StructType(_Type):
     """Named fields."""
 
     fields: list[Field]
@@ -161,7 +214,7 @@ class Field:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "type", PrimitiveType(type) if isinstance(type, str) else type)
+        object.__setattr__(self, "type", _given(type))
         object.__setattr__(self, "nullable", nullable)
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
@@ -180,8 +233,11 @@ class Field:
 
     @staticmethod
     def from_arrow(found: pa.Field) -> Field:
-        """The field that an Arrow field is written as."""
-        return Field(found.name, _of_arrow(found.type, found.name), found.nullable)
+        """The field that an Arrow field is written as, with its metadata."""
+        found = _arrow_field(found)
+        metadata = {key.decode(): value.decode(errors="replace") for key, value in (found.metadata or {}).items()}
+        kept = {key: value for key, value in metadata.items() if not key.startswith(_NOT_KEPT)}
+        return Field(found.name, _of_arrow(found.type, found.name), found.nullable, kept)
 
     def _json(self) -> Any:
         return {
@@ -209,6 +265,11 @@ class Schema:
 
     fields: list[Field]
     type: str = field(default="struct", init=False, repr=False)
+
+    @property
+    def invariants(self) -> list[tuple[str, str]]:
+        """The columns with an invariant, and its SQL."""
+        return [(f.name, str(f.metadata["delta.invariants"])) for f in self.fields if "delta.invariants" in f.metadata]
 
     def to_arrow(self, as_large_types: bool = False) -> pa.Schema:
         """The schema in Arrow; with `as_large_types` texts, bytes and lists have offsets of 64 bits."""
@@ -252,6 +313,19 @@ class Schema:
         return f"Schema({self.fields!r})"
 
 
+def _given(kind: DataType | str) -> DataType:
+    return PrimitiveType(kind) if isinstance(kind, str) else kind
+
+
+def _arrow_field(found: Any) -> pa.Field:
+    return found if isinstance(found, pa.Field) else pa.field(found)
+
+
+def _arrow_type(found: Any) -> pa.DataType:
+    """A type of pyarrow, or of any other library with the Arrow PyCapsule interface."""
+    return found if isinstance(found, pa.DataType) else pa.field(found).type
+
+
 def _field(value: Any) -> Field:
     try:
         return Field(value["name"], _type(value["type"]), value.get("nullable", True), value.get("metadata") or {})
@@ -261,7 +335,12 @@ def _field(value: Any) -> Field:
 
 def _type(value: Any) -> DataType:
     if isinstance(value, str):
-        return PrimitiveType(value)
+        try:
+            return PrimitiveType(value)
+        except InvalidArgumentError:
+            raise UnsupportedError(
+                f"expected a type of the Delta protocol, found {value!r}; upgrade esker to read it"
+            ) from None
     kind = value["type"]
     if kind == "struct":
         return StructType([_field(inner) for inner in value["fields"]])

@@ -17,7 +17,7 @@ from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import history as versions
 from .add_actions import add_actions
-from .alter import TableAlterer, check_properties
+from .alter import TableAlterer
 from .change_feed import ChangeFeed, version_range
 from .checkpoint_write import write_checkpoint
 from .filesystem import DataFiles
@@ -27,6 +27,8 @@ from .metadata import Metadata, ProtocolVersions, protocol_of
 from .properties import CommitProperties, PostCommitHookProperties
 from .scan import TableScan
 from .schema import Schema, large
+from .table_properties import check_properties
+from .write_transaction import AddAction, selection_vectors, symlink_manifests, write_transaction
 from .writer import create_table
 
 if TYPE_CHECKING:
@@ -157,6 +159,51 @@ class DeltaTable:
         )
         return cls(table_uri, storage_options=storage_options)
 
+    def create_write_transaction(
+        self,
+        actions: list[AddAction],
+        mode: Literal["append", "overwrite"],
+        schema: Schema | ArrowSchemaExportable,
+        partition_by: list[str] | str | None = None,
+        partition_filters: FilterType | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Commits files that another program wrote into the table's folder.
+
+        Args:
+            actions: The files.
+            mode: Whether they are added, or take the place of those that are there.
+            schema: Their columns, partition columns among them.
+            partition_by: The table's partition columns.
+            partition_filters: In mode `overwrite`: which partitions are replaced; all if not given.
+            commit_properties: What goes into the log entry.
+            post_commithook_properties: What is done after the commit.
+
+        Raises:
+            SchemaMismatchError: The columns are not the table's.
+            CommitConflictError: Others' commits leave no room for this one.
+        """
+        write_transaction(
+            self,
+            actions,
+            mode,
+            schema if isinstance(schema, Schema) else Schema.from_arrow(schema),
+            [partition_by] if isinstance(partition_by, str) else list(partition_by or []),
+            partition_filters,
+            commit_properties,
+            post_commithook_properties,
+        )
+
+    def generate(self) -> None:
+        """Writes lists of files (`_symlink_format_manifest/`) for engines that read no log."""
+        symlink_manifests(self)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Of each file with deleted rows `filepath`, a URI, and `selection_vector`: which of its rows are there."""
+        return selection_vectors(self)
+
     @property
     def alter(self) -> TableAlterer:
         """Changes of columns, constraints, properties and features."""
@@ -250,7 +297,7 @@ class DeltaTable:
             file_pruning_predicate: As in `file_uris`.
         """
         selection = self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate))
-        return selection.partitions()
+        return selection.partitions() if self._snapshot.partition_columns else []
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
         """One row a file: path, size, time, partition values, statistics.
@@ -297,6 +344,11 @@ class DeltaTable:
         wanted = schema if schema is not None else scan.schema
         if schema is None and as_large_types:
             wanted = pa.schema([field.with_type(large(field.type)) for field in wanted])
+        if schema is None and parquet_read_options is not None:
+            dictionaries = parquet_read_options.dictionary_columns
+            wanted = pa.schema(
+                [f.with_type(pa.dictionary(pa.int32(), f.type)) if f.name in dictionaries else f for f in wanted]
+            )
         data_files = scan.data_files()
         if scan.is_plain(data_files):
             return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)

@@ -14,10 +14,12 @@ from typing import Any
 
 from .._native.delta import Snapshot
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
+from .constraints import GENERATION, Constraints
 from .data_files import FIELD_ID, PHYSICAL_NAME
 from .partition_text import check_partition_type
 from .schema import ArrayType, DataType, Field, MapType, Schema, StructType
-from .write_protocol import check_writable, fields_of, needed_features, protocol_with
+from .schema_merge import SchemaMerge
+from .write_protocol import check_writable, features_of, fields_of, needed_features, protocol_with
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
@@ -101,23 +103,67 @@ class TableState:
         """Whether columns have physical names."""
         return self.configuration.get(MODE, "none").lower() != "none"
 
+    @property
+    def widens(self) -> bool:
+        """Whether columns may become wider types."""
+        enabled = self.configuration.get("delta.enableTypeWidening", "").lower() == "true"
+        return enabled and "typeWidening" in features_of(self.protocol)
+
+    def merged_with(self, data: Schema) -> TableState:
+        """The same table with the columns of rows as well, and with types that hold both.
+
+        Raises:
+            SchemaMismatchError: One name has a plain type here and a nested one there.
+            InvalidArgumentError: A constraint reads a column that would become wider.
+        """
+        there = {path.lower() for path, _ in fields_of(self.schema.fields)}
+        for path, field in fields_of(data.fields):
+            if path.lower() not in there and GENERATION in field.metadata:
+                raise SchemaMismatchError(
+                    f"column {path!r}: generation expressions are given when a table is created, found one for a new "
+                    "column; leave it out",
+                    column=path,
+                )
+        merge = SchemaMerge(widens=self.widens)
+        found = self.with_schema(merge.schema(self.schema, data))
+        if merge.widened:
+            tops = {path.partition(".")[0] for path in merge.widened}
+            read = Constraints(self.schema, self.configuration, self.protocol).columns & tops
+            if read:
+                raise InvalidArgumentError(
+                    f"expected a column that no constraint and no generated column reads, found {min(read)!r}, which "
+                    "would become a wider type; drop the constraint first",
+                    column=min(read),
+                )
+        return found
+
     def with_schema(self, schema: Schema) -> TableState:
         """The same table with other columns, and with the features that these need."""
         _check_columns(schema, self.partition_by)
         schema, configuration = with_physical_names(schema, self.configuration)
         return self._with(schema, configuration)
 
-    def with_configuration(self, configuration: dict[str, str]) -> TableState:
-        """The same table with other properties, and with the features that these need."""
-        return self._with(self.schema, configuration)
+    def with_configuration(self, configuration: dict[str, str], *, reader: int = 1, writer: int = 2) -> TableState:
+        """The same table with other properties, and with the features that these need.
 
-    def _with(self, schema: Schema, configuration: dict[str, str]) -> TableState:
-        metadata = {**self.metadata, "schemaString": _text(schema), "configuration": configuration}
+        Columns get ids if the properties turn column mapping on; those that are there keep their names in files.
+
+        Args:
+            configuration: All properties, `delta.feature.*` among them.
+            reader: The reader version that it has at least.
+            writer: The writer version that it has at least.
+        """
+        schema, kept = with_physical_names(self.schema, configuration, keep_names=not self.mapped)
+        return self._with(schema, kept, reader=reader, writer=writer)
+
+    def _with(self, schema: Schema, configuration: dict[str, str], *, reader: int = 1, writer: int = 2) -> TableState:
+        kept = {key: value for key, value in configuration.items() if not key.startswith("delta.feature.")}
+        metadata = {**self.metadata, "schemaString": _text(schema), "configuration": kept}
         protocol = protocol_with(
             self.protocol,
             needed_features(schema, configuration),
-            reader=self.protocol["minReaderVersion"],
-            writer=self.protocol["minWriterVersion"],
+            reader=max(reader, self.protocol["minReaderVersion"]),
+            writer=max(writer, self.protocol["minWriterVersion"]),
         )
         check_writable(protocol, schema)
         return replace(self, metadata=metadata, protocol=protocol, schema=schema)
@@ -132,49 +178,16 @@ class TableState:
         return actions
 
 
-def merge_schema(table: Schema, data: Schema) -> Schema:
-    """The table's columns, and behind them those that only the data have; fields of structs alike.
+def with_physical_names(
+    schema: Schema, configuration: dict[str, str], *, keep_names: bool = False
+) -> tuple[Schema, dict[str, str]]:
+    """The columns with ids and physical names, where column mapping is on, and the properties that count them.
 
-    Raises:
-        SchemaMismatchError: One name has a plain type here and a nested one there.
-
-    Example:
-        >>> from esker.delta import Field, Schema
-        >>> from esker.delta.table_metadata import merge_schema
-        >>> [f.name for f in merge_schema(Schema([Field("a", "long")]), Schema([Field("b", "long")]))]
-        ['a', 'b']
+    Args:
+        schema: The columns.
+        configuration: The table's properties.
+        keep_names: Whether columns without a physical name are called in files what they are called in the table.
     """
-    return Schema(_merge_fields(table.fields, data.fields, ""))
-
-
-def _merge_fields(table: list[Field], data: list[Field], above: str) -> list[Field]:
-    given = {field.name: field for field in data}
-    merged = []
-    for field in table:
-        other = given.pop(field.name, None)
-        kind = field.type if other is None else _merge_types(field.type, other.type, f"{above}{field.name}")
-        merged.append(Field(field.name, kind, field.nullable, field.metadata))
-    # Rows that are there already have no value for them.
-    return [*merged, *(Field(field.name, field.type, True, field.metadata) for field in given.values())]
-
-
-def _merge_types(table: DataType, data: DataType, path: str) -> DataType:
-    if isinstance(table, StructType) and isinstance(data, StructType):
-        return StructType(_merge_fields(table.fields, data.fields, f"{path}."))
-    if isinstance(table, ArrayType) and isinstance(data, ArrayType):
-        return ArrayType(_merge_types(table.element_type, data.element_type, path), table.contains_null)
-    if isinstance(table, MapType) and isinstance(data, MapType):
-        value = _merge_types(table.value_type, data.value_type, path)
-        return MapType(table.key_type, value, table.value_contains_null)
-    if type(table) is not type(data):
-        raise SchemaMismatchError(
-            f"column {path!r}: expected {table!r}, found {data!r}", column=path, expected=str(table), found=str(data)
-        )
-    return table
-
-
-def with_physical_names(schema: Schema, configuration: dict[str, str]) -> tuple[Schema, dict[str, str]]:
-    """The columns with ids and physical names, where column mapping is on, and the properties that count them."""
     mode = configuration.get(MODE, "none").lower()
     if mode == "none":
         return schema, configuration
@@ -182,26 +195,26 @@ def with_physical_names(schema: Schema, configuration: dict[str, str]) -> tuple[
         raise InvalidArgumentError(f"expected {MODE} as none, name or id, found {mode!r}")
     used = [int(field.metadata.get(FIELD_ID, 0)) for _, field in fields_of(schema.fields)]
     counter = [max([int(configuration.get(MAX_ID, 0)), *used])]
-    made = Schema([_named(field, counter) for field in schema.fields])
+    made = Schema([_named(field, counter, keep_names) for field in schema.fields])
     return made, {**configuration, MAX_ID: str(counter[0])}
 
 
-def _named(field: Field, counter: list[int]) -> Field:
+def _named(field: Field, counter: list[int], keep: bool) -> Field:
     metadata = dict(field.metadata)
     if FIELD_ID not in metadata:
         counter[0] += 1
         metadata[FIELD_ID] = counter[0]
-    metadata.setdefault(PHYSICAL_NAME, f"col-{uuid.uuid4()}")
-    return Field(field.name, _named_type(field.type, counter), field.nullable, metadata)
+    metadata.setdefault(PHYSICAL_NAME, field.name if keep else f"col-{uuid.uuid4()}")
+    return Field(field.name, _named_type(field.type, counter, keep), field.nullable, metadata)
 
 
-def _named_type(kind: DataType, counter: list[int]) -> DataType:
+def _named_type(kind: DataType, counter: list[int], keep: bool) -> DataType:
     if isinstance(kind, StructType):
-        return StructType([_named(inner, counter) for inner in kind.fields])
+        return StructType([_named(inner, counter, keep) for inner in kind.fields])
     if isinstance(kind, ArrayType):
-        return ArrayType(_named_type(kind.element_type, counter), kind.contains_null)
+        return ArrayType(_named_type(kind.element_type, counter, keep), kind.contains_null)
     if isinstance(kind, MapType):
-        key, value = _named_type(kind.key_type, counter), _named_type(kind.value_type, counter)
+        key, value = _named_type(kind.key_type, counter, keep), _named_type(kind.value_type, counter, keep)
         return MapType(key, value, kind.value_contains_null)
     return kind
 

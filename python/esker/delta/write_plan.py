@@ -28,7 +28,7 @@ from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 from .replacement import Replacement, RowPredicate, keeps_change_feed
 from .schema import Schema
-from .table_metadata import TableState, merge_schema
+from .table_metadata import TableState
 from .write_protocol import check_writable
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
@@ -274,7 +274,7 @@ def plan_write(
                 'leave partition_by out, or give mode="overwrite" and schema_mode="overwrite"'
             )
         if schema_mode is not None:
-            merged = before.with_schema(merge_schema(before.schema, incoming))
+            merged = before.merged_with(incoming)
             after = merged if merged.schema != before.schema else before
     constraints = Constraints(after.schema, after.configuration, after.protocol)
     given = incoming.to_arrow()

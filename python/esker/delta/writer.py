@@ -20,6 +20,7 @@ from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 from .replacement import Replacement, remove_actions
 from .schema import Schema
+from .sql_names import columns_in_backticks
 from .table_metadata import TableState
 from .write_plan import MODES, Mode, plan_write
 from .write_protocol import check_writable
@@ -102,7 +103,7 @@ def write_deltalake(
         description=description,
         configuration=configuration,
         schema_mode=schema_mode,
-        predicate=predicate,
+        predicate=columns_in_backticks(predicate) if predicate is not None else None,
         storage_options=target.storage_options,
         target_file_size=target_file_size,
         properties=writer_properties,

@@ -1,0 +1,39 @@
+"""SQL as deltalake's users write it: double quotes name columns there, as in standard SQL."""
+
+from __future__ import annotations
+
+
+def columns_in_backticks(sql: str) -> str:
+    """The same SQL with the names that stand in double quotes in backticks.
+
+    Args:
+        sql: A filter, a predicate or a constraint. Texts are in single quotes.
+
+    Example:
+        >>> from esker.delta.sql_names import columns_in_backticks
+        >>> print(columns_in_backticks('"Product.Id" > 3'))
+        `Product.Id` > 3
+    """
+    out: list[str] = []
+    at = 0
+    while at < len(sql):
+        mark = sql[at]
+        if mark not in "'\"`":
+            out.append(mark)
+            at += 1
+            continue
+        end = at + 1
+        while end < len(sql):
+            if sql[end] != mark:
+                end += 1
+            elif sql[end : end + 2] == mark * 2:
+                end += 2
+            else:
+                break
+        quoted = sql[at : end + 1]
+        if mark == '"' and end < len(sql):
+            name = quoted[1:-1].replace('""', '"').replace("`", "``")
+            quoted = f"`{name}`"
+        out.append(quoted)
+        at = end + 1
+    return "".join(out)
