@@ -411,7 +411,7 @@ def test_hooks_see_commits_and_merges_and_can_refuse(repo: Repository) -> None:
 def test_what_was_staged_too_long_ago_is_not_committed(repo: Repository) -> None:
     main = repo.branch("main")
     main.object("a").upload("1")
-    main._staging.started -= 25 * 3600
+    main._staging._started = (0.0, time.time() - 25 * 3600)
     with pytest.raises(InvalidArgumentError, match="24 hours ago"):
         main.commit("late")
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["IoStats", "ObjectMeta", "Store", "is_secret_option", "path_at_home"]
+__all__ = ["IoStats", "ObjectMeta", "ObjectWriter", "Store", "is_secret_option", "path_at_home"]
 
 @final
 class ObjectMeta:
@@ -40,6 +40,19 @@ class IoStats:
     @property
     def write_bytes(self) -> int:
         """Bytes that were written."""
+
+@final
+class ObjectWriter:
+    """A new object that is written piece by piece. Nothing is visible before `finish`."""
+
+    def write(self, data: bytes) -> None:
+        """Appends bytes."""
+
+    def finish(self) -> int:
+        """Makes the object visible and returns its size in bytes."""
+
+    def abort(self) -> None:
+        """Gives the object up and leaves nothing behind. After `finish` it does nothing."""
 
 @final
 class Store:
@@ -93,11 +106,17 @@ class Store:
     def put(self, path: str, data: bytes) -> None:
         """Writes an object, replacing what was there."""
 
+    def writer(self, path: str) -> ObjectWriter:
+        """Opens a new object for writing piece by piece: in parts, where the store takes them."""
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes an object only if none of that name exists; False says that one does, and it is untouched."""
 
     def list_paths(self, prefix: str = "") -> list[str]:
         """The paths that `list` would tell of, which a file system knows without a look at each file."""
+
+    def list_folders(self, prefix: str = "") -> list[str]:
+        """The folders directly below a folder, each with its `/`: one delimited listing. Empty ones may be among them."""
 
     def list_first(self, prefix: str, count: int) -> tuple[list[str], bool]:
         """The first paths below `prefix` in byte order, `count` of them or more, and whether these are all.

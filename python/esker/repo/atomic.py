@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import uuid
 
-from .._native.store import Store
+from .._native.store import ObjectMeta, Store
 from ..commit.external import ExternalManifestStore
 from ..exceptions import NotFoundError
 
@@ -88,6 +88,10 @@ class AtomicObjects:
     def list_paths(self, prefix: str) -> list[str]:
         """The paths that start with a prefix; those that are not finished have longer names."""
         return self._store.list_paths(prefix)
+
+    def list(self, prefix: str) -> list[ObjectMeta]:
+        """The same with sizes and times."""
+        return self._store.list(prefix)
 
     def delete(self, path: str, *, free: bool = False) -> None:
         """Removes an object. With an external store its name stays taken, unless it is freed."""

@@ -11,16 +11,15 @@ from .._native.graveler import Applied
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
 from . import merging
 from .commits import Commit
-from .core import RepositoryCore, commit_entry, default_committer
+from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
 from .hooks import HookEvent
 from .import_data import ImportManager
 from .layout import check_name
 from .numbered_log import LogEntry
 from .objects import Change, CommonPrefix, ObjectInfo
-from .ref_commit import append
 from .reference import Reference
-from .staging import GRACE_S, Staging
+from .staging import Staging
 from .stored_object import WriteableObject
 from .transaction import Transaction
 
@@ -73,10 +72,10 @@ class Branch(Reference):
         def build(head: LogEntry | None) -> LogEntry:
             if head is not None and head.kind != "delete":
                 raise AlreadyExistsError(f"branch {self.id!r} exists already", path=self.id)
-            return commit_entry("create", commit)
+            return self._core.entry("create", commit, [commit.id])
 
         try:
-            append(self._core.log(self.id), build, f"create branch {self.id}")
+            self._core.move(self.id, build, f"create branch {self.id}")
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -89,9 +88,9 @@ class Branch(Reference):
         self._core.check_unprotected(self.id)
 
         def build(head: LogEntry | None) -> LogEntry:
-            return replace(commit_entry("delete", self._core.commit_of(head, self.id)))
+            return self._core.entry("delete", self._core.commit_of(head, self.id))
 
-        append(self._core.log(self.id), build, f"delete branch {self.id}")
+        self._core.move(self.id, build, f"delete branch {self.id}")
         self._staging.clear()
 
     def reset_to(self, reference: str | Reference) -> Commit:
@@ -102,9 +101,9 @@ class Branch(Reference):
 
         def build(head: LogEntry | None) -> LogEntry:
             self._core.commit_of(head, self.id)
-            return commit_entry("reset", commit)
+            return self._core.entry("reset", commit, [commit.id])
 
-        append(self._core.log(self.id), build, f"reset branch {self.id}")
+        self._core.move(self.id, build, f"reset branch {self.id}")
         return commit
 
     # What is staged.
@@ -151,10 +150,15 @@ class Branch(Reference):
     def _put(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> None:
         self._stage(path, self._core.put_object(path, data, content_type, metadata))
 
-    def _copy(self, info: ObjectInfo, branch: str, path: str) -> WriteableObject:
-        target = self if branch == self.id else Branch(self._core, branch)
-        target._stage(path, replace(info, path=path))
-        return target.object(path)
+    def _copy(self, info: ObjectInfo, source: str, path: str) -> WriteableObject:
+        """Stages an object of a commit, or with an empty `source` one that is staged, at a path of this branch."""
+        self._stage(path, replace(info, path=path))
+        if source:
+            self._staging.sources.add(source)
+        return self.object(path)
+
+    def _source(self, path: str) -> str:
+        return "" if path in self._staging else super()._source(path)
 
     def delete_objects(self, object_paths: str | Iterable[str]) -> None:
         """Stages that paths go. No error for those at which there is nothing."""
@@ -219,22 +223,27 @@ class Branch(Reference):
         self._core.check_unprotected(self.id)
         staging = self._staging
         base = staging.base or self.get_commit()
-        if staging.base is not None and time.time() - staging.started > GRACE_S:
-            raise InvalidArgumentError(
-                f"branch {self.id!r}: what is staged was begun more than {GRACE_S / 3600:.0f} hours ago; garbage "
-                "collection may have taken it for left behind: reset the changes and write them again"
-            )
+        self._check_age(staging)
         applied = self._applied(base, staging, allow_empty)
 
         def content(dest: Commit) -> str:
+            self._check_age(staging)
             ours = applied.metarange_id or base.meta_range_id
             if dest.meta_range_id == base.meta_range_id:
                 return ours
             return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
 
-        commit = self._append(content, message, metadata, committer, date)
+        commit = self._append(content, message, metadata, committer, date, staging.sources)
         staging.clear()
         return Reference(self._core, commit.id)
+
+    def _check_age(self, staging: Staging) -> None:
+        grace = self._core.settings().grace_s
+        if staging.age_s > grace:
+            raise InvalidArgumentError(
+                f"branch {self.id!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
+                "collection may have taken it for left behind: reset the changes and write them again"
+            )
 
     def _applied(self, base: Commit, staging: Staging, allow_empty: bool) -> Applied:
         rule = self._core.settings().rule()
@@ -250,6 +259,7 @@ class Branch(Reference):
         metadata: Mapping[str, str] | None,
         committer: str | None,
         date: int | None,
+        sources: Iterable[str] = (),
     ) -> Commit:
         def build(head: LogEntry | None) -> LogEntry:
             dest = self._core.commit_of(head, self.id)
@@ -262,10 +272,9 @@ class Branch(Reference):
                 metadata=metadata,
             )
             self._core.hooks.run(HookEvent("pre-commit", self.id, commit))
-            self._core.commits.add(commit)
-            return commit_entry("commit", commit)
+            return self._core.entry("commit", commit, sources)
 
-        entry = append(self._core.log(self.id), build, f"commit to {self.id}")
+        entry = self._core.move(self.id, build, f"commit to {self.id}")
         made = self._core.commits.get(str(entry.body["commit_id"]))
         self._core.hooks.run(HookEvent("post-commit", self.id, made))
         return made

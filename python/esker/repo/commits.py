@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._native import graveler
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
-from .layout import COMMITS, PACKS
+from .layout import COMMITS
+from .packs import PACK_COMMITS, Packs
 
 
 @dataclass(frozen=True)
@@ -148,17 +148,34 @@ class CommitStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.packs = Packs(store)
         self._known: dict[str, Commit] = {}
-        self._unpacked = False
+        self._before: dict[str, tuple[str, ...]] = {}
+        self._waiting: list[list[str]] | None = None
+        self._alone = 0
 
     def add(self, commit: Commit) -> None:
-        """Puts a commit. One of that id that is there already says the same."""
+        """Puts a commit. One of that id that is there already says the same; it is young again."""
         self._store.put(COMMITS + commit.id, json.dumps(commit.to_json(), sort_keys=True).encode())
         self.remember(commit)
 
-    def remember(self, commit: Commit) -> None:
-        """Keeps a commit that was read elsewhere: out of a branch's log."""
+    def remember(self, commit: Commit, before: Iterable[Commit] | None = None) -> None:
+        """Keeps a commit that was read elsewhere, and which of those before it are not packed yet, if that is known."""
         self._known[commit.id] = commit
+        if before is not None:
+            for one in before:
+                self._known[one.id] = one
+            self._before[commit.id] = tuple(one.id for one in before)
+
+    def before(self, commit: Commit) -> list[Commit]:
+        """The commits that led to one, as far as they may not be packed: its parents, and those before them."""
+        ids = self._before.get(commit.id)
+        if ids is None:
+            found: dict[str, None] = {}
+            for parent in commit.parents:
+                found.update(dict.fromkeys((parent, *self._before.get(parent, ()))))
+            ids = tuple(id for id in found if id != commit.id)
+        return [self._known[id] for id in ids if id in self._known]
 
     def get(self, id: str) -> Commit:
         """The commit of an id.
@@ -167,51 +184,61 @@ class CommitStore:
             NotFoundError: There is none.
         """
         known = self._known.get(id)
-        if known is None and not self._unpacked:
-            self._unpack()
-            known = self._known.get(id)
         if known is None:
-            path = COMMITS + id
-            try:
-                data = self._store.get(path)
-            except NotFoundError as error:
-                raise NotFoundError(f"expected a commit of the id {id}, found none", path=path) from error
-            try:
-                said = json.loads(data)
-            except ValueError as error:
-                raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
-            known = Commit.from_json(said, path)
+            known = self._packed(id)
+        if known is None:
+            self._alone += 1
+            known = self.read(id)
             self.remember(known)
         return known
 
+    def read(self, id: str) -> Commit:
+        """The commit of an id as its object has it, read anew.
+
+        Raises:
+            NotFoundError: There is none.
+            CorruptFileError: It is another, or none at all.
+        """
+        path = COMMITS + id
+        try:
+            data = self._store.get(path)
+        except NotFoundError as error:
+            raise NotFoundError(f"expected a commit of the id {id}, found none", path=path) from error
+        try:
+            said = json.loads(data)
+        except ValueError as error:
+            raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
+        found = Commit.from_json(said, path)
+        if found.id != id:
+            raise CorruptFileError(f"{path}: expected the commit {id}, found {found.id}; restore it", path=path)
+        return found
+
+    def _packed(self, id: str) -> Commit | None:
+        """Reads packs, the small ones first, until one has the commit."""
+        if self._waiting is None or self._alone >= PACK_COMMITS:
+            # So many that no pack has: others may have packed them since.
+            self._waiting, self._alone = self.packs.unread(), 0
+        while self._waiting:
+            for path, pack in self.packs.read(self._waiting.pop(0)):
+                for said in pack:
+                    self.remember(Commit.from_json(said, path))
+            if id in self._known:
+                return self._known[id]
+        return None
+
     def pack(self) -> int:
-        """Writes one object of all commits, so that a history is one read and not one a commit; how many there are.
+        """Writes one pack of all commits and removes the others; how many commits there are.
 
         The objects of single commits stay: a pack is a copy.
         """
-        self._unpack()
-        commits = [self.get(path.removeprefix(COMMITS)).to_json() for path in self._store.list_paths(COMMITS)]
-        older = self._store.list_paths(PACKS)
-        data = json.dumps(commits, sort_keys=True, separators=(",", ":")).encode()
-        name = PACKS + hashlib.sha256(data).hexdigest()
-        self._store.put(name, data)
+        ids = [path.removeprefix(COMMITS) for path in self._store.list_paths(COMMITS)]
+        commits = [self.get(id).to_json() for id in ids]
+        older = self.packs.paths()
+        made = self.packs.put(commits)
         for path in older:
-            if path != name:
+            if path != made:
                 self._store.delete(path)
         return len(commits)
-
-    def _unpack(self) -> None:
-        self._unpacked = True
-        for path in self._store.list_paths(PACKS):
-            try:
-                said = json.loads(self._store.get(path))
-            except NotFoundError:
-                # A newer pack has taken its place.
-                continue
-            except ValueError as error:
-                raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
-            for one in said:
-                self.remember(Commit.from_json(one, path))
 
     def with_prefix(self, prefix: str) -> list[str]:
         """The ids that start with some digits."""

@@ -10,20 +10,36 @@ import os
 import re
 import time
 import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 from .._native.graveler import Merged, Storage
 from .._native.store import Store
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from . import packed_heads
 from .atomic import AtomicObjects
+from .collecting import check_not_condemned
 from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
-from .layout import DATA, FORMAT_VERSION, LAKEFS_MARKER, REPOSITORY, check_name, head_folder, tag_path
+from .layout import (
+    DATA,
+    FORMAT_VERSION,
+    HEADS,
+    LAKEFS_MARKER,
+    REPOSITORY,
+    check_name,
+    head_folder,
+    tag_path,
+)
 from .numbered_log import LogEntry, NumberedLog
 from .objects import Conflict, ObjectInfo, info, table
-from .ref_commit import append
+from .packs import PACK_COMMITS
+from .ref_commit import Build, append
 from .settings import Settings, SettingsLog
 from .staging import Staging
 
@@ -32,6 +48,13 @@ _STEP = re.compile(r"([~^@$])(\d*)")
 _SHORTEST_PREFIX = 4
 SETTINGS_SECONDS = 5.0
 """For how long settings are taken to be as they were read."""
+PACK_BYTES = 64 << 10
+"""Bytes of commits that an entry carries along at most, before they become a pack."""
+MOST_BEFORE = 4 * PACK_COMMITS
+"""Commits that an entry carries along at most, where no pack can be written."""
+UPKEEP_EVERY = 64
+"""Every so many entries of a branch, whoever puts one joins packs and removes old entries."""
+_THREADS = 32
 
 
 class RepositoryCore:
@@ -141,8 +164,12 @@ class RepositoryCore:
         """The commit that an entry leads to."""
         if entry is None or entry.kind == "delete":
             raise NotFoundError(f"no branch {branch!r} in {self.uri}; create it first", uri=self.uri, path=branch)
-        commit = Commit.from_json(entry.body.get("commit"), self.log(branch).path(entry.number))
-        self.commits.remember(commit)
+        path = self.log(branch).path(entry.number)
+        commit = Commit.from_json(entry.body.get("commit"), path)
+        history = entry.body.get("history", [])
+        if not isinstance(history, list):
+            raise CorruptFileError(f"{path}: expected a list of commits as its history", path=path)
+        self.commits.remember(commit, [Commit.from_json(one, path) for one in history])
         return commit
 
     def has_branch(self, branch: str) -> bool:
@@ -206,6 +233,57 @@ class RepositoryCore:
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"{path}: expected a tag, found {error!r}", path=path) from error
 
+    def heads(self) -> dict[str, Commit]:
+        """The last commits of all branches, by their names.
+
+        One delimited listing, what maintenance has packed, and a look behind each, side by side.
+        """
+        names = sorted(unquote(path.removeprefix(HEADS).strip("/")) for path in self.store.list_folders(HEADS))
+        for name, entry in packed_heads.read(self.store).items():
+            self.log(name).adopt(entry)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            entries = list(threads.map(lambda name: self.log(name).head(), names))
+        found = zip(names, entries, strict=True)
+        return {name: self.commit_of(entry, name) for name, entry in found if entry and entry.kind != "delete"}
+
+    def entry(self, kind: str, commit: Commit, sources: Iterable[str] = ()) -> LogEntry:
+        """An entry that leads to a commit, whose object is put: `collecting` tells why that comes first.
+
+        Args:
+            kind: `create`, `commit`, `reset` or `delete`.
+            commit: The commit.
+            sources: Ids of the commits out of which it takes content that the branch has not led to so far.
+        """
+        if kind != "delete":
+            self.announce(commit, sources)
+        before = self.commits.before(commit)
+        size = sum(len(json.dumps(one.to_json())) for one in before)
+        if len(before) >= PACK_COMMITS or size > PACK_BYTES:
+            try:
+                self.commits.packs.put([one.to_json() for one in before])
+                before = []
+            except OSError:
+                # A copy: what is not packed now is packed by the next commit.
+                before = before[:MOST_BEFORE]
+        self.commits.remember(commit, before)
+        history = {"history": [one.to_json() for one in before]} if before else {}
+        return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json(), **history})
+
+    def announce(self, commit: Commit, sources: Iterable[str] = ()) -> None:
+        """Puts a commit's object, and makes sure that nobody is about to delete what it needs."""
+        self.commits.add(commit)
+        check_not_condemned(self, commit, sources)
+
+    def move(self, branch: str, build: Build, what: str) -> LogEntry:
+        """Appends the entry that `build` makes of a branch's last one, and now and then looks after its log."""
+        entry = append(self.log(branch), build, what)
+        if entry.number % UPKEEP_EVERY == 0:
+            # The commit is there: what fails here must not make it look as if it were not.
+            with suppress(OSError):
+                self.commits.packs.join()
+                self.log(branch).compact()
+        return entry
+
     def check_unprotected(self, branch: str) -> None:
         """Refuses what only a merge may do.
 
@@ -259,7 +337,7 @@ def conflicts_of(merged: Merged) -> list[Conflict]:
 
 
 def commit_entry(kind: str, commit: Commit) -> LogEntry:
-    """An entry that leads to a commit."""
+    """An entry that leads to a commit, without those before it."""
     return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json()})
 
 

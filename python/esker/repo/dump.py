@@ -17,11 +17,10 @@ from .._native.graveler import Changes, Storage
 from .._native.store import Store
 from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from .commits import Commit
-from .core import RepositoryCore, commit_entry
-from .layout import COMMITS, HEADS, LAKEFS_REFS, TAGS, branch_of, head_folder, tag_path
-from .numbered_log import LogEntry, NumberedLog
+from .core import RepositoryCore
+from .layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
+from .numbered_log import LogEntry
 from .objects import rows, table
-from .ref_commit import append
 
 _SCHEMAS = {"commit": "CommitData", "branch": "BranchData", "tag": "TagData"}
 _RECORDS = pa.schema([("key", pa.binary()), ("identity", pa.binary()), ("data", pa.binary())])
@@ -41,9 +40,8 @@ def dump_refs(core: RepositoryCore) -> RefsDump:
 
     What is staged is not in it.
     """
+    heads = {branch: commit.id for branch, commit in core.heads().items()}
     commits = [core.commits.get(path.removeprefix(COMMITS)) for path in core.store.list_paths(COMMITS)]
-    branches = sorted({branch_of(path) for path in core.store.list_paths(HEADS)})
-    heads = {branch: core.head(branch).id for branch in branches if core.has_branch(branch)}
     names = (_name(path) for path in core.store.list_paths(TAGS))
     tags = {name: core.tag_commit(name) or "" for name in names}
     dump = RefsDump(
@@ -106,9 +104,9 @@ def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
     def build(head: LogEntry | None) -> LogEntry:
         if head is not None and kind == "create":
             raise InvalidArgumentError(f"branch {branch!r} is there already")
-        return commit_entry(kind, commit)
+        return core.entry(kind, commit, [commit.id])
 
-    append(NumberedLog(core.atomic, head_folder(branch)), build, f"restore branch {branch}")
+    core.move(branch, build, f"restore branch {branch}")
 
 
 def _name(path: str) -> str:

@@ -246,9 +246,9 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Stages the object at another path. No bytes are copied."""
-        source = self._object(path1).stat()
+        source = self._object(path1)
         branch, key = self._branch(path2)
-        branch._copy(source, branch.id, key)
+        branch._copy(source.stat(), source._ref._source(source.path), key)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.

@@ -1,53 +1,133 @@
-"""Whether a repository is what it says: ids, references and objects."""
+"""Whether a repository is what it says: refs, commits, packs, tables and objects."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
+from ..commit.stores import resolve
+from ..exceptions import NotFoundError
+from .collecting import expired_ids
+from .commits import Commit
 from .core import RepositoryCore
+from .dump import read_manifest
+from .fsck_refs import check_refs
 from .layout import DATA
 from .objects import rows, table
-from .retention import active_commits, branch_names, expired_ids
+from .retention import active_commits, led_to
+from .spill import SortedNames
 
 
-def check(core: RepositoryCore) -> Iterator[str]:
-    """What is wrong with a repository, one sentence a finding: ids, references and objects of all that counts.
+def check(core: RepositoryCore, *, imports: bool = False) -> Iterator[str]:
+    """What is wrong with a repository, one sentence a finding.
+
+    - of refs: every entry of every log, what it leads to and what came before it, tags, settings, packed heads;
+    - of commits: every object's id, its parents, its generation, and every pack;
+    - of contents that count: the ids of metaranges and ranges, what a metarange says of its ranges, and that each
+      object is there with its size.
+
+    Args:
+        core: The repository.
+        imports: Looks for imported objects too, with a request each.
 
     Example:
         `list(repository.fsck()) == []`
     """
-    there = {meta.path for meta in core.store.list(DATA)}
+    commits = yield from check_refs(core)
+    if commits is None:
+        return
     kept, _ = active_commits(core)
-    seen: set[str] = set()
-    given_up = expired_ids(core) - {core.head(branch).id for branch in branch_names(core)}
-    for commit in kept:
-        metarange = commit.meta_range_id
-        if commit.id in given_up or not metarange or metarange in seen:
-            continue
-        seen.add(metarange)
+    with tempfile.TemporaryDirectory(prefix="esker-fsck-") as folder:
+        yield from _Contents(core, folder, imports).check(kept)
+
+
+class _Contents:
+    def __init__(self, core: RepositoryCore, folder: str, imports: bool) -> None:
+        self._core = core
+        self._needed = SortedNames(folder, "needed")
+        self._there = SortedNames(folder, "there")
+        self._imports = imports
+        self._seen: set[str] = set()
+
+    def check(self, kept: list[Commit]) -> Iterator[str]:
+        core = self._core
+        # First what is there, so that what is put meanwhile is not missed.
+        sure = led_to(core, kept)
+        given_up = expired_ids(core.store) - {head.id for head in core.heads().values()}
+        for commit in kept:
+            metarange = commit.meta_range_id
+            # What no ref leads to may be an attempt that was refused.
+            if commit.id in sure and commit.id not in given_up and metarange and metarange not in self._seen:
+                yield from self._content(f"commit {commit.id}", metarange)
+        yield from self._dump()
+        for below in core.store.list_folders(DATA):
+            for meta in core.store.list(below):
+                self._there.add(meta.path, meta.size)
+        yield from self._objects()
+
+    def _content(self, what: str, metarange: str, *, entries: bool = True) -> Iterator[str]:
+        self._seen.add(metarange)
         try:
-            core.storage.verify(metarange)
-            described = table(core.storage.ranges(metarange)).to_pylist()
+            self._core.storage.verify(metarange)
+            described = table(self._core.storage.ranges(metarange)).to_pylist()
         except (ValueError, OSError) as error:
-            yield f"commit {commit.id}: {error}"
-            continue
+            yield f"{what}: {error}"
+            return
         for one in described:
-            if one["id"] not in seen:
-                seen.add(one["id"])
-                yield from _check_range(core, metarange, one, there)
+            if one["id"] not in self._seen:
+                self._seen.add(one["id"])
+                yield from self._range(metarange, one, entries)
+
+    def _range(self, metarange: str, said: dict[str, object], entries: bool) -> Iterator[str]:
+        try:
+            (found,) = table(self._core.storage.verify(str(said["id"]))).to_pylist()
+            if found != said:
+                yield f"metarange {metarange}: says {said}, the range is {found}"
+            if not entries:
+                return
+            listing = self._core.storage.list(metarange, from_path=str(said["min_key"]))
+            for at, row in enumerate(rows(listing)):
+                if at >= int(str(said["count"])):
+                    break
+                entry = row["entry"]
+                address, note = entry["physical_address"], f"{row['path']!r} of the range {said['id']}"
+                if entry["address_type"] == "full" or "://" in address:
+                    if self._imports:
+                        yield from _import(address, entry["size_bytes"], note)
+                else:
+                    self._needed.add(address, entry["size_bytes"], note)
+        except (ValueError, OSError) as error:
+            yield f"range {said['id']}: {error}"
+
+    def _dump(self) -> Iterator[str]:
+        try:
+            dump = read_manifest(self._core.store)
+        except NotFoundError:
+            return
+        except ValueError as error:
+            yield str(error)
+            return
+        for metarange in (dump.commits_meta_range_id, dump.tags_meta_range_id, dump.branches_meta_range_id):
+            if metarange and metarange not in self._seen:
+                yield from self._content(f"dump of refs {metarange}", metarange, entries=False)
+
+    def _objects(self) -> Iterator[str]:
+        there = iter(self._there)
+        found = next(there, None)
+        for address, size, note in self._needed.noted():
+            while found is not None and found[0] < address:
+                found = next(there, None)
+            if found is None or found[0] != address:
+                yield f"{note} is at {address}, which is not there"
+            elif found[1] != size:
+                yield f"{note} has {size} bytes, its object at {address} has {found[1]}"
 
 
-def _check_range(core: RepositoryCore, metarange: str, said: dict[str, object], there: set[str]) -> Iterator[str]:
+def _import(address: str, size: int, note: str) -> Iterator[str]:
+    folder, _, name = address.rpartition("/")
     try:
-        (found,) = table(core.storage.verify(str(said["id"]))).to_pylist()
-        if found != said:
-            yield f"metarange {metarange}: says {said}, the range is {found}"
-        listing = core.storage.list(metarange, from_path=str(said["min_key"]))
-        for at, row in enumerate(rows(listing)):
-            if at >= int(str(said["count"])):
-                break
-            entry = row["entry"]
-            if entry["address_type"] == "relative" and entry["physical_address"] not in there:
-                yield f"range {said['id']}: {row['path']!r} is at {entry['physical_address']}, which is not there"
-    except (ValueError, OSError) as error:
-        yield f"range {said['id']}: {error}"
+        meta = resolve(folder).head(name)
+        if meta.size != size:
+            yield f"{note} has {size} bytes, what was imported from {address} has {meta.size} now"
+    except (ValueError, OSError, NotImplementedError) as error:
+        yield f"{note} was imported from {address}: {error}"

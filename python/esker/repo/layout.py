@@ -9,7 +9,9 @@ _esker/refs/tags/<name>                      one object a tag
 _esker/settings/<20 digits>                  the log of the settings
 _esker/refs/heads/<name>/hint                a number from which to look for its last entry
 _esker/commits/<64 hex>                      one object a commit
-_esker/packs/<64 hex>                        many commits, once more
+_esker/packs/<8 digits>-<64 hex>             many commits, once more
+_esker/refs/packed_heads.json                the last entries of all branches, as they were some time ago
+_esker/gc/<32 hex>                           what a garbage collection is about to delete
 _esker/expired.json                          ids of commits whose content garbage collection has given up
 ```
 """
@@ -28,6 +30,8 @@ SETTINGS = "_esker/settings/"
 COMMITS = "_esker/commits/"
 PACKS = "_esker/packs/"
 EXPIRED = "_esker/expired.json"
+PACKED_HEADS = "_esker/refs/packed_heads.json"
+RUNS = "_esker/gc/"
 TABLES = "_lakefs/"
 DATA = "data/"
 

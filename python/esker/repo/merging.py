@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 from ..exceptions import InvalidArgumentError
 from .commits import Commit
-from .core import RepositoryCore, commit_entry, default_committer
+from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
 from .hooks import HookEvent
 from .numbered_log import LogEntry
-from .ref_commit import append
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
 STRATEGY_KEY = ".lakefs.merge.strategy"
@@ -70,10 +69,9 @@ def merge_into(
             metadata=said,
         )
         core.hooks.run(HookEvent("pre-merge", branch, commit, source_id))
-        core.commits.add(commit)
-        return commit_entry("commit", commit)
+        return core.entry("commit", commit, [source.id])
 
-    entry = append(core.log(branch), build, f"merge into {branch}")
+    entry = core.move(branch, build, f"merge into {branch}")
     made = core.commits.get(str(entry.body["commit_id"]))
     core.hooks.run(HookEvent("post-merge", branch, made, source_id))
     return made.id
@@ -90,6 +88,7 @@ def revert(
         branch,
         base=reverted.meta_range_id,
         source=parent.meta_range_id if parent else "",
+        sources=[parent.id] if parent else [],
         message=f"Revert {reverted.id}",
         metadata={},
         committer=committer,
@@ -109,6 +108,7 @@ def cherry_pick(
         branch,
         base=parent.meta_range_id if parent else "",
         source=picked.meta_range_id,
+        sources=[picked.id],
         message=picked.message,
         metadata=said,
         committer=committer,
@@ -132,6 +132,7 @@ def _transplant(
     *,
     base: str,
     source: str,
+    sources: list[str],
     message: str,
     metadata: Mapping[str, str],
     committer: str | None,
@@ -153,10 +154,9 @@ def _transplant(
             metadata=metadata,
         )
         core.hooks.run(HookEvent("pre-commit", branch, commit))
-        core.commits.add(commit)
-        return commit_entry("commit", commit)
+        return core.entry("commit", commit, sources)
 
-    entry = append(core.log(branch), build, f"commit to {branch}")
+    entry = core.move(branch, build, f"commit to {branch}")
     made = core.commits.get(str(entry.body["commit_id"]))
     core.hooks.run(HookEvent("post-commit", branch, made))
     return made

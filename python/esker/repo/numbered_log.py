@@ -81,7 +81,19 @@ class NumberedLog:
         self.store = store
         self.folder = folder
         self._last: LogEntry | None = None
-        self._looked = 0.0
+        self._looked = _now()
+
+    def _is_old(self) -> bool:
+        """Whether the last entry was read so long ago that it may be removed, and the numbers after it as well.
+
+        By both clocks: one stands still while the machine sleeps, the other can be set.
+        """
+        return any(now - then > OLD_SECONDS for now, then in zip(_now(), self._looked, strict=True))
+
+    def adopt(self, entry: LogEntry) -> None:
+        """Takes an entry for the last that was seen. No number after it may have been removed since."""
+        if self._last is None or self._last.number < entry.number:
+            self._last, self._looked = entry, _now()
 
     def path(self, number: int) -> str:
         """The object of an entry."""
@@ -99,8 +111,7 @@ class NumberedLog:
     def head(self) -> LogEntry | None:
         """The last entry, None where there is none at all."""
         found = self._last
-        if found is not None and time.monotonic() - self._looked > OLD_SECONDS:
-            # What was read so long ago may be removed by now, and the numbers after it as well.
+        if found is not None and self._is_old():
             found = self.entry(found.number)
         for guess in (self._hinted, self._listed):
             if found is None and (number := guess()):
@@ -115,7 +126,7 @@ class NumberedLog:
                 break
             else:
                 step = 1
-        self._last, self._looked = found, time.monotonic()
+        self._last, self._looked = found, _now()
         return found
 
     def hint(self, number: int) -> None:
@@ -128,18 +139,27 @@ class NumberedLog:
         A writer whose put was held up for longer than that could win a number that was freed: keep it long.
         """
         head = self.head()
-        oldest = (time.time() if now is None else now) - younger_than_s
+        oldest_us = ((time.time() if now is None else now) - younger_than_s) * 1e6
+        if head is None:
+            return 0
+        # By the store's clock: an entry never changes. One after the other, so that none is left below a gap.
+        metas = {number_of(meta.path, self.folder): meta for meta in self.store.list(self.folder)}
         removed = 0
-        for number in self.numbers():
-            entry = self.entry(number)
-            if head is None or number > head.number - keep or entry is None or entry.time > oldest:
+        for number in sorted(number for number in metas if number):
+            put_us = metas[number].last_modified_us
+            if number > head.number - keep or put_us is None or put_us > oldest_us:
                 break
             self.store.delete(self.path(number))
             removed += 1
         return removed
 
     def put(self, number: int, data: bytes) -> bool:
-        """Puts an entry if there is none of its number; False says that there is one."""
+        """Puts an entry if there is none of its number; False says that there is one, or that another was the last."""
+        if self._is_old():
+            # Held up since the last look: the number may have been taken, and freed.
+            head = self.head()
+            if (head.number if head else 0) != number - 1:
+                return False
         return self.store.put_if_absent(self.path(number), data)
 
     def numbers(self) -> list[int]:
@@ -158,6 +178,15 @@ class NumberedLog:
         return numbers[-1] if numbers else 0
 
 
+def number_of(path: str, folder: str) -> int:
+    """The number of an entry by its path; 0 for what is no entry."""
+    name = path.removeprefix(folder)
+    return int(name) if len(name) == DIGITS and name.isdigit() else 0
+
+
 def _numbers(paths: list[str], folder: str) -> list[int]:
-    names = (path.removeprefix(folder) for path in paths)
-    return sorted(int(name) for name in names if len(name) == DIGITS and name.isdigit())
+    return sorted(number for number in (number_of(path, folder) for path in paths) if number)
+
+
+def _now() -> tuple[float, float]:
+    return time.monotonic(), time.time()

@@ -66,10 +66,14 @@ class ReadOnlyStore:
         """See `Store`."""
         return self._of(prefix).list_paths(prefix)
 
+    def list_folders(self, prefix: str = "") -> list[str]:  # type: ignore[valid-type]
+        """See `Store`."""
+        return self._of(prefix).list_folders(prefix)
+
     def _refuse(self, path: str, *_: Any) -> NoReturn:
         refuse(self.uri)
 
-    put = put_if_absent = delete = _refuse
+    writer = put = put_if_absent = delete = _refuse
 
 
 class ReadOnlyStorage:

@@ -46,6 +46,10 @@ class Reference:
         found = table(self._core.storage.get(self._content(), [path])).to_pylist(maps_as_pydicts="strict")
         return info(path, found[0]["entry"]) if found else None
 
+    def _source(self, path: str) -> str:
+        """The id of the commit that holds what is at a path; empty for what is staged."""
+        return self.get_commit().id
+
     def object(self, path: str) -> StoredObject:
         """The object at a path, which need not exist."""
         return StoredObject(self, path)

@@ -14,7 +14,7 @@ from .._native.store import Store
 from ..commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
 from ..commit.stores import absolute, resolve
 from ..exceptions import AlreadyExistsError, NotFoundError
-from . import dump, fsck, retention
+from . import dump, fsck, packed_heads, retention
 from .atomic import AtomicObjects
 from .branch import Branch
 from .commits import Commit
@@ -22,11 +22,11 @@ from .core import RepositoryCore, default_committer
 from .dump import RefsDump
 from .hooks import EventType, Hook
 from .layout import HEADS, REPOSITORY, TAGS, branch_of, check_name, tag_path
+from .numbered_log import LogEntry
 from .read_only import open_core
 from .reference import Reference, Tag
 from .retention import Collected
 from .settings import Settings
-from .staging import GRACE_S
 
 CACHE_BYTES = 256 << 20
 """What is kept in memory of ranges, if nobody says otherwise."""
@@ -139,11 +139,7 @@ class Repository:
 
     def branches(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Branch]:
         """The branches, in the order of their names."""
-        names = sorted({branch_of(path) for path in self._core.store.list_paths(HEADS)})
-        names = [name for name in names if name.startswith(prefix) and name > after]
-        with ThreadPoolExecutor(16) as threads:
-            there = list(threads.map(self._core.has_branch, names))
-        found = [name for name, is_there in zip(names, there, strict=True) if is_there]
+        found = [name for name in self._core.heads() if name.startswith(prefix) and name > after]
         yield from (Branch(self._core, name) for name in found[:max_amount])
 
     def tags(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Tag]:
@@ -173,35 +169,48 @@ class Repository:
         """
         dump.restore_refs(self._core, refs)
 
-    def gc(self, *, dry_run: bool = True, grace_s: float = GRACE_S, now: float | None = None) -> Collected:
+    def gc(self, *, dry_run: bool = True, grace_s: float | None = None, now: float | None = None) -> Collected:
         """Deletes objects and ranges that no commit within the retention leads to. See `collect_garbage`.
 
         Args:
             dry_run: Only counts what would go.
-            grace_s: Seconds for which nothing is deleted, whatever leads to it or not.
+            grace_s: Seconds for which nothing is deleted, whatever leads to it; those of the settings by default.
+                Less than those is for repositories that nobody writes to meanwhile.
             now: The time to judge by, in seconds since the Unix epoch.
         """
         return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now)
 
     def pack_refs(self) -> int:
-        """Writes all commits into one object, leaves hints at the ends of logs, and removes their old entries.
+        """Writes all commits into one object and the branches' last entries into another, and removes old entries.
 
-        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read.
+        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read. Whoever
+        commits does some of it now and then, so that it is never needed.
 
         Returns:
             How many commits there are.
         """
-        for branch in sorted({branch_of(path) for path in self._core.store.list_paths(HEADS)}):
-            log = self._core.log(branch)
-            head = log.head()
-            if head is not None:
-                log.hint(head.number)
-                log.compact()
+        folders = self._core.store.list_folders(HEADS)
+        with ThreadPoolExecutor(16) as threads:
+            heads = dict(threads.map(self._pack_head, folders))
+        packed_heads.write(self._core.store, {name: head for name, head in heads.items() if head is not None})
         return self._core.commits.pack()
 
-    def fsck(self) -> Iterator[str]:
-        """What is wrong with the repository, one sentence a finding. Reads all ranges that count."""
-        return fsck.check(self._core)
+    def _pack_head(self, folder: str) -> tuple[str, LogEntry | None]:
+        name = branch_of(folder)
+        log = self._core.log(name)
+        head = log.head()
+        if head is not None:
+            log.hint(head.number)
+            log.compact()
+        return name, head
+
+    def fsck(self, *, imports: bool = False) -> Iterator[str]:
+        """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
+
+        Args:
+            imports: Looks for imported objects too, with a request each.
+        """
+        return fsck.check(self._core, imports=imports)
 
     def __repr__(self) -> str:
         return f"Repository({self.uri!r})"
@@ -219,6 +228,7 @@ class RepositoryTag(Tag):
         check_name(self.id, "tag")
         source = source_ref.id if isinstance(source_ref, Reference) else source_ref
         commit = self._core.resolve(source)
+        self._core.announce(commit, [commit.id])
         said = {"commit_id": commit.id, "time": time.time()}
         if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
             there = self._core.tag_commit(self.id)

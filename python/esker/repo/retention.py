@@ -1,25 +1,33 @@
-"""Garbage collection: what no commit that counts leads to any more."""
+"""Garbage collection: what no commit that counts leads to any more.
+
+`collecting` tells how it and the commits beside it see each other.
+"""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from urllib.parse import unquote
 
 from ..exceptions import NotFoundError
+from .collecting import Run, announced, expired_ids
 from .commits import Commit
 from .core import RepositoryCore
 from .dump import read_manifest
-from .layout import COMMITS, DATA, EXPIRED, HEADS, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS, branch_of
+from .layout import COMMITS, DATA, EXPIRED, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
 from .objects import table
-from .staging import GRACE_S
+from .spill import SortedNames, without
 
 DAY_S = 24 * 3600.0
+SLACK = 1 / 24
+"""By how much of the grace period what is deleted must be older than it: clocks differ, and puts take a while."""
+_THREADS = 16
+_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -43,162 +51,225 @@ class Collected:
     deleted: bool
 
 
-def active_commits(core: RepositoryCore, now: float | None = None) -> tuple[list[Commit], list[Commit]]:
+def active_commits(
+    core: RepositoryCore, now: float | None = None, young_us: float | None = None
+) -> tuple[list[Commit], list[Commit]]:
     """The commits whose content is kept, and the others.
 
     Kept are what tags and branches lead to, and from each branch back along first parents all that is younger than
     its retention, with the first that is older: that was the branch's content when the time began. Commits that no
     other has as its first parent (the last ones of deleted or reset branches, what was merged) are starts like
-    branches, but count only while they are young themselves.
+    branches, but count only while they are young themselves: among them may be attempts that were refused, because
+    their content was given up. See `led_to`.
+
+    Args:
+        core: The repository.
+        now: The time to judge by, in seconds since the Unix epoch.
+        young_us: Kept are also commits whose objects were put since: a ref may be on its way to them.
     """
     settings = core.settings()
     today = time.time() if now is None else now
-    everything = {path.removeprefix(COMMITS) for path in core.store.list_paths(COMMITS)}
-    commits = {id: core.commits.get(id) for id in everything}
+    listed = core.store.list(COMMITS)
+    commits = {id: core.commits.get(id) for id in (meta.path.removeprefix(COMMITS) for meta in listed)}
     keep: set[str] = set()
+    if young_us is not None:
+        young = (meta for meta in listed if meta.last_modified_us is None or meta.last_modified_us >= young_us)
+        keep.update(meta.path.removeprefix(COMMITS) for meta in young)
     for name in (unquote(path.removeprefix(TAGS)) for path in core.store.list_paths(TAGS)):
         keep.add(core.tag_commit(name) or "")
+    walked: dict[str, float] = {}
 
     def walk(start: Commit, days: float) -> None:
         oldest = today - days * DAY_S
         commit = start
         while True:
             keep.add(commit.id)
+            if walked.get(commit.id, float("inf")) <= oldest:
+                return
+            walked[commit.id] = oldest
             if commit.creation_date < oldest or not commit.parents:
                 return
             commit = core.commits.get(commit.parents[0])
 
-    heads = set()
-    for branch in branch_names(core):
-        head = core.head(branch)
-        heads.add(head.id)
+    heads = core.heads()
+    for branch, head in heads.items():
         walk(head, settings.branch_retention_days.get(branch, settings.retention_days))
     firsts = {commit.parents[0] for commit in commits.values() if commit.parents}
+    head_ids = {head.id for head in heads.values()}
     for commit in commits.values():
-        is_start = commit.id not in firsts and commit.id not in heads
+        is_start = commit.id not in firsts and commit.id not in head_ids
         if is_start and commit.creation_date >= today - settings.retention_days * DAY_S:
             walk(commit, settings.retention_days)
     kept = [commit for id, commit in sorted(commits.items()) if id in keep]
     return kept, [commit for id, commit in sorted(commits.items()) if id not in keep]
 
 
-def branch_names(core: RepositoryCore) -> list[str]:
-    """The branches that there are."""
-    names = sorted({branch_of(path) for path in core.store.list_paths(HEADS)})
-    return [name for name in names if core.has_branch(name)]
+def led_to(core: RepositoryCore, kept: list[Commit]) -> set[str]:
+    """Which of the kept commits are in the history of a branch or a tag, so that all of their content must be there.
 
-
-def expired_ids(core: RepositoryCore) -> set[str]:
-    """The commits whose content was given up."""
-    try:
-        data = core.store.get(EXPIRED)
-    except NotFoundError:
-        return set()
-    return set(json.loads(data))
-
-
-class _Names:
-    """Names of objects in a file of its own, so that memory does not grow with the repository."""
-
-    def __init__(self, folder: str) -> None:
-        self._database = sqlite3.connect(Path(folder, "names.db"), isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("PRAGMA cache_size = -32768")
-        self._database.execute("CREATE TABLE found (path TEXT PRIMARY KEY, size INTEGER) WITHOUT ROWID")
-        self._database.execute("BEGIN")
-
-    def add(self, path: str, size: int) -> None:
-        self._database.execute("INSERT OR REPLACE INTO found VALUES (?, ?)", (path, size))
-
-    def remove(self, paths: list[str]) -> None:
-        self._database.executemany("DELETE FROM found WHERE path = ?", [(path,) for path in paths])
-
-    def all(self) -> Iterator[tuple[str, int]]:
-        yield from self._database.execute("SELECT path, size FROM found ORDER BY path")
-
-    def close(self) -> None:
-        self._database.close()
+    The others are there for those who may be about to lead a ref to them, and want another chance.
+    """
+    waiting = [commit.id for commit in core.heads().values()]
+    waiting += [core.tag_commit(unquote(path.removeprefix(TAGS))) or "" for path in core.store.list_paths(TAGS)]
+    commits = {commit.id: commit for commit in kept}
+    found: set[str] = set()
+    while waiting:
+        id = waiting.pop()
+        if id in commits and id not in found:
+            found.add(id)
+            waiting.extend(commits[id].parents)
+    return found
 
 
 def collect_garbage(
-    core: RepositoryCore, *, dry_run: bool = True, grace_s: float = GRACE_S, now: float | None = None
+    core: RepositoryCore, *, dry_run: bool = True, grace_s: float | None = None, now: float | None = None
 ) -> Collected:
     """Deletes objects and tables that no commit that counts leads to, and that are older than the grace period.
 
-    Candidates are listed before refs are read, so that what is written meanwhile is none. Each distinct range is read
-    once, however many commits have it. Imported objects are not below `data/` and are never touched.
+    Each distinct range is read once, however many commits have it. Imported objects are not below `data/` and are never
+    touched. Memory grows with the number of commits and tables, not with that of objects.
 
     Args:
         core: The repository.
         dry_run: Only counts.
-        grace_s: Seconds for which nothing is deleted.
+        grace_s: Seconds for which nothing is deleted; those of the settings by default.
         now: The time to judge by, in seconds since the Unix epoch.
     """
     today = time.time() if now is None else now
-    youngest_us = (today - grace_s) * 1e6
+    grace = core.settings().grace_s if grace_s is None else grace_s
+    young_us = (today - grace * (1 + SLACK)) * 1e6
     with tempfile.TemporaryDirectory(prefix="esker-gc-") as folder:
-        names = _Names(folder)
-        try:
-            for meta in [*core.store.list(DATA), *core.store.list(TABLES)]:
-                if meta.path in (LAKEFS_MARKER, LAKEFS_REFS):
-                    continue
-                if meta.last_modified_us is not None and meta.last_modified_us < youngest_us:
-                    names.add(meta.path, meta.size)
-            kept, expired = active_commits(core, now)
-            if expired and not dry_run:
-                ids = expired_ids(core) | {commit.id for commit in expired}
-                core.store.put(EXPIRED, json.dumps(sorted(ids)).encode())
-            for alive in _live(core, kept):
-                names.remove(alive)
-            objects = tables = size = 0
-            for path, length in names.all():
-                if not dry_run and not _delete(core, path, youngest_us):
-                    continue
-                objects += path.startswith(DATA)
-                tables += path.startswith(TABLES)
-                size += length
-            return Collected(len(kept), len(expired), objects, tables, size, not dry_run)
-        finally:
-            names.close()
+        old, alive = SortedNames(folder, "old"), SortedNames(folder, "alive")
+        # Before refs are read: what is put from now on is not among them.
+        for path, size in _old(core, young_us):
+            old.add(path, size)
+        kept, expired = active_commits(core, now, young_us)
+        marks = _Marks(core, alive, expired_ids(core.store))
+        marks.add(kept)
+        if dry_run:
+            return _counted(len(kept), len(expired), without(old, alive), deleted=False)
+        before = expired_ids(core.store)
+        gone = {commit.id for commit in expired}
+        if gone - before:
+            core.store.put(EXPIRED, json.dumps(sorted(before | gone)).encode())
+        tables = [path.removeprefix(TABLES) for path, _ in without(old, alive) if path.startswith(TABLES)]
+        with announced(core.store, gone, tables) as run:
+            kept, expired = active_commits(core, now, young_us)
+            again = gone - {commit.id for commit in expired}
+            if again - before:
+                core.store.put(EXPIRED, json.dumps(sorted((before | gone) - (again - before))).encode())
+            marks.given_up -= again
+            marks.add(kept)
+            deleted = _deleted(core, run, without(old, alive), young_us)
+            return _counted(len(kept), len(expired), deleted, deleted=True)
 
 
-def _delete(core: RepositoryCore, path: str, youngest_us: float) -> bool:
-    if path.startswith(TABLES):
-        # Named by its content: somebody may have put the same again meanwhile.
-        modified = core.store.head(path).last_modified_us
-        if modified is not None and modified >= youngest_us:
-            return False
-    core.store.delete(path)
-    return True
+def _counted(kept: int, expired: int, found: Iterable[tuple[str, int]], *, deleted: bool) -> Collected:
+    objects = tables = size = 0
+    for path, length in found:
+        objects += path.startswith(DATA)
+        tables += path.startswith(TABLES)
+        size += length
+    return Collected(kept, expired, objects, tables, size, deleted)
 
 
-def _live(core: RepositoryCore, commits: list[Commit]) -> Iterator[list[str]]:
-    seen: set[str] = set()
-    for metarange in (commit.meta_range_id for commit in commits):
-        if not metarange or metarange in seen:
-            continue
-        seen.add(metarange)
-        yield [TABLES + metarange]
-        for described in table(core.storage.ranges(metarange)).to_pylist():
-            if described["id"] in seen:
+def _old(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
+    """What is old enough to go, an hour's objects at a time."""
+    for folder in [*core.store.list_folders(DATA), TABLES]:
+        for meta in core.store.list(folder):
+            if meta.path in (LAKEFS_MARKER, LAKEFS_REFS):
                 continue
-            seen.add(described["id"])
-            yield [TABLES + described["id"]]
-            content = core.storage.list(metarange, prefix="", from_path=described["min_key"])
+            if meta.last_modified_us is not None and meta.last_modified_us < young_us:
+                yield meta.path, meta.size
+
+
+def _deleted(
+    core: RepositoryCore, run: Run, found: Iterator[tuple[str, int]], young_us: float
+) -> Iterator[tuple[str, int]]:
+    def delete(one: tuple[str, int]) -> bool:
+        path, _ = one
+        if path.startswith(TABLES):
+            # Named by its content: somebody may have put the same again meanwhile.
+            try:
+                modified = core.store.head(path).last_modified_us
+            except NotFoundError:
+                return False
+            if modified is None or modified >= young_us:
+                return False
+        core.store.delete(path)
+        return True
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        while batch := list(islice(found, _BATCH)):
+            run.keep_alive()
+            done = list(threads.map(delete, batch))
+            yield from (one for one, is_done in zip(batch, done, strict=True) if is_done)
+
+
+class _Marks:
+    """Notes what commits lead to, each distinct range once.
+
+    Args:
+        core: The repository.
+        alive: Where to note it.
+        given_up: Commits whose content may be gone.
+    """
+
+    def __init__(self, core: RepositoryCore, alive: SortedNames, given_up: set[str]) -> None:
+        self._core = core
+        self._alive = alive
+        self._seen: set[bytes] = set()
+        self._root = core.uri.rstrip("/") + "/"
+        self.given_up = given_up
+
+    def _is_new(self, id: str) -> bool:
+        raw = bytes.fromhex(id)
+        if raw in self._seen:
+            return False
+        self._seen.add(raw)
+        self._alive.add(TABLES + id)
+        return True
+
+    def add(self, commits: list[Commit]) -> None:
+        """Marks the contents of commits, and the newest dump of refs."""
+        heads = {commit.id for commit in self._core.heads().values()}
+        sure = led_to(self._core, commits)
+        # What must be there comes first: a range that is marked is not looked into again.
+        for commit in sorted(commits, key=lambda commit: commit.id not in sure):
+            if commit.id in self.given_up and commit.id not in heads:
+                continue
+            if commit.meta_range_id and self._is_new(commit.meta_range_id):
+                try:
+                    self._content(commit.meta_range_id)
+                except NotFoundError:
+                    if commit.id in sure:
+                        raise
+        for id in _dumped(self._core):
+            self._is_new(id)
+
+    def _content(self, metarange: str) -> None:
+        for described in table(self._core.storage.ranges(metarange)).to_pylist():
+            if not self._is_new(described["id"]):
+                continue
+            content = self._core.storage.list(metarange, prefix="", from_path=described["min_key"])
             left = described["count"]
             while left > 0 and (batch := content.next_batch(min(left, 4096))) is not None:
                 left -= batch.num_rows
-                addresses = table(batch)["entry"].field("physical_address").to_pylist()
-                yield addresses
-    yield from _dumped(core)
+                for address in table(batch)["entry"].field("physical_address").to_pylist():
+                    # An import may have led to this repository itself.
+                    within = address.removeprefix(self._root)
+                    if within.startswith(DATA):
+                        self._alive.add(within)
 
 
-def _dumped(core: RepositoryCore) -> Iterator[list[str]]:
+def _dumped(core: RepositoryCore) -> Iterator[str]:
     """The tables of the newest dump of refs."""
     try:
         dump = read_manifest(core.store)
     except NotFoundError:
         return
     for metarange in (dump.commits_meta_range_id, dump.tags_meta_range_id, dump.branches_meta_range_id):
-        yield [TABLES + metarange]
-        yield [TABLES + described["id"] for described in table(core.storage.ranges(metarange)).to_pylist()]
+        if metarange:
+            yield metarange
+            for described in table(core.storage.ranges(metarange)).to_pylist():
+                yield described["id"]

@@ -25,6 +25,7 @@ class Settings:
         protected_branches: Patterns of names (`fnmatch`) to which only merges lead, for clients of esker.
         retention_days: Days for which garbage collection keeps what is no branch's content any more.
         branch_retention_days: The same by branch.
+        grace_s: Seconds for which garbage collection deletes nothing, and after which nothing staged is committed.
 
     Example:
         >>> from esker.repo.settings import Settings
@@ -38,6 +39,7 @@ class Settings:
     protected_branches: tuple[str, ...] = ()
     retention_days: int = 21
     branch_retention_days: Mapping[str, int] = field(default_factory=dict)
+    grace_s: float = 24 * 3600.0
 
     def rule(self) -> SplitRule:
         """Where ranges end.
@@ -76,6 +78,8 @@ class SettingsLog:
         def build(head: LogEntry | None) -> LogEntry:
             changed = Settings(**{**asdict(_of(head)), **changes})
             changed.rule()
+            if changed.grace_s < 0 or changed.retention_days < 0:
+                raise InvalidArgumentError("expected grace_s and retention_days of 0 or more")
             body = asdict(changed)
             body["protected_branches"] = list(changed.protected_branches)
             return LogEntry(0, "settings", body=body)

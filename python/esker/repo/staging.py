@@ -12,9 +12,6 @@ from .._native.graveler import Changes
 from .commits import Commit
 from .objects import ENTRY_SCHEMA, ObjectInfo
 
-GRACE_S = 24 * 3600.0
-"""Garbage collection deletes nothing younger, and nothing older is committed."""
-
 
 class Staging:
     """Paths that get an object and paths that go, over the commit that was the branch's last when it began.
@@ -27,13 +24,19 @@ class Staging:
         self._changes: dict[str, ObjectInfo | None] = {}
         self._sorted: list[str] | None = None
         self.base: Commit | None = None
-        self.started = 0.0
+        self.sources: set[str] = set()
+        self._started = (0.0, 0.0)
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the first change, by the clock that says more: one stands still while the machine sleeps."""
+        return max(time.monotonic() - self._started[0], time.time() - self._started[1]) if self.base else 0.0
 
     def begin(self, base: Commit) -> None:
         """Remembers what the first change is made over."""
         if self.base is None:
             self.base = base
-            self.started = time.time()
+            self._started = (time.monotonic(), time.time())
 
     def stage(self, path: str, change: ObjectInfo | None) -> None:
         """Stages an object at a path, or with None that the path goes."""
@@ -60,6 +63,7 @@ class Staging:
         """Takes everything back."""
         self._changes.clear()
         self._sorted = None
+        self.sources.clear()
         self.base = None
 
     def within(self, prefix: str, from_path: str = "") -> Iterator[tuple[str, ObjectInfo | None]]:

@@ -99,7 +99,11 @@ class WriteableObject(StoredObject):
 
     def copy(self, destination_branch_id: str, destination_path: str) -> WriteableObject:
         """Stages the same object at another path, of another branch if you like. No bytes are copied."""
-        return self._branch._copy(self.stat(), destination_branch_id, destination_path)
+        from .branch import Branch
+
+        own = destination_branch_id == self._branch.id
+        target = self._branch if own else Branch(self._branch._core, destination_branch_id)
+        return target._copy(self.stat(), self._branch._source(self.path), destination_path)
 
 
 class ObjectReader(io.RawIOBase):

@@ -141,6 +141,12 @@ impl Store for LocalStore {
         walk::walk_paths(&self.root, prefix)
     }
 
+    async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
+        check_folder(prefix)?;
+        self.stats.add_list();
+        walk::folders(&self.root, prefix)
+    }
+
     async fn delete(&self, path: &str) -> Result<()> {
         let full = self.full(path)?;
         self.stats.add_write(0);

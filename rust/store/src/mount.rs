@@ -214,6 +214,16 @@ impl Store for Mounts {
         Ok(found)
     }
 
+    async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let (store, there) = self.find(prefix)?;
+        let outside = prefix.strip_suffix(there).unwrap_or_default();
+        let mut found = store.list_folders(there).await?;
+        for path in &mut found {
+            path.insert_str(0, outside);
+        }
+        Ok(found)
+    }
+
     async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
         let (store, there) = self.find(prefix)?;
         let outside = prefix.strip_suffix(there).unwrap_or_default();

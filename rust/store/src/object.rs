@@ -349,6 +349,21 @@ impl Store for ObjectAdapter {
         Ok(found)
     }
 
+    async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
+        check_folder(prefix)?;
+        let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
+        self.stats.add_list();
+        let listed = self.inner.list_with_delimiter(Some(&folder)).await;
+        let found = listed.map_err(|error| self.fail(prefix, "list", error))?;
+        let mut folders: Vec<String> = found
+            .common_prefixes
+            .iter()
+            .filter_map(|path| Some(format!("{}/", path.as_ref().strip_prefix(&self.prefix)?)))
+            .collect();
+        folders.sort_unstable();
+        Ok(folders)
+    }
+
     async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
         check_folder(prefix)?;
         if let Some(pages) = &self.pages {

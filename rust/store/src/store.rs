@@ -110,6 +110,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(found.into_iter().map(|meta| meta.path).collect())
     }
 
+    /// The folders directly below a folder, each with its `/`, in byte order: one delimited listing where the store has them. A file
+    /// system tells of empty ones as well.
+    async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
+        Ok(folders_of(prefix, &self.list_paths(prefix).await?))
+    }
+
     /// The first paths in a folder, in byte order: `count` of them or more, in one request where the store allows.
     async fn list_first(&self, prefix: &str, count: usize) -> Result<FirstPaths> {
         let _ = count;
@@ -131,6 +137,18 @@ pub trait Store: Debug + Send + Sync + 'static {
     async fn delete_unfinished(&self, path: &str) -> Result<()> {
         Err(not_unfinished(path))
     }
+}
+
+/// The folders directly below a folder that paths lead through.
+fn folders_of(prefix: &str, paths: &[String]) -> Vec<String> {
+    let below = paths.iter().filter_map(|path| {
+        let (name, _) = path.strip_prefix(prefix)?.split_once('/')?;
+        Some(format!("{prefix}{name}/"))
+    });
+    let mut found: Vec<String> = below.collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// The error for a path that [`Store::list_unfinished`] does not tell of.

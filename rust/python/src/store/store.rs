@@ -14,6 +14,7 @@ use pyo3::types::PyBytes;
 
 use super::io_stats::PyIoStats;
 use super::object_meta::PyObjectMeta;
+use super::object_writer::PyObjectWriter;
 use crate::error::{NativeError, Result};
 
 /// The objects under one root.
@@ -131,6 +132,10 @@ impl PyStore {
         Ok(py.detach(|| block_on(self.store().put(path, data)))?)
     }
 
+    fn writer(&self, py: Python<'_>, path: &str) -> Result<PyObjectWriter> {
+        Ok(PyObjectWriter::over(py.detach(|| block_on(self.store().writer(path)))?))
+    }
+
     fn put_if_absent(&self, py: Python<'_>, path: &str, data: &[u8]) -> Result<bool> {
         let data = Bytes::copy_from_slice(data);
         let outcome = py.detach(|| block_on(self.store().put_if_absent(path, data)))?;
@@ -146,6 +151,11 @@ impl PyStore {
     #[pyo3(signature = (prefix = ""))]
     fn list_paths(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
         Ok(py.detach(|| block_on(self.store().list_paths(prefix)))?)
+    }
+
+    #[pyo3(signature = (prefix = ""))]
+    fn list_folders(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
+        Ok(py.detach(|| block_on(self.store().list_folders(prefix)))?)
     }
 
     fn list_first(&self, py: Python<'_>, prefix: &str, count: usize) -> Result<(Vec<String>, bool)> {

@@ -49,6 +49,19 @@ pub(super) fn walk_paths(root: &Path, prefix: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// The folders directly in a folder of the root, empty ones among them.
+pub(super) fn folders(root: &Path, prefix: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    visit(root, prefix, |path, entry, kind| {
+        if kind.is_dir() || (kind.is_symlink() && fs::metadata(entry.path())?.is_dir()) {
+            found.push(format!("{path}/"));
+        }
+        Ok(false)
+    })?;
+    found.sort_unstable();
+    Ok(found)
+}
+
 /// The temporary files below a folder of the root: those of writers that died, and of writers at work.
 pub(super) fn walk_unfinished(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
     let mut found = Vec::new();

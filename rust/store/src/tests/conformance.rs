@@ -174,6 +174,9 @@ fn test_a_listing_is_sorted_and_keeps_to_its_folder(store: StoreRef) {
     assert_eq!(block_on(store.list_paths("b/")).unwrap(), paths(&store, "b/"));
     assert_eq!(block_on(store.list_paths("")).unwrap(), paths(&store, ""));
     assert_eq!(block_on(store.list_paths("a")).unwrap_err().kind(), "invalid_argument");
+    assert_eq!(block_on(store.list_folders("")).unwrap(), ["a/", "ab/", "b/"]);
+    assert_eq!(block_on(store.list_folders("a/")).unwrap(), ["a/b/"]);
+    assert!(block_on(store.list_folders("none/")).unwrap().is_empty());
     let listed = block_on(store.list("b/")).unwrap();
     assert_eq!((listed.len(), listed[0].size), (1, 3));
     assert_eq!(block_on(store.list("a")).unwrap_err().kind(), "invalid_argument");

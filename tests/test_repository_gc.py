@@ -1,0 +1,315 @@
+"""Garbage collection beside writers that need, of all things, what it is about to delete.
+
+A repository whose history is two months old has a commit that no ref leads to. A collection would give it up, and a
+writer leads a ref to it, takes content out of it, or writes the same content anew. Each stands still at one of its
+operations while the other goes on: whatever the order, the writer's ref is whole, or the writer was told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from esker._native.fault import FaultStore
+from esker._native.store import Store
+from esker.commit import stores
+from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
+from esker.repo import Repository, collecting, repository, retention, spill
+from esker.repo.filesystem import RepositoryFileSystem
+
+AGE_S = 60 * 86400.0
+SEED = int(os.environ.get("ESKER_TURNS", "0"))
+"""With any number but 0, all orders instead of some."""
+
+
+def old_history(folder: Path) -> str:
+    """Main at `third`, after `second`; and `lost`, which no ref leads to, with an object and a range of its own."""
+    repo = Repository.create(folder, committer="me")
+    then = int(time.time() - AGE_S)
+    main = repo.branch("main")
+    main.object("a").upload("a")
+    main.commit("second", date=then)
+    repo.branch("side").create("main")
+    repo.branch("side").object("lost").upload("only here")
+    lost = repo.branch("side").commit("lost", date=then).id
+    main.object("b").upload("b")
+    main.commit("third", date=then + 1)
+    repo.branch("other").create("main")
+    repo.branch("side").delete()
+    for path in folder.rglob("*"):
+        os.utime(path, (then, then))
+    # The first commit has no date of its own to choose: retention goes by it, and it is nobody's content.
+    return lost
+
+
+def create(repo: Repository, lost: str) -> None:
+    repo.branch("new").create(lost)
+
+
+def tag(repo: Repository, lost: str) -> None:
+    repo.tag("v1").create(lost)
+
+
+def reset(repo: Repository, lost: str) -> None:
+    repo.branch("other").reset_to(lost)
+
+
+def merge(repo: Repository, lost: str) -> None:
+    repo.ref(lost).merge_into("main")
+
+
+def pick(repo: Repository, lost: str) -> None:
+    repo.branch("main").cherry_pick(lost)
+
+
+def copy(repo: Repository, lost: str) -> None:
+    RepositoryFileSystem(repo).cp_file(f"{lost}/lost", "main/copied")
+    repo.branch("main").commit("copied")
+
+
+def again(repo: Repository, lost: str) -> None:
+    # The same range and the same metarange as two months ago.
+    repo.branch("main").object("b").delete()
+    repo.branch("main").commit("second again")
+
+
+def transact(repo: Repository, lost: str) -> None:
+    with repo.branch("main").transact("new") as tx:
+        tx.object("c").upload("c")
+        tx.object("b").delete()
+
+
+WORKS = [create, tag, reset, merge, pick, copy, again, transact]
+
+
+class Watched:
+    """Stores that tell of each of their operations, behind `watched://` URIs."""
+
+    def __init__(self) -> None:
+        self.watches: dict[str, Callable[[], None]] = {}
+
+    def __call__(self, uri: str, options: dict[str, str], durable: bool) -> Store:
+        watch = self.watches.get(options.get("who", ""))
+
+        def tell(verb: str, path: str) -> None:
+            if watch is not None:
+                watch()
+
+        return FaultStore(Store(uri.removeprefix("watched://"), durable=False), watch=tell).store
+
+    def open(self, folder: Path, who: str) -> Repository:
+        return Repository(f"watched://{folder}", storage_options={"who": who})
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    found = Watched()
+    stores.register("watched", found)  # type: ignore[arg-type]
+    monkeypatch.setattr(retention, "_THREADS", 1)
+    yield found
+    del stores._factories["watched"]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("gc") / "pristine"
+    return folder, old_history(folder)
+
+
+def whole(folder: Path) -> None:
+    """Everything that a ref leads to is there, byte for byte."""
+    found = repository(folder)
+    assert list(found.fsck()) == []
+    for ref in [*found.branches(), *found.tags()]:
+        for entry in found.ref(ref.id).objects():
+            text = found.ref(ref.id).object(entry.path).reader("r").read()
+            assert text == {"lost": "only here", "copied": "only here"}.get(entry.path, entry.path)
+
+
+def tried(work: Callable[[Repository, str], None], repo: Repository, lost: str) -> str:
+    """What became of it: done, given up by the collection, or to be tried again."""
+    try:
+        work(repo, lost)
+    except NotFoundError:
+        return "given up"
+    except CommitConflictError as error:
+        return "again" if error.retryable else "lost"
+    return "done"
+
+
+def operations(run: Callable[[], object], watches: dict[str, Callable[[], None]], who: str) -> int:
+    count = itertools.count()
+    watches[who] = lambda: (next(count), None)[1]
+    run()
+    return next(count)
+
+
+@pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
+def test_a_collection_and_a_writer_in_any_order(
+    work: Callable[[Repository, str], None], watched: Watched, pristine: tuple[Path, str], tmp_path: Path
+) -> None:
+    first, lost = pristine
+    counted = tmp_path / "counted"
+    shutil.copytree(first, counted)
+    collections = operations(lambda: watched.open(counted, "gc").gc(dry_run=False), watched.watches, "gc")
+    shutil.rmtree(counted)
+    shutil.copytree(first, counted)
+    writes = operations(lambda: work(watched.open(counted, "writer"), lost), watched.watches, "writer")
+    orders = list(itertools.product(range(collections), range(writes)))
+    seen = set()
+    for k, j in orders if SEED else random.Random(f"{work.__name__} {SEED}").sample(orders, min(14, len(orders))):
+        folder = tmp_path / f"{k}-{j}"
+        shutil.copytree(first, folder)
+        seen.add(_turn(work, watched, folder, lost, k, j))
+        shutil.rmtree(folder)
+    assert "done" in seen
+
+
+def _turn(work: Callable[[Repository, str], None], watched: Watched, folder: Path, lost: str, k: int, j: int) -> str:
+    """The collection stands still before its operation k, the writer runs up to its operation j; then the one to its
+    end, and the other."""
+    there, on = threading.Event(), threading.Event()
+    own, collection = itertools.count(), itertools.count()
+    outcome: list[str] = []
+
+    def write() -> None:
+        try:
+            outcome.append(tried(work, watched.open(folder, "writer"), lost))
+        finally:
+            there.set()
+
+    writer = threading.Thread(target=write)
+
+    def at_writer() -> None:
+        if next(own) == j:
+            there.set()
+            assert on.wait(60)
+
+    def at_collection() -> None:
+        if next(collection) == k:
+            writer.start()
+            assert there.wait(60)
+
+    watched.watches = {"writer": at_writer, "gc": at_collection}
+    watched.open(folder, "gc").gc(dry_run=False)
+    on.set()
+    writer.join(60)
+    whole(folder)
+    (found,) = outcome
+    if found == "again":
+        # The collection has ended: now it goes through, or was too late.
+        found = tried(work, repository(folder), lost)
+        assert found != "again"
+        whole(folder)
+    assert repository(folder).gc(dry_run=False).deleted
+    whole(folder)
+    return found
+
+
+@pytest.mark.parametrize("fault", ["crash_before", "crash_after", "lose_reply"])
+def test_a_collection_that_dies_leaves_everything_to_the_next(
+    fault: str, faulty: object, pristine: tuple[Path, str], tmp_path: Path
+) -> None:
+    first, lost = pristine
+    for number in itertools.count(0, 1 if SEED else 6):
+        folder = tmp_path / str(number)
+        shutil.copytree(first, folder)
+        died = False
+        repo = None
+        with suppress(IOFailedError):
+            repo = Repository(f"fault://{folder}", storage_options={"plan": f"{fault}@{number}"})
+            repo.gc(dry_run=False)
+            died = len(faulty.made[-1].operations) <= number  # type: ignore[attr-defined]
+        if died:
+            break
+        whole(folder)
+        # What it has announced binds writers until somebody finds it dead.
+        assert tried(create, repository(folder), lost) in ("done", "given up")
+        for path in (folder / "_esker/gc").glob("*"):
+            os.utime(path, (1, 1))
+        repository(folder).branch("main").object("c").upload("c")
+        repository(folder).gc(dry_run=False)
+        assert not list((folder / "_esker/gc").glob("*"))
+        whole(folder)
+        shutil.rmtree(folder)
+    assert number > 10
+
+
+def test_what_was_given_up_can_be_led_to_no_more(pristine: tuple[Path, str], tmp_path: Path) -> None:
+    first, lost = pristine
+    shutil.copytree(first, tmp_path / "repo")
+    repo = repository(tmp_path / "repo")
+    counted = repo.gc()
+    assert (counted.deleted, counted.objects) == (False, 1)
+    done = repo.gc(dry_run=False)
+    assert (done.objects, done.tables, done.expired) == (counted.objects, counted.tables, counted.expired)
+    for work in (create, tag, reset, merge, pick):
+        with pytest.raises(NotFoundError):
+            work(repository(tmp_path / "repo"), lost)
+    # The history tells of it all the same.
+    assert repo.ref(lost).get_commit().message == "lost"
+    assert list(repo.fsck()) == []
+
+
+def test_a_collection_that_was_held_up_deletes_nothing_more(
+    pristine: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = pristine
+    shutil.copytree(first, tmp_path / "repo")
+    repo = repository(tmp_path / "repo")
+    announce = collecting.Run.announce
+
+    def late(run: collecting.Run) -> None:
+        announce(run)
+        run._said = (run._said[0], run._said[1] - collecting.DEAD_S - 1)
+
+    monkeypatch.setattr(collecting.Run, "announce", late)
+    with pytest.raises(IOFailedError, match="held up"):
+        repo.gc(dry_run=False)
+    assert repo.gc().objects == 1
+
+
+def test_an_import_of_what_the_repository_has_itself_is_no_garbage(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    main = repo.branch("main")
+    main.object("a").upload("text")
+    address = main.object("a").stat().physical_address
+    main.reset_changes()
+    main.import_data("own").object(f"{repo.uri}/{address}", "b").run()
+    repo.gc(dry_run=False, grace_s=-3600)
+    assert main.object("b").reader("r").read() == "text"
+
+
+def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "RUN_ROWS", 7)
+    numbers = list(range(100))
+    random.Random(1).shuffle(numbers)
+    names, others = spill.SortedNames(str(tmp_path), "a"), spill.SortedNames(str(tmp_path), "b")
+    for n in numbers:
+        names.add(f"{n:03} \u00e9", n)
+        if n % 3:
+            others.add(f"{n:03} \u00e9")
+    assert list(spill.without(names, others)) == [(f"{n:03} \u00e9", n) for n in range(0, 100, 3)]
+    assert [size for _, size in names] == list(range(100))
+
+
+def test_the_grace_period_is_everybodys(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    repo.change_settings(grace_s=3600)
+    main = repo.branch("main")
+    main.object("a").upload("1")
+    main._staging._started = (0.0, time.time() - 3700)
+    with pytest.raises(ValueError, match="1 hours ago"):
+        main.commit("late")
+    main.reset_changes()
+    assert repo.gc(now=time.time() + 3000).objects == 0
+    assert repo.gc(now=time.time() + 3600 * (1 + retention.SLACK) + 1).objects == 1
