@@ -213,13 +213,12 @@ def cat(options: argparse.Namespace, output: Output) -> None:
 
 def put_of(options: argparse.Namespace, output: Output) -> None:
     """Commits a file, or standard input, as an object."""
+    branch = _open(options).branch(options.branch)
     if options.file in (None, "-"):
-        data = sys.stdin.buffer.read()
+        branch.object(options.path).upload(sys.stdin.buffer)
     else:
         with open(options.file, "rb") as file:
-            data = file.read()
-    branch = _open(options).branch(options.branch)
-    branch.object(options.path).upload(data)
+            branch.object(options.path).upload(file)
     _said(output, {"commit": branch.commit(options.message or f"Put {options.path}").id})
 
 

@@ -4,15 +4,16 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 `docs/repository.md` is the layout and the protocol.
 """
 
-from .branch import Branch
+from .branch import Branch, TransactionBranch
 from .commits import Commit
 from .errors import MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
 from .objects import Change, CommonPrefix, Conflict, ObjectInfo
-from .reference import Reference, Tag
+from .reference import Reference
 from .repository import Repository, repository
 from .settings import Settings
 from .stored_object import StoredObject, WriteableObject
+from .tag import Tag
 
 __all__ = [
     "Branch",
@@ -30,6 +31,7 @@ __all__ = [
     "Settings",
     "StoredObject",
     "Tag",
+    "TransactionBranch",
     "WriteableObject",
     "repository",
 ]

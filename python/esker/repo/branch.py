@@ -18,9 +18,9 @@ from .import_data import ImportManager
 from .layout import check_name
 from .numbered_log import LogEntry
 from .objects import Change, CommonPrefix, ObjectInfo
-from .reference import Reference
+from .reference import Reference, ReferenceType, id_of
 from .staging import Staging
-from .stored_object import WriteableObject
+from .stored_object import StoredObject, WriteableObject
 from .transaction import Transaction
 
 
@@ -59,15 +59,14 @@ class Branch(Reference):
         """
         return self._core.head(self.id)
 
-    def create(self, source_reference: str | Reference, *, exist_ok: bool = False) -> Branch:
+    def create(self, source_reference: ReferenceType, exist_ok: bool = False) -> Branch:
         """Creates the branch where a ref is now.
 
         Raises:
             AlreadyExistsError: It is there already, and `exist_ok` is not set.
         """
         check_name(self.id, "branch")
-        source = source_reference.id if isinstance(source_reference, Reference) else source_reference
-        commit = self._core.resolve(source)
+        commit = self._core.resolve(id_of(source_reference))
 
         def build(head: LogEntry | None) -> LogEntry:
             if head is not None and head.kind != "delete":
@@ -93,11 +92,11 @@ class Branch(Reference):
         self._core.move(self.id, build, f"delete branch {self.id}")
         self._staging.clear()
 
-    def reset_to(self, reference: str | Reference) -> Commit:
+    def reset_to(self, reference: ReferenceType) -> Commit:
         """Lets the branch lead to another commit: lakeFS's hard reset. Nothing may be staged."""
         self._core.check_unprotected(self.id)
         merging.check_clean(self._core, self.id)
-        commit = self._core.resolve(reference.id if isinstance(reference, Reference) else reference)
+        commit = self._core.resolve(id_of(reference))
 
         def build(head: LogEntry | None) -> LogEntry:
             self._core.commit_of(head, self.id)
@@ -116,9 +115,14 @@ class Branch(Reference):
         return WriteableObject(self, path)
 
     def objects(
-        self, *, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
+        self,
+        max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        delimiter: str | None = None,
     ) -> Iterator[ObjectInfo | CommonPrefix]:
         """The objects whose paths start with `prefix`, with what is staged. See `Reference.objects`."""
+        prefix, after, delimiter = prefix or "", after or "", delimiter or ""
         staging = self._staging
         if not len(staging):
             yield from super().objects(prefix=prefix, after=after, delimiter=delimiter, max_amount=max_amount)
@@ -138,17 +142,18 @@ class Branch(Reference):
             given += 1
             yield found
 
-    def _stage(self, path: str, change: ObjectInfo | None) -> None:
+    def _check_writeable(self, path: str) -> Commit:
+        """Refuses what cannot be staged before its bytes are written; returns the commit that it will go over."""
         if not path:
             raise InvalidArgumentError("expected a path, found an empty one")
-        staging = self._staging
-        if staging.base is None:
-            self._core.check_unprotected(self.id)
-            staging.begin(self.get_commit())
-        staging.stage(path, change)
+        if self._staging.base is not None:
+            return self._staging.base
+        self._core.check_unprotected(self.id)
+        return self.get_commit()
 
-    def _put(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> None:
-        self._stage(path, self._core.put_object(path, data, content_type, metadata))
+    def _stage(self, path: str, change: ObjectInfo | None) -> None:
+        self._staging.begin(self._check_writeable(path))
+        self._staging.stage(path, change)
 
     def _copy(self, info: ObjectInfo, source: str, path: str) -> WriteableObject:
         """Stages an object of a commit, or with an empty `source` one that is staged, at a path of this branch."""
@@ -160,15 +165,18 @@ class Branch(Reference):
     def _source(self, path: str) -> str:
         return "" if path in self._staging else super()._source(path)
 
-    def delete_objects(self, object_paths: str | Iterable[str]) -> None:
+    def delete_objects(self, object_paths: str | StoredObject | Iterable[str | StoredObject]) -> None:
         """Stages that paths go. No error for those at which there is nothing."""
-        for path in [object_paths] if isinstance(object_paths, str) else object_paths:
-            self._stage(path, None)
+        paths = [object_paths] if isinstance(object_paths, str | StoredObject) else list(object_paths)
+        for path in paths:
+            self._stage(path.path if isinstance(path, StoredObject) else path, None)
 
-    def uncommitted(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Change]:
+    def uncommitted(
+        self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None
+    ) -> Iterator[Change]:
         """What this process has staged and not committed."""
         given = 0
-        for path, staged in self._staging.within(prefix, after + "\0" if after else ""):
+        for path, staged in self._staging.within(prefix or "", after + "\0" if after else ""):
             left = super()._find(path)
             if staged is None and left is None:
                 continue
@@ -283,13 +291,22 @@ class Branch(Reference):
         self,
         commit_message: str = "",
         commit_metadata: Mapping[str, str] | None = None,
+        delete_branch_on_error: bool = True,
+        tag: str | None = None,
         *,
         committer: str | None = None,
-    ) -> AbstractContextManager[Branch]:
+    ) -> AbstractContextManager[TransactionBranch]:
         """Writes many objects and commits once when the block ends; an error leaves nothing.
 
         The block gets a branch of its own: it reads the commit that was the last when the block began, with what it
-        writes itself.
+        writes itself. Its `commit_message`, `commit_metadata` and `tag` may be set until the block ends.
+
+        Args:
+            commit_message: What the commit says.
+            commit_metadata: Keys and values of the commit.
+            delete_branch_on_error: Of no effect here, where a transaction is no branch.
+            tag: A tag to create at the commit.
+            committer: Who; the user of the machine by default.
 
         Example:
             ```python
@@ -297,7 +314,7 @@ class Branch(Reference):
                 tx.object("day=1/a.parquet").upload(data)
             ```
         """
-        return Transaction(self, commit_message, commit_metadata, committer)
+        return Transaction(self, commit_message, commit_metadata, tag, committer)
 
     def repack(self, *, committer: str | None = None) -> Reference:
         """Joins the small ranges that a history of appends has left, with a commit whose content is the same.
@@ -321,27 +338,25 @@ class Branch(Reference):
 
     def revert(
         self,
-        reference: str | Reference,
+        reference: ReferenceType,
         parent_number: int = 0,
         *,
         committer: str | None = None,
         allow_empty: bool = False,
     ) -> Commit:
         """Takes back what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
-        id = reference.id if isinstance(reference, Reference) else reference
-        return merging.revert(self._core, self.id, id, parent_number, committer, allow_empty)
+        return merging.revert(self._core, self.id, id_of(reference), parent_number, committer, allow_empty)
 
     def cherry_pick(
         self,
-        reference: str | Reference,
-        parent_number: int = 0,
+        reference: ReferenceType,
+        parent_number: int | None = None,
         *,
         committer: str | None = None,
         allow_empty: bool = False,
     ) -> Commit:
         """Does again what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
-        id = reference.id if isinstance(reference, Reference) else reference
-        return merging.cherry_pick(self._core, self.id, id, parent_number, committer, allow_empty)
+        return merging.cherry_pick(self._core, self.id, id_of(reference), parent_number or 0, committer, allow_empty)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> ImportManager:
         """Commits references to objects that exist elsewhere. No bytes are copied, and esker never deletes them.
@@ -353,7 +368,22 @@ class Branch(Reference):
 
 
 class TransactionBranch(Branch):
-    """A branch as a transaction sees it: the commit that it began at, with its own writes."""
+    """A branch as a transaction sees it: the commit that it began at, with its own writes.
+
+    Attributes:
+        commit_message: What the commit will say.
+        commit_metadata: Keys and values that it will have.
+        tag: A tag that will be created at it.
+    """
+
+    commit_message: str = ""
+    commit_metadata: Mapping[str, str] | None = None
+    tag: str | None = None
+
+    @property
+    def source_id(self) -> str:
+        """The branch that the transaction commits to."""
+        return self.id
 
     def _content(self) -> str:
         base = self._staging.base

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import getpass
-import hashlib
 import json
 import os
 import re
@@ -13,7 +12,6 @@ import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,7 +25,6 @@ from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
 from .layout import (
-    DATA,
     FORMAT_VERSION,
     HEADS,
     LAKEFS_MARKER,
@@ -37,11 +34,12 @@ from .layout import (
     tag_path,
 )
 from .numbered_log import LogEntry, NumberedLog
-from .objects import Conflict, ObjectInfo, info, table
+from .objects import Conflict, info, table
 from .packs import PACK_COMMITS
 from .ref_commit import Build, append
 from .settings import Settings, SettingsLog
 from .staging import Staging
+from .upload import Upload
 
 _EXPRESSION = re.compile(r"(?P<name>[^~^@$]+)(?P<steps>(?:[~^]\d*|@|\$)*)")
 _STEP = re.compile(r"([~^@$])(\d*)")
@@ -293,22 +291,9 @@ class RepositoryCore:
         if any(fnmatch.fnmatchcase(branch, pattern) for pattern in self.settings().protected_branches):
             raise ProtectedBranchError(f"branch {branch!r} is protected; commit to another and merge it")
 
-    def put_object(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> ObjectInfo:
-        """Puts the bytes of an object where nobody looks yet, and tells what to stage for them."""
-        hour = time.time() // 3600
-        # Later hours come first, so that a cleaner that lists sees what is young at the start.
-        partition = f"{int(10**7 - hour):08d}"
-        address = f"{DATA}{partition}/{uuid.uuid4().hex}"
-        self.store.put(address, data)
-        return ObjectInfo(
-            path=path,
-            physical_address=address,
-            size_bytes=len(data),
-            checksum=hashlib.md5(data, usedforsecurity=False).hexdigest(),
-            mtime=datetime.now(UTC),
-            content_type=content_type,
-            metadata=metadata,
-        )
+    def upload(self) -> Upload:
+        """A new object's bytes on their way into the store."""
+        return Upload(self.store)
 
     def merged(self, base: str, source: str, dest: str, strategy: str, *, dry_run: bool = False) -> Merged:
         """Merges two contents, or says what is in the way.

@@ -12,6 +12,7 @@ everywhere: `fs.repository.branch("main").commit("...")` shows it to others.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Literal
@@ -22,6 +23,7 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .branch import Branch
+from .object_io import PIECE_BYTES
 from .objects import CommonPrefix, ObjectInfo
 from .reference import Reference
 from .repository import Repository
@@ -222,7 +224,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             raise InvalidArgumentError(f"expected the mode 'rb', 'wb', 'ab' or 'xb', found {mode!r}")
         writer = target.writer("wb")
         if mode == "ab" and target.exists():
-            writer.write(self.cat_file(path))
+            shutil.copyfileobj(target.reader(), writer, PIECE_BYTES)
         return writer
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:

@@ -9,7 +9,7 @@ import json
 import os
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from .._native import graveler
 from .._native.graveler import Merged, Storage
@@ -23,9 +23,6 @@ from .layout import FORMAT_VERSION, LAKEFS_MARKER, REPOSITORY, head_folder, tag_
 from .numbered_log import NumberedLog
 from .ref_commit import append
 from .settings import SettingsLog
-
-if TYPE_CHECKING:
-    from .objects import ObjectInfo
 
 _OURS = "_esker/"
 
@@ -125,7 +122,7 @@ class ReadOnlyCore(RepositoryCore):
         """Refuses everything."""
         refuse(self.uri)
 
-    def put_object(self, path: str, data: bytes, content_type: str, metadata: dict[str, str]) -> ObjectInfo:
+    def upload(self) -> NoReturn:
         """Refuses."""
         refuse(self.uri)
 

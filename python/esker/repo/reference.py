@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeAlias
 
 from ..commit.stores import absolute, resolve
+from ..exceptions import InvalidArgumentError
 from .commits import Commit
 from .core import RepositoryCore
 from .errors import MergeConflictError
+from .object_io import is_elsewhere
 from .objects import Change, CommonPrefix, ObjectInfo, info, rows, table
 from .stored_object import StoredObject
 
-if TYPE_CHECKING:
-    from .branch import Branch
+_COPIES = 8
+"""Objects that are exported side by side."""
 
 
 class Reference:
@@ -30,6 +34,11 @@ class Reference:
     def __init__(self, core: RepositoryCore, id: str) -> None:
         self._core = core
         self.id = id
+
+    @property
+    def repo_id(self) -> str:
+        """The repository's id."""
+        return self._core.id
 
     def get_commit(self) -> Commit:
         """The commit that the ref means now.
@@ -55,17 +64,23 @@ class Reference:
         return StoredObject(self, path)
 
     def objects(
-        self, *, prefix: str = "", after: str = "", delimiter: str = "", max_amount: int | None = None
+        self,
+        max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        delimiter: str | None = None,
     ) -> Iterator[ObjectInfo | CommonPrefix]:
         """The objects whose paths start with `prefix`, in the order of their paths.
 
         Args:
-            prefix: What paths start with.
-            after: Only paths behind this one.
-            delimiter: Paths that go on after it are one `CommonPrefix` together.
             max_amount: At most so many.
+            after: Only paths behind this one.
+            prefix: What paths start with.
+            delimiter: Paths that go on after it are one `CommonPrefix` together.
         """
-        listing = self._core.storage.list(self._content(), prefix=prefix, from_path=_next(after), delimiter=delimiter)
+        from_path = _next(after or "")
+        content = self._content()
+        listing = self._core.storage.list(content, prefix=prefix or "", from_path=from_path, delimiter=delimiter or "")
         for at, row in enumerate(rows(listing)):
             if max_amount is not None and at >= max_amount:
                 return
@@ -85,8 +100,8 @@ class Reference:
 
     def log(
         self,
-        *,
         max_amount: int | None = None,
+        *,
         objects: list[str] | None = None,
         prefixes: list[str] | None = None,
         first_parent: bool = False,
@@ -123,26 +138,29 @@ class Reference:
 
     def diff(
         self,
-        other_ref: str | Reference,
-        *,
-        prefix: str = "",
-        delimiter: str = "",
-        after: str = "",
+        other_ref: ReferenceType,
         max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        delimiter: str | None = None,
+        *,
         type: str = "three_dot",
     ) -> Iterator[Change]:
         """What `other_ref` has that this ref has not.
 
         Args:
             other_ref: A ref.
+            max_amount: At most so many.
+            after: Only paths behind this one.
             prefix: What paths start with.
             delimiter: Paths that go on after it are one `prefix_changed` together.
-            after: Only paths behind this one.
-            max_amount: At most so many.
             type: `three_dot` is what a merge of `other_ref` into this one would bring, conflicts among it; `two_dot` is
                 the plain difference.
         """
-        other = other_ref if isinstance(other_ref, Reference) else Reference(self._core, other_ref)
+        if type not in ("three_dot", "two_dot"):
+            raise InvalidArgumentError(f"expected the type 'three_dot' or 'two_dot', found {type!r}")
+        prefix, after = prefix or "", after or ""
+        other = other_ref if isinstance(other_ref, Reference) else Reference(self._core, id_of(other_ref))
         left, right = self.get_commit(), other.get_commit()
         left_content, mine = left.meta_range_id, None
         if type == "three_dot":
@@ -176,7 +194,7 @@ class Reference:
 
     def merge_into(
         self,
-        destination_branch: str | Branch,
+        destination_branch: ReferenceType,
         *,
         message: str | None = None,
         metadata: dict[str, str] | None = None,
@@ -212,7 +230,7 @@ class Reference:
         """
         from .merging import merge_into
 
-        branch = destination_branch if isinstance(destination_branch, str) else destination_branch.id
+        branch = id_of(destination_branch)
         options: dict[str, Any] = {
             "message": message,
             "metadata": metadata,
@@ -230,10 +248,19 @@ class Reference:
         What is there already at these paths is replaced, what is at others stays.
         """
         target = resolve(absolute(destination))
+
+        def copy(entry: ObjectInfo) -> None:
+            if is_elsewhere(entry):
+                folder, _, name = entry.physical_address.rpartition("/")
+                resolve(folder).copy(name, target, entry.path)
+            else:
+                self._core.store.copy(entry.physical_address, target, entry.path)
+
+        found = (entry for entry in self.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
         count = 0
-        for entry in self.objects(prefix=prefix):
-            target.put(entry.path, self.object(entry.path).reader().read())
-            count += 1
+        with ThreadPoolExecutor(_COPIES) as threads:
+            while batch := list(islice(found, 64 * _COPIES)):
+                count += len(list(threads.map(copy, batch)))
         return count
 
     def conflicts_with(self, destination_branch: str) -> MergeConflictError | None:
@@ -248,8 +275,13 @@ class Reference:
         return f"{type(self).__name__}({self.id!r})"
 
 
-class Tag(Reference):
-    """A name that stays at one commit."""
+ReferenceType: TypeAlias = str | Reference | Commit
+"""A ref by its expression, as a `Reference`, or as a commit."""
+
+
+def id_of(reference: ReferenceType) -> str:
+    """The ref expression."""
+    return reference if isinstance(reference, str) else reference.id
 
 
 def _next(after: str) -> str:

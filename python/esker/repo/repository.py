@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,16 +15,16 @@ from ..exceptions import AlreadyExistsError, NotFoundError
 from . import dump, fsck, packed_heads, retention
 from .atomic import AtomicObjects
 from .branch import Branch
-from .commits import Commit
 from .core import RepositoryCore, default_committer
 from .dump import RefsDump
 from .hooks import EventType, Hook
-from .layout import HEADS, REPOSITORY, TAGS, branch_of, check_name, tag_path
+from .layout import HEADS, REPOSITORY, TAGS, branch_of
 from .numbered_log import LogEntry
 from .read_only import open_core
-from .reference import Reference, Tag
+from .reference import Reference
 from .retention import Collected
 from .settings import Settings
+from .tag import Tag
 
 CACHE_BYTES = 256 << 20
 """What is kept in memory of ranges, if nobody says otherwise."""
@@ -133,19 +131,21 @@ class Repository:
         """A commit by its id, or the start of it."""
         return Reference(self._core, commit_id)
 
-    def tag(self, tag_id: str) -> RepositoryTag:
+    def tag(self, tag_id: str) -> Tag:
         """A tag, which need not exist."""
-        return RepositoryTag(self._core, tag_id)
+        return Tag(self._core, tag_id)
 
-    def branches(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Branch]:
+    def branches(
+        self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None
+    ) -> Iterator[Branch]:
         """The branches, in the order of their names."""
-        found = [name for name in self._core.heads() if name.startswith(prefix) and name > after]
+        found = [name for name in self._core.heads() if name.startswith(prefix or "") and name > (after or "")]
         yield from (Branch(self._core, name) for name in found[:max_amount])
 
-    def tags(self, *, prefix: str = "", after: str = "", max_amount: int | None = None) -> Iterator[Tag]:
+    def tags(self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None) -> Iterator[Tag]:
         """The tags, in the order of their names."""
         names = sorted(unquote(path.removeprefix(TAGS)) for path in self._core.store.list_paths(TAGS))
-        found = [name for name in names if name.startswith(prefix) and name > after]
+        found = [name for name in names if name.startswith(prefix or "") and name > (after or "")]
         yield from (Tag(self._core, name) for name in found[:max_amount])
 
     def add_hook(self, type: EventType, hook: Hook) -> None:
@@ -214,44 +214,6 @@ class Repository:
 
     def __repr__(self) -> str:
         return f"Repository({self.uri!r})"
-
-
-class RepositoryTag(Tag):
-    """A tag, with what changes it."""
-
-    def create(self, source_ref: str | Reference, *, exist_ok: bool = False) -> RepositoryTag:
-        """Creates the tag where a ref is now. A tag never moves.
-
-        Raises:
-            AlreadyExistsError: It stands for another commit, or `exist_ok` is not set.
-        """
-        check_name(self.id, "tag")
-        source = source_ref.id if isinstance(source_ref, Reference) else source_ref
-        commit = self._core.resolve(source)
-        self._core.announce(commit, [commit.id])
-        said = {"commit_id": commit.id, "time": time.time()}
-        if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
-            there = self._core.tag_commit(self.id)
-            if there != commit.id or not exist_ok:
-                raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
-        return self
-
-    def delete(self) -> None:
-        """Deletes the tag.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        if self._core.tag_commit(self.id) is None:
-            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
-        self._core.atomic.delete(tag_path(self.id), free=True)
-
-    def get_commit(self) -> Commit:
-        """The commit that the tag stands for."""
-        found = self._core.tag_commit(self.id)
-        if found is None:
-            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
-        return self._core.commits.get(found)
 
 
 def repository(uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Repository:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from urllib.parse import unquote
 
 from ..exceptions import NotFoundError
@@ -160,7 +160,7 @@ def collect_garbage(
                 core.store.put(EXPIRED, json.dumps(sorted((before | gone) - (again - before))).encode())
             marks.given_up -= again
             marks.add(kept)
-            deleted = _deleted(core, run, without(old, alive), young_us)
+            deleted = chain(_deleted(core, run, without(old, alive), young_us), _unfinished(core, young_us))
             return _counted(len(kept), len(expired), deleted, deleted=True)
 
 
@@ -204,6 +204,14 @@ def _deleted(
             run.keep_alive()
             done = list(threads.map(delete, batch))
             yield from (one for one, is_done in zip(batch, done, strict=True) if is_done)
+
+
+def _unfinished(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
+    """What writers that died have left of objects, where the store shows it."""
+    for meta in core.store.list_unfinished(DATA):
+        if meta.last_modified_us is not None and meta.last_modified_us < young_us:
+            core.store.delete_unfinished(meta.path)
+            yield meta.path, meta.size
 
 
 class _Marks:

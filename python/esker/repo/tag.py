@@ -1,0 +1,52 @@
+"""A tag: a name that stays at one commit."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from ..exceptions import AlreadyExistsError, NotFoundError
+from .commits import Commit
+from .layout import check_name, tag_path
+from .reference import Reference, ReferenceType, id_of
+
+
+class Tag(Reference):
+    """A tag of a repository, which need not exist.
+
+    Example:
+        `repository.tag("v1").create("main")`
+    """
+
+    def create(self, source_ref: ReferenceType, exist_ok: bool | None = False) -> Tag:
+        """Creates the tag where a ref is now. A tag never moves.
+
+        Raises:
+            AlreadyExistsError: It stands for another commit, or `exist_ok` is not set.
+        """
+        check_name(self.id, "tag")
+        commit = self._core.resolve(id_of(source_ref))
+        self._core.announce(commit, [commit.id])
+        said = {"commit_id": commit.id, "time": time.time()}
+        if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
+            there = self._core.tag_commit(self.id)
+            if there != commit.id or not exist_ok:
+                raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
+        return self
+
+    def delete(self) -> None:
+        """Deletes the tag.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if self._core.tag_commit(self.id) is None:
+            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
+        self._core.atomic.delete(tag_path(self.id), free=True)
+
+    def get_commit(self) -> Commit:
+        """The commit that the tag stands for."""
+        found = self._core.tag_commit(self.id)
+        if found is None:
+            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
+        return self._core.commits.get(found)

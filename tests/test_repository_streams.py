@@ -1,0 +1,174 @@
+"""Objects that memory should not hold: uploads, writers, readers and exports go piece by piece."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, NotFoundError
+from esker.repo import Repository, repository, upload
+from tests.faulty import Faulty
+from tests.servers import S3Server
+
+PIECE = b"0123456789abcdef" * 4096
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    return Repository.create(tmp_path / "repo", committer="me")
+
+
+def pieces(count: int) -> Iterator[bytes]:
+    for n in range(count):
+        yield n.to_bytes(8, "big") + PIECE
+
+
+def test_a_long_object_is_never_whole_in_memory(repo: Repository, tmp_path: Path) -> None:
+    count = 1600
+    main = repo.branch("main")
+    tracemalloc.start()
+    main.object("long").upload(pieces(count))
+    _, peak = tracemalloc.get_traced_memory()
+    assert peak < 40 << 20
+    stat = main.object("long").stat()
+    assert stat.size_bytes == count * (len(PIECE) + 8) > 100 << 20
+    tracemalloc.reset_peak()
+    seen = hashlib.md5()
+    with main.object("long").reader() as reader:
+        while data := reader.read(1 << 20):
+            seen.update(data)
+    assert seen.hexdigest() == stat.checksum
+    main.commit("long")
+    assert repo.ref("main").export(str(tmp_path / "out")) == 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 << 20
+    assert (tmp_path / "out/long").stat().st_size == stat.size_bytes
+    assert list(repo.fsck()) == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 3001])
+@pytest.mark.parametrize("kind", ["bytes", "file", "pieces", "writer", "text"])
+def test_all_ways_to_write_give_the_same_object(
+    repo: Repository, kind: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "SHORT_BYTES", 1000)
+    data = os.urandom(size).hex().encode()[:size]
+    target = repo.branch("main").object("a")
+    options = {"content_type": "text/plain", "metadata": {"k": "v"}}
+    if kind == "bytes":
+        target.upload(data, **options)  # type: ignore[arg-type]
+    elif kind == "file":
+        target.upload(io.BytesIO(data), **options)  # type: ignore[arg-type]
+    elif kind == "pieces":
+        target.upload((data[at : at + 7] for at in range(0, size, 7)), **options)  # type: ignore[arg-type]
+    elif kind == "writer":
+        with target.writer("wb", **options) as writer:
+            for at in range(0, size, 300):
+                assert writer.write(data[at : at + 300]) == len(data[at : at + 300])
+            assert writer.tell() == size
+    else:
+        with target.writer("w", **options) as writer:
+            writer.write(data.decode())
+    stat = target.stat()
+    assert (stat.size_bytes, stat.checksum) == (size, hashlib.md5(data).hexdigest())
+    assert (stat.content_type, stat.metadata) == ("text/plain", {"k": "v"})
+    assert target.reader().read() == data
+    assert target.read_range(size // 2, size) == data[size // 2 :]
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_a_file_that_an_error_closes_leaves_nothing(
+    repo: Repository, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "SHORT_BYTES", 10)
+    target = repo.branch("main").object("a")
+    text = "some text" if mode == "w" else b"some bytes"
+    with suppress(RuntimeError), target.writer(mode) as writer:  # type: ignore[arg-type]
+        for _ in range(5):
+            writer.write(text)
+        raise RuntimeError
+    given_up = target.writer(mode)  # type: ignore[arg-type]
+    given_up.write(text)
+    given_up.discard()
+    # Nobody closes this one.
+    target.writer(mode).write(text)  # type: ignore[arg-type]
+    assert not target.exists()
+    assert list(repo.branch("main").uncommitted()) == []
+    assert repo._core.store.list("data/") == []
+    assert repo._core.store.list_unfinished("data/") == []
+
+
+def test_modes_are_those_of_files(repo: Repository) -> None:
+    target = repo.branch("main").object("a")
+    target.upload("one", "x")
+    for mode in ("x", "xb"):
+        with pytest.raises(AlreadyExistsError):
+            target.writer(mode)  # type: ignore[arg-type]
+        with pytest.raises(AlreadyExistsError):
+            target.upload("two", mode)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="expected the mode"):
+        target.writer("a")  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError):
+        repo.branch("none").object("a").upload("one")
+    with target.reader("r") as reader:
+        assert (reader.name, reader.mode, reader.read(1)) == ("a", "r", "o")
+        reader.seek(1, os.SEEK_CUR)
+        assert reader.read() == "e"
+        reader.seek(-2, os.SEEK_END)
+        assert reader.read() == "ne"
+    with target.reader() as binary, pytest.raises(io.UnsupportedOperation):
+        binary.write(b"x")
+
+
+def test_bytes_arrive_whole_or_not_at_all(faulty: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "SHORT_BYTES", 1 << 16)
+    data = b"".join(pieces(4))
+    number = count = 0
+    while number <= count:
+        for fault in ("crash_before", "crash_after", "fail", "disk_full"):
+            uri = str(tmp_path / f"{fault}-{number}")
+            Repository.create(uri)
+            with suppress(EskerError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                repo = Repository(f"fault://{uri}", storage_options={"plan": f"{fault}@{number}"})
+                repo.branch("main").object("a").upload(io.BytesIO(data))
+                repo.branch("main").commit("a")
+            count = max(count, len(faulty.made[-1].operations))
+            found = repository(uri)
+            assert list(found.fsck()) == []
+            if found.ref("main").object("a").exists():
+                assert found.ref("main").object("a").reader().read() == data
+            # What a dead writer has left is garbage.
+            found.gc(dry_run=False, grace_s=-3600)
+            assert found._core.store.list_unfinished("data/") == []
+            # A commit that was about to be made counts as well.
+            commits = len(found._core.store.list("_esker/commits/")) - 1
+            assert len(found._core.store.list("data/")) <= commits
+        number += 3
+    assert count > 8
+
+
+def test_long_objects_go_to_an_object_store_in_parts(s3: S3Server) -> None:
+    repo = Repository.create(f"s3://{s3.bucket()}/lake", storage_options=s3.storage_options)
+    main = repo.branch("main")
+    repo._core.store.io_stats()
+    main.object("long").upload(pieces(600))
+    assert repo._core.store.io_stats().write_iops > 3
+    main.commit("long")
+    found = hashlib.md5()
+    for piece in pieces(600):
+        found.update(piece)
+    assert main.object("long").stat().checksum == found.hexdigest()
+    with main.object("long").reader() as reader:
+        reader.seek(599 * (len(PIECE) + 8))
+        assert reader.read() == (599).to_bytes(8, "big") + PIECE
+    assert list(repo.fsck()) == []
