@@ -36,6 +36,17 @@ STATE = [PROTOCOL, metadata(), add("a"), add("b"), add("c"), {"txn": {"appId": "
 """What a checkpoint of version 2 holds."""
 
 
+def test_a_metadata_without_a_schema_may_be_replaced_but_not_be_the_newest(tmp_path: Path) -> None:
+    bare = {"metaData": {key: value for key, value in metadata()["metaData"].items() if key != "schemaString"}}
+    commit(tmp_path, 0, [PROTOCOL, bare])
+    with pytest.raises(exceptions.CorruptFileError, match="expected a schemaString"):
+        DeltaTable(tmp_path)
+    commit(tmp_path, 1, [metadata(), add("a")])
+    assert _names(DeltaTable(tmp_path)) == ["a"]
+    with pytest.raises(exceptions.CorruptFileError, match="version 0"):
+        DeltaTable(tmp_path, 0)
+
+
 def test_a_version_is_what_its_commits_leave(tmp_path: Path) -> None:
     _five(tmp_path)
     table = DeltaTable(tmp_path)

@@ -462,3 +462,30 @@ def test_whatever_the_peer_writes_is_read(tmp_path_factory: pytest.TempPathFacto
             if value != "":
                 expected = rows(theirs.to_pyarrow_table(filters=where))
                 assert rows(ours.to_pyarrow_table(filters=where)) == expected
+
+
+def test_files_that_are_gone_or_broken_are_named_with_their_version(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    deltalake.write_deltalake(uri, pa.table({"x": [1, 2, 3]}))
+    (file,) = DeltaTable(uri).file_uris()
+    data = Path(file).read_bytes()
+    Path(file).write_bytes(data[: len(data) // 2])
+    for read in (lambda: DeltaTable(uri).to_pyarrow_table(), lambda: DeltaTable(uri).to_pyarrow_table(filters="x > 1")):
+        with pytest.raises(exceptions.CorruptFileError, match="version 0.*Parquet") as found:
+            read()
+        assert Path(file).name in str(found.value)
+    Path(file).unlink()
+    with pytest.raises(exceptions.NotFoundError, match="version 0 has a file that is not there") as missing:
+        DeltaTable(uri).to_pyarrow_table()
+    assert Path(file).name in str(missing.value)
+
+
+def test_an_empty_text_is_null_in_partitions_alone(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    rows = pa.table({"part": ["a", "a", None], "text": ["", "b", None]})
+    deltalake.write_deltalake(uri, rows, partition_by=["part"])
+    table = DeltaTable(uri)
+    assert table.to_pyarrow_table(filters=[("text", "=", "")])["text"].to_pylist() == [""]
+    assert table.to_pyarrow_table(filters=[("text", "in", ["", "b"])]).num_rows == 2
+    assert table.to_pyarrow_table(filters=[("text", ">", "")])["text"].to_pylist() == ["b"]
+    assert table.to_pyarrow_table(filters=[("part", "=", "")])["part"].to_pylist() == [None]

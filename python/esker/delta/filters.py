@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -56,13 +57,14 @@ class BoundFilter:
         return batch
 
 
-def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
+def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collection[str] = ()) -> BoundFilter | None:
     """A filter over the rows of a table with this schema.
 
     Args:
         filters: SQL, in which double quotes name columns, a pyarrow expression, or tuples `(column, operator, value)`:
             a list of them, all of which must hold, or a list of such lists, of which one must.
         schema: The table's columns.
+        partition_by: Those whose empty text is null.
 
     Raises:
         InvalidArgumentError: It does not parse, or names no column.
@@ -79,7 +81,11 @@ def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
         filters = columns_in_backticks(filters)
         predicate = Predicate.parse_sql(filters, schema)
         return BoundFilter([predicate], predicate.columns, sql=Expression.parse_sql(filters, schema))
-    expression = filters if isinstance(filters, pc.Expression) else tuples_to_expression(filters, schema)
+    expression = (
+        filters
+        if isinstance(filters, pc.Expression)
+        else tuples_to_expression(filters, schema, partition_by=partition_by)
+    )
     try:
         predicate = portable_predicate(expression, schema)
     except UnsupportedError:
@@ -88,7 +94,9 @@ def bind(filters: RowFilter | None, schema: pa.Schema) -> BoundFilter | None:
     return BoundFilter([predicate], predicate.columns, expression=expression)
 
 
-def tuples_to_expression(filters: FilterType, schema: pa.Schema) -> pc.Expression:
+def tuples_to_expression(
+    filters: FilterType, schema: pa.Schema, *, partition_by: Collection[str] = ()
+) -> pc.Expression:
     """Tuples as an expression. Values become the column's type: texts as partition values are spelled, too.
 
     Example:
@@ -111,13 +119,13 @@ def tuples_to_expression(filters: FilterType, schema: pa.Schema) -> pc.Expressio
             raise InvalidArgumentError("expected tuples in each list of filters, found an empty one; leave it out")
         joined: pc.Expression | None = None
         for literal in conjunction:
-            term = _term(literal, schema)
+            term = _term(literal, schema, partition_by)
             joined = term if joined is None else joined & term
         whole = joined if whole is None else whole | joined
     return whole
 
 
-def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
+def _term(literal: FilterLiteralType, schema: pa.Schema, partition_by: Collection[str]) -> pc.Expression:
     try:
         name, operator, value = literal
     except (TypeError, ValueError):
@@ -127,11 +135,12 @@ def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
             f"expected one of the columns {', '.join(schema.names)}, found {name!r}", column=name
         )
     column, type_ = pc.field(name), schema.field(name).type
+    may_be_empty = _is_text(type_) and name not in partition_by
     operator = operator.lower()
     if operator in ("in", "not in"):
         if isinstance(value, str) or not hasattr(value, "__iter__"):
             raise InvalidArgumentError(f"expected a list of values after {operator!r}, found {value!r}")
-        values = [_value(item, type_, name) for item in value]
+        values = [_value(item, type_, name, may_be_empty) for item in value]
         present = [item for item in values if item is not None]
         found = column.isin(pa.array(present, type_))
         if operator == "not in":
@@ -139,9 +148,9 @@ def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
         return found | column.is_null() if len(present) < len(values) else found
     if operator not in _COMPARISONS:
         raise InvalidArgumentError(f"expected one of {', '.join(_COMPARISONS)}, in, not in, found {operator!r}")
-    typed = _value(value, type_, name)
+    typed = _value(value, type_, name, may_be_empty)
     if typed is None:
-        # As deltalake has it: null and the empty text mean null, and can only be equal or not.
+        # As deltalake has it: null, and the empty text of a partition, mean null, and can only be equal or not.
         if operator in ("=", "=="):
             return column.is_null()
         if operator == "!=":
@@ -150,8 +159,12 @@ def _term(literal: FilterLiteralType, schema: pa.Schema) -> pc.Expression:
     return _COMPARISONS[operator](column, pa.scalar(typed, type_))
 
 
-def _value(value: Any, type_: pa.DataType, name: str) -> Any:
-    if value is None or value == "":
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool) -> Any:
+    if value is None or (isinstance(value, str) and not value and not may_be_empty):
         return None
     if pa.types.is_string(type_) and not isinstance(value, str):
         # As partition values are spelled; Python writes booleans and times otherwise.

@@ -377,7 +377,8 @@ class DeltaTable:
         data_files = scan.data_files()
         if scan.is_plain(data_files) and (where is None or where.expression is not None):
             expression = where.expression if where is not None else None
-            return scan.dataset(data_files).to_table(columns=columns, filter=expression)
+            with scan.read_errors():
+                return scan.dataset(data_files).to_table(columns=columns, filter=expression)
         names = scan.schema.names if columns is None else columns
         schema = pa.schema([scan.schema.field(name) for name in names])
         return pa.Table.from_batches(scan.batches(columns, where), schema)
@@ -466,7 +467,7 @@ class DeltaTable:
         return versions.commit_times(self._store, in_commit=in_commit)
 
     def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
-        return bind(filters, TableScan.schema_of(self._snapshot))
+        return bind(filters, TableScan.schema_of(self._snapshot), partition_by=self._snapshot.partition_columns)
 
     def _select(self, filters: RowFilter | None) -> FileSelection:
         where = self._bind(filters)

@@ -191,8 +191,9 @@ pub struct Metadata {
     /// How the files are encoded.
     #[serde(default, deserialize_with = "or_default")]
     pub format: Format,
-    /// The schema as JSON.
-    pub schema_string: String,
+    /// The schema as JSON. Some writers leave it out of a first metadata that a later one replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_string: Option<String>,
     /// Logical names.
     #[serde(default, deserialize_with = "or_default")]
     pub partition_columns: Vec<String>,

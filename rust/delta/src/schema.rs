@@ -135,7 +135,11 @@ impl DeltaSchema {
                 )))
             }
         };
-        let value: Value = serde_json::from_str(&metadata.schema_string)
+        let text = metadata
+            .schema_string
+            .as_deref()
+            .ok_or_else(|| corrupt("expected a schemaString in the metaData action, found none".to_owned()))?;
+        let value: Value = serde_json::from_str(text)
             .map_err(|error| corrupt(format!("expected a schema as JSON, found: {error}")))?;
         let fields = parse_fields(&value, 0).map_err(|error| match error {
             DeltaError::InvalidArgument(message) => corrupt(message),
