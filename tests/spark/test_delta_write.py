@@ -100,10 +100,48 @@ def test_rows_that_a_constraint_refuses_make_no_version(numbers: DataFrame, tabl
 
 
 def test_what_is_refused(numbers: DataFrame, table: str, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="dynamic"):
-        save(numbers, table, mode="overwrite", partitionOverwriteMode="dynamic")
+    with pytest.raises(Exception, match="both"):
+        save(numbers, table, mode="overwrite", partitionOverwriteMode="dynamic", replaceWhere="id = 1")
     with pytest.raises(Exception, match="Delta table"):
         save(numbers, str(tmp_path / "none"), replaceWhere="id = 1", mode="overwrite")
+    with pytest.raises(Exception, match="alter"):
+        save(numbers, table, **{"delta.appendOnly": "true"})
+    save(numbers, str(tmp_path / "lance"))
+    with pytest.raises(Exception, match="Lance table"):
+        save(numbers, str(tmp_path / "lance"), table_format="delta")
+
+
+def test_partitions_with_new_rows_are_replaced(numbers: DataFrame, table: str) -> None:
+    save(numbers, table, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert _ids(table) == [1, *range(10, 20)]
+    assert sorted(part["p"] for part in deltalake.DeltaTable(table).partitions()) == ["a", "b", "c"]
+    save(numbers.where("p = 'none'"), table, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert _ids(table) == [1, *range(10, 20)]
+    save(numbers.limit(0), table, mode="overwrite")
+    assert _ids(table) == []
+
+
+def test_a_new_table(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:
+    uri = str(tmp_path / "new")
+    given = {"table_format": "delta", "partition_columns": "p", "delta.enableChangeDataFeed": "true"}
+    save(numbers, uri, **given)
+    theirs = deltalake.DeltaTable(uri)
+    assert (theirs.version(), theirs.metadata().partition_columns) == (0, ["p"])
+    assert theirs.metadata().configuration == {"delta.enableChangeDataFeed": "true"}
+    assert _ids(uri) == list(range(10, 20))
+    save(numbers.where("p = 'c'"), uri, table_format="delta")
+    assert len(_ids(uri)) == 15
+    esker.spark.write(numbers, str(tmp_path / "error"), table_format="delta")
+    with pytest.raises(AlreadyExistsError):
+        esker.spark.write(numbers, str(tmp_path / "error"), table_format="delta")
+    feed = load(spark, uri, readChangeFeed=True, startingVersion=1, filter="_change_type = 'insert'")
+    assert feed.columns == ["p", "id", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert {(row.id, row._commit_version) for row in feed.collect()} == {(n, 1) for n in range(11, 20, 2)}
+    assert load(spark, uri, readChangeFeed=True, startingVersion=0, endingVersion=0, columns="id").count() == 10
+    assert load(spark, uri, timestampAsOf="2100-01-01").count() == 15
+    assert load(spark, uri, versionAsOf=0).count() == 10
+    with pytest.raises(Exception, match="readChangeFeed"):
+        load(spark, uri, startingVersion=1)
 
 
 def test_save_modes(numbers: DataFrame, table: str) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from .constraints import CONSTRAINT
 
+PROPERTY = "delta."
+"""How names of the protocol's properties start."""
 _MODE = "delta.columnMapping.mode"
 _VERSIONS = {"delta.minReaderVersion": 3, "delta.minWriterVersion": 7}
 _SWITCHES = frozenset(
@@ -62,6 +64,23 @@ _KNOWN = frozenset(
         "delta.tuneFileSizesForRewrites",
     }
 )
+
+
+def property_name(name: str) -> str:
+    """The protocol's spelling of a property that is given in any case.
+
+    Raises:
+        InvalidArgumentError: There is none of that name.
+
+    Example:
+        >>> from esker.delta.table_properties import property_name
+        >>> property_name("delta.appendonly")
+        'delta.appendOnly'
+    """
+    for known in _KNOWN:
+        if known.lower() == name.lower():
+            return known
+    raise InvalidArgumentError(f"expected a property of the protocol, found {name!r}; look at its spelling")
 
 
 def check_properties(properties: dict[str, Any], *, strict: bool) -> None:

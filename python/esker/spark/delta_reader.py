@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from esker.commit import resolve
+from esker.delta.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.file_reader import DataFile, FileReader
 from esker.delta.filesystem import DataFiles
 from esker.delta.filters import bind
@@ -21,10 +22,10 @@ from esker.delta.scan import TableScan
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
-from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.options import ChangeRange, ReadOptions, TableAddress
 from esker.spark.types import exchange_schema, spark_schema
 
-__all__ = ["DeltaReader", "FilePartition", "delta_schema", "is_delta", "open_delta"]
+__all__ = ["ChangesPartition", "DeltaReader", "FilePartition", "delta_schema", "is_delta", "open_delta"]
 
 
 def is_delta(address: TableAddress) -> bool:
@@ -62,6 +63,8 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
     if options.output != "rows":
         raise InvalidArgumentError("option output: a Delta table has no slices, expected rows")
     schema = TableScan.schema_of(table._snapshot)
+    if options.changes is not None:
+        schema = pa.schema([*schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
     bind(options.filter, schema)
     names = wanted.names if wanted is not None else options.columns or schema.names
     for name in names:
@@ -81,6 +84,10 @@ class FilePartition(InputPartition):  # type: ignore[misc, unused-ignore]
     file: DataFile
 
 
+class ChangesPartition(InputPartition):
+    """All that changed, which one task reads."""
+
+
 class DeltaReader(DataSourceReader):
     """Reads one version of a Delta table.
 
@@ -98,6 +105,11 @@ class DeltaReader(DataSourceReader):
         self._schema = schema
         self._options = options
         snapshot, store = table._snapshot, table._store
+        self._partitions: list[DataFile] = []
+        self._changes = options.changes
+        self._table = table if options.changes is not None else None
+        if options.changes is not None:
+            return
         where = bind(options.filter, TableScan.schema_of(snapshot))
         selection = snapshot.select(store, where.predicates if where else None)
         files = DataFiles(store, snapshot.root, dict(address.storage_options))
@@ -106,6 +118,8 @@ class DeltaReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One partition for each file."""
+        if self._changes is not None:
+            return [ChangesPartition(0)]
         return [FilePartition(file) for file in self._partitions]
 
     def __getstate__(self) -> dict[str, object]:
@@ -114,6 +128,9 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
+        if self._table is not None and self._changes is not None:
+            yield from self._read_changes(self._table, self._changes)
+            return
         if not isinstance(partition, FilePartition):
             # A table without files has no partition, so that Spark makes one of its own.
             return
@@ -124,3 +141,16 @@ class DeltaReader(DataSourceReader):
         read = names + [name for name in (where.columns or [] if where else []) if name not in names]
         for batch in reader.read(partition.file, read, where):
             yield cast_batch(batch.select(names), wanted, truncate=self._options.truncate)
+
+    def _read_changes(self, table: DeltaTable, changes: ChangeRange) -> Iterator[pa.RecordBatch]:
+        wanted = exchange_schema(self._schema)
+        feed = table.load_cdf(
+            changes.starting_version,
+            changes.ending_version,
+            changes.starting_timestamp,
+            changes.ending_timestamp,
+            list(self._schema.names),
+            self._options.filter,
+        )
+        for batch in feed:
+            yield cast_batch(batch, wanted, truncate=self._options.truncate)

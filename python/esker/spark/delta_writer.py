@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,18 +22,46 @@ from pyspark.sql.types import StructType
 
 from esker._native.delta import Snapshot
 from esker._native.store import Store
+from esker.commit import resolve
 from esker.commit.pickling import pickled_options
-from esker.delta.commit import newest_version, read_change
+from esker.delta.commit import NO_TABLE, newest_version, read_change
 from esker.delta.data_files import DEFAULT_FILE_SIZE
+from esker.delta.filesystem import DataFiles
 from esker.delta.log_store import resolve_for_writing
+from esker.delta.partition_replacement import PartitionReplacement
 from esker.delta.properties import CommitProperties
+from esker.delta.replacement import Replacement
 from esker.delta.schema import Schema
+from esker.delta.table_properties import check_properties
 from esker.delta.write_plan import plan_write
-from esker.exceptions import AlreadyExistsError, EskerError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError
+from esker.spark.delta_reader import is_delta
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.types import exchange_schema
 
-__all__ = ["DeltaWriter", "FilesMessage"]
+__all__ = ["DeltaWriter", "FilesMessage", "writes_delta"]
+
+
+def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
+    """Whether a write goes to a Delta table: one is there, or none of another kind and one is asked for.
+
+    Raises:
+        AlreadyExistsError: A Delta table is asked for where a table of another kind is.
+
+    Example:
+        `writes_delta(address, WriteOptions.parse({"table_format": "delta"}))`
+    """
+    if is_delta(address):
+        return True
+    if options.table_format != "delta":
+        return False
+    if resolve(address.uri, storage_options=address.storage_options).list_paths("_versions/"):
+        raise AlreadyExistsError(
+            f"expected a place without a table for table_format=delta, found a Lance table at {address.uri}; "
+            "give another path",
+            uri=address.uri,
+        )
+    return True
 
 
 @dataclass(frozen=True)
@@ -46,7 +74,7 @@ class FilesMessage(WriterCommitMessage):
 
 
 class DeltaWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to a Delta table that is there.
+    """Writes a DataFrame to a Delta table, which is created if there is none.
 
     Args:
         address: The table.
@@ -62,17 +90,24 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
         delta = options.delta
-        if delta.partition_overwrite_mode == "dynamic":
-            raise UnsupportedError(
-                "partitionOverwriteMode=dynamic is not written by this release; say which rows with replaceWhere"
-            )
         self._id = str(uuid.uuid4())
         self._address = address
         self._options = options
         store = self._store()
-        snapshot = Snapshot.load(store)
-        self.skips = options.save_mode == "ignore" and not overwrite
-        if options.save_mode == "error" and not overwrite:
+        snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
+        self._dynamic = overwrite and delta.partition_overwrite_mode == "dynamic"
+        if self._dynamic and delta.replace_where is not None:
+            raise InvalidArgumentError(
+                "expected partitionOverwriteMode=dynamic or replaceWhere, found both; leave one out", uri=address.uri
+            )
+        if snapshot is not None and delta.properties:
+            raise InvalidArgumentError(
+                f"expected a new table for the properties {', '.join(delta.properties)}, found one at {address.uri}; "
+                "set them with DeltaTable.alter"
+            )
+        check_properties(dict(delta.properties), strict=True)
+        self.skips = snapshot is not None and options.save_mode == "ignore" and not overwrite
+        if snapshot is not None and options.save_mode == "error" and not overwrite:
             raise AlreadyExistsError(
                 f'a table at {address.uri} exists already; use mode="append" or mode="overwrite"', uri=address.uri
             )
@@ -86,6 +121,8 @@ class DeltaWriter(DataSourceArrowWriter):
             snapshot,
             incoming,
             mode="overwrite" if overwrite else "append",
+            partition_by=list(delta.partition_columns) or None,
+            configuration=delta.properties,
             schema_mode=schema_mode,
             predicate=delta.replace_where if overwrite else None,
             storage_options=dict(address.storage_options),
@@ -93,7 +130,8 @@ class DeltaWriter(DataSourceArrowWriter):
         )
         # What could only be refused at the end is refused now.
         replacement = self._plan.replacement(store, snapshot)
-        self._keeps_changes = self._plan.changes(store, replacement) is not None
+        self._dynamic &= bool(self._plan.after.partition_by)
+        self._keeps_changes = not self._dynamic and self._plan.changes(store, replacement) is not None
 
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
@@ -121,10 +159,11 @@ class DeltaWriter(DataSourceArrowWriter):
         if self.skips:
             return
         store = self._store()
-        snapshot = Snapshot.load(store, version=self._plan.read_version)
-        replacement = self._plan.replacement(store, snapshot)
+        version = self._plan.read_version
+        snapshot = Snapshot.load(store, version=version) if version != NO_TABLE else None
         found = [message for message in messages if isinstance(message, FilesMessage)]
         adds = [add for message in found for add in json.loads(message.adds)]
+        replacement = self._replacement(store, snapshot, adds)
         delta = self._options.delta
         changes = [change for message in found for change in json.loads(message.changes)]
         survivors = self._plan.writer(store)
@@ -160,6 +199,16 @@ class DeltaWriter(DataSourceArrowWriter):
         if not landed:
             self._discard(store, messages)
 
+    def _replacement(
+        self, store: Store, snapshot: Snapshot | None, adds: Sequence[Mapping[str, Any]]
+    ) -> Replacement | None:
+        if not self._dynamic or snapshot is None:
+            return self._plan.replacement(store, snapshot)
+        files = DataFiles(store, snapshot.root, dict(self._address.storage_options))
+        replacement = PartitionReplacement(store, snapshot, files, adds)
+        replacement.stage()
+        return replacement
+
     def _discard(self, store: Store, messages: Sequence[WriterCommitMessage | None]) -> None:
         for message in messages:
             if isinstance(message, FilesMessage):
@@ -167,8 +216,9 @@ class DeltaWriter(DataSourceArrowWriter):
                     store.delete(action["_staged"])
 
     def _landed(self, store: Store) -> bool:
-        root = Snapshot.load(store).root
-        for version in range(self._plan.read_version + 1, newest_version(store) + 1):
+        newest = newest_version(store)
+        root = Snapshot.load(store).root if newest != NO_TABLE else ""
+        for version in range(self._plan.read_version + 1, newest + 1):
             change = read_change(store, root, version)
             if not change.known or change.write_id == self._id:
                 return True

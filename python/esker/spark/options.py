@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from esker.commit.pickling import pickled_options
 from esker.commit.stores import absolute
+from esker.delta.table_properties import PROPERTY, property_name
 from esker.exceptions import InvalidArgumentError
 
 __all__ = ["READ_OPTIONS", "WRITE_OPTIONS", "ReadOptions", "WriteOptions", "table_address"]
@@ -29,6 +30,11 @@ READ_OPTIONS = (
     "output",
     "timestamp_as_of",
     "timezone",
+    "read_change_feed",
+    "starting_version",
+    "ending_version",
+    "starting_timestamp",
+    "ending_timestamp",
 )
 WRITE_OPTIONS = (
     "save_mode",
@@ -43,11 +49,14 @@ WRITE_OPTIONS = (
     "txn_version",
     "user_metadata",
     "partition_overwrite_mode",
+    "table_format",
+    "partition_columns",
 )
 _BOTH = ("path", "storage_options")
 # Spark puts the name of a catalog's table and of a stream's query among the options.
 _OF_SPARK = ("paths", "queryname", "checkpointlocation")
 _ALIASES = {"versionasof": "version", "select": "columns", "where": "filter", "maxrecordsperfile": "maxrowsperfile"}
+_ALIASES["readchangedata"] = "readchangefeed"
 _KNOWN = {name.replace("_", ""): name for name in (*READ_OPTIONS, *WRITE_OPTIONS, *_BOTH)}
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
@@ -76,6 +85,7 @@ class ReadOptions:
         rows_per_partition: Rows of one Spark partition at most.
         bytes_per_partition: Bytes in data files of one Spark partition, as far as the table knows them.
         output: "rows", or "slices" for a description of each partition in place of its rows.
+        changes: Of a Delta table: its change data feed in place of its rows.
         timestamp: In place of a version, of a Delta table: the one that was the newest at that time.
         timezone: Of a Delta table: what timestamps without a zone mean as partition values.
     """
@@ -89,6 +99,7 @@ class ReadOptions:
     output: str = "rows"
     timestamp: str | None = None
     timezone: str | None = None
+    changes: ChangeRange | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -98,7 +109,11 @@ class ReadOptions:
             InvalidArgumentError: An unknown name, or a value that does not parse.
         """
         given = _normalise(options)
+        for name in given:
+            if name.startswith(PROPERTY):
+                raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
         return cls(
+            changes=ChangeRange.of(given),
             columns=_columns(given.get("columns")),
             filter=given.get("filter"),
             version=_integer(given, "version", 0),
@@ -112,6 +127,41 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
+class ChangeRange:
+    """Which versions of a change data feed to read, under delta-spark's names."""
+
+    starting_version: int | None = None
+    ending_version: int | None = None
+    starting_timestamp: str | None = None
+    ending_timestamp: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> ChangeRange | None:
+        """Out of options by their plain names; None if rows are asked for.
+
+        Raises:
+            InvalidArgumentError: A range without `readChangeFeed`, none with it, or a version and a time for one end.
+        """
+        names = ("starting_version", "ending_version", "starting_timestamp", "ending_timestamp")
+        if _choice(given, "read_change_feed", ("false", "true")) == "false":
+            for name in names:
+                if name in given:
+                    raise InvalidArgumentError(f"option {name}: expected readChangeFeed=true with it, found none")
+            return None
+        for end in ("starting", "ending"):
+            if f"{end}_version" in given and f"{end}_timestamp" in given:
+                raise InvalidArgumentError(f"expected the option {end}Version or {end}Timestamp, found both")
+        if "starting_version" not in given and "starting_timestamp" not in given:
+            raise InvalidArgumentError("expected startingVersion or startingTimestamp with readChangeFeed, found none")
+        return cls(
+            _integer(given, "starting_version", 0),
+            _integer(given, "ending_version", 0),
+            given.get("starting_timestamp"),
+            given.get("ending_timestamp"),
+        )
+
+
+@dataclass(frozen=True)
 class DeltaWriteOptions:
     """delta-spark's options for writes to Delta tables.
 
@@ -121,7 +171,9 @@ class DeltaWriteOptions:
         txn_app_id: An application that numbers its writes.
         txn_version: Its number of this one: if the table has it already, or a later one, nothing is written.
         user_metadata: A text for the log entry.
-        partition_overwrite_mode: "static"; "dynamic" is refused.
+        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced.
+        partition_columns: Of a new table.
+        properties: Of a new table.
     """
 
     replace_where: str | None = None
@@ -130,6 +182,8 @@ class DeltaWriteOptions:
     txn_version: int | None = None
     user_metadata: str | None = None
     partition_overwrite_mode: str = "static"
+    partition_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> DeltaWriteOptions:
@@ -147,6 +201,8 @@ class DeltaWriteOptions:
             txn_version=_integer(given, "txn_version", -(2**63)),
             user_metadata=given.get("user_metadata"),
             partition_overwrite_mode=_choice(given, "partition_overwrite_mode", ("static", "dynamic")),
+            partition_columns=_columns(given.get("partition_columns"), "partition_columns") or (),
+            properties={property_name(name): value for name, value in given.items() if name.startswith(PROPERTY)},
         )
 
 
@@ -161,6 +217,7 @@ class WriteOptions:
         data_storage_version: The version of the files; None for that of the table.
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
+        table_format: What a new table is: "lance" or "delta". A table that is there is what it is.
         delta: For Delta tables only.
     """
 
@@ -170,6 +227,7 @@ class WriteOptions:
     data_storage_version: str | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
+    table_format: str = "lance"
     delta: DeltaWriteOptions = field(default_factory=DeltaWriteOptions)
 
     @classmethod
@@ -187,6 +245,7 @@ class WriteOptions:
             data_storage_version=given.get("data_storage_version"),
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=_choice(given, "overwrite_schema", ("false", "true")) == "true",
+            table_format=_choice(given, "table_format", ("lance", "delta")),
             delta=DeltaWriteOptions.of(given),
         )
 
@@ -227,6 +286,9 @@ def _normalise(options: Mapping[str, str]) -> dict[str, str]:
     for name, value in options.items():
         plain = name.lower().replace("_", "")
         plain = _ALIASES.get(plain, plain)
+        if plain.startswith(PROPERTY):
+            given[name.lower()] = value
+            continue
         if plain in _OF_SPARK:
             continue
         known = _KNOWN.get(plain)
@@ -236,18 +298,18 @@ def _normalise(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _columns(value: str | None) -> tuple[str, ...] | None:
+def _columns(value: str | None, option: str = "columns") -> tuple[str, ...] | None:
     if value is None:
         return None
     if value.lstrip().startswith("["):
         try:
             names = json.loads(value)
         except json.JSONDecodeError as error:
-            raise InvalidArgumentError(f"option columns: expected a JSON list of names, found {value!r}") from error
+            raise InvalidArgumentError(f"option {option}: expected a JSON list of names, found {value!r}") from error
     else:
         names = [name.strip() for name in value.split(",")]
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
-        raise InvalidArgumentError(f"option columns: expected names, each once, found {value!r}")
+        raise InvalidArgumentError(f"option {option}: expected names, each once, found {value!r}")
     return tuple(names)
 
 

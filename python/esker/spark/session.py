@@ -10,8 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from esker.exceptions import InvalidArgumentError
-from esker.spark.delta_reader import is_delta
-from esker.spark.delta_writer import DeltaWriter
+from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_address
 from esker.spark.reader import SlicePartition, SliceScan, read_schema
 from esker.spark.source import EskerSource
@@ -113,6 +112,7 @@ def write(
     vectors: Mapping[str, int] | None = None,
     overwrite_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    table_format: str = "lance",
 ) -> None:
     """Writes a DataFrame as a table, in any save mode.
 
@@ -126,6 +126,7 @@ def write(
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
         storage_options: Options of the store.
+        table_format: What a new table is: "lance" or "delta".
 
     Raises:
         AlreadyExistsError: Mode "error", and a table is there.
@@ -147,12 +148,13 @@ def write(
         "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
         "overwrite_schema": str(overwrite_schema).lower(),
         "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "table_format": table_format,
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
     address: TableAddress = table_address(options)
     # Planned here once for the errors and for "ignore", which would compute the DataFrame for nothing; Spark's own plan
     # decides.
-    if is_delta(address):
+    if writes_delta(address, WriteOptions.parse(options)):
         if DeltaWriter(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)).skips:
             return
     elif plan_write(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)) is None:

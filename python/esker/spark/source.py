@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
-from esker.spark.delta_writer import DeltaWriter
+from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import DeltaWriteOptions, ReadOptions, WriteOptions, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import Snapshot
@@ -66,10 +66,11 @@ class EskerSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
         """Writes a DataFrame of the given schema to the table."""
         address, options = table_address(self.options), WriteOptions.parse(self.options)
-        if is_delta(address):
+        if writes_delta(address, options):
             return DeltaWriter(address, schema, overwrite, options)
         if options.delta != DeltaWriteOptions():
             raise InvalidArgumentError(
-                f"expected a Delta table for the options of delta-spark, found none at {address.uri}; leave them out"
+                f"expected a Delta table for the options of delta-spark, found none at {address.uri}; leave them out, "
+                "or make one with the option table_format=delta"
             )
         return EskerWriter(address, schema, overwrite, options)
