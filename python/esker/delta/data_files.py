@@ -5,8 +5,8 @@ batches -> by partition -> buffered rows -> row groups -> a file of about target
 ```
 
 Rows of each partition are buffered; what is buffered by all partitions together stays within a limit, and beyond it
-the largest file in the making is finished. A file gets its name once, by a UUID, and is
-there before any log entry names it.
+the largest file in the making is finished. Row groups are encoded and files are put by threads of the writer's own,
+while the next rows come. A file gets its name once, by a UUID, and is there before any log entry names it.
 
 Spec: "Data Files", "Writer Requirements for Column Mapping".
 """
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, NotFoundError
 from .file_statistics import FileStatistics, Path, statistics_columns
 from .partition_text import check_partition_type, directories, encode_path, partition_text
 from .properties import WriterProperties
@@ -34,6 +36,7 @@ DEFAULT_FILE_SIZE = 100 * 1024 * 1024
 MEMORY_LIMIT = 256 * 1024 * 1024
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
 _ROW_GROUP_ROWS = 1024 * 1024
+_THREADS = 8
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
 
@@ -103,13 +106,22 @@ class _OpenFile:
         self.pending: list[pa.RecordBatch] = []
         self.pending_bytes = 0
         self.pending_rows = 0
+        self.encoding: Future[None] | None = None
+        self.encoding_bytes = 0
+        self.written = 0
         self.sink: pa.BufferOutputStream | None = None
         self.writer: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
         """Bytes that it holds in memory."""
-        return self.pending_bytes + (self.sink.tell() if self.sink is not None else 0)
+        return self.pending_bytes + self.encoding_bytes + self.written
+
+    def wait(self) -> None:
+        """Returns once its row groups are encoded."""
+        if self.encoding is not None:
+            self.encoding.result()
+            self.encoding = None
 
 
 class DataFileWriter:
@@ -171,6 +183,8 @@ class DataFileWriter:
         self._limit = memory_limit
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
+        self._puts: deque[Future[None]] = deque()
         self.rows = 0
 
     @property
@@ -189,17 +203,25 @@ class DataFileWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Finishes all files and hands out their `add` actions."""
-        for file in self._open.values():
-            self._finish(file)
-        self._open.clear()
+        try:
+            while self._open:
+                self._finish(self._open.pop(next(iter(self._open))))
+            while self._puts:
+                self._puts.popleft().result()
+        finally:
+            self._pool.shutdown()
         return self._adds
 
     def abandon(self) -> None:
         """Deletes what was staged: nothing names it."""
         self._open.clear()
+        # What is on its way arrives before it is deleted.
+        self._pool.shutdown(cancel_futures=True)
         for add in self._adds:
             try:
                 self._store.delete(add["_staged"])
+            except NotFoundError:
+                continue
             except OSError:
                 # Vacuum finds it.
                 return
@@ -248,13 +270,22 @@ class DataFileWriter:
             if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
                 self._write_row_group(file)
                 if file.size >= self._target:
-                    self._put(self._open.pop(key))
+                    # It is smaller once it is encoded.
+                    file.wait()
+                if file.size >= self._target:
+                    self._finish(self._open.pop(key))
 
     def _write_row_group(self, file: _OpenFile) -> None:
+        """Has the rows that are pending encoded, one group of a file at a time."""
         if not file.pending_rows:
             return
-        table = pa.Table.from_batches(file.pending)
+        file.wait()
+        batches, file.encoding_bytes = file.pending, file.pending_bytes
         file.pending, file.pending_bytes, file.pending_rows = [], 0, 0
+        file.encoding = self._pool.submit(self._encode, file, batches)
+
+    def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(batches)
         batch = table.select(self._columns).combine_chunks().to_batches()[0]
         if batch.schema.types == self._file_schema.types:
             batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
@@ -266,32 +297,41 @@ class DataFileWriter:
             file.sink = pa.BufferOutputStream()
             file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
         file.writer.write_batch(batch, row_group_size=self._row_group_rows)
+        file.written, file.encoding_bytes = file.sink.tell() if file.sink is not None else 0, 0
 
     def _finish(self, file: _OpenFile) -> None:
+        """Has a file put, once its last rows are encoded; waits where many are on their way."""
         self._write_row_group(file)
-        self._put(file)
-
-    def _put(self, file: _OpenFile) -> None:
-        if file.writer is None or file.sink is None:
+        if file.encoding is None and file.writer is None:
             return
-        file.writer.close()
-        data = file.sink.getvalue()
         # Physical names in directories would tell nobody anything.
         folder = "" if self._names.mapped else directories(file.values)
         codec = "" if self._codec == "none" else f".{self._codec}"
         path = f"{self._above}{folder}{self._stem}-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
-        self._adds.append(
-            {
-                "path": encode_path(path),
-                "partitionValues": file.values,
-                "size": data.size,
-                "modificationTime": time.time_ns() // 1_000_000,
-                "dataChange": True,
-                "stats": file.statistics.json(),
-                "_staged": path,
-            }
-        )
-        self._store.put(path, data.to_pybytes())
+        add = {
+            "path": encode_path(path),
+            "partitionValues": file.values,
+            "size": 0,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": "",
+            "_staged": path,
+        }
+        self._adds.append(add)
+        while len(self._puts) >= 2 * _THREADS:
+            self._puts.popleft().result()
+        # Its last row group was submitted before, so that a thread is at it already.
+        self._puts.append(self._pool.submit(self._put, file, add))
+
+    def _put(self, file: _OpenFile, add: dict[str, Any]) -> None:
+        file.wait()
+        if file.writer is None or file.sink is None:
+            return
+        file.writer.close()
+        data = file.sink.getvalue()
+        add["size"], add["modificationTime"] = data.size, time.time_ns() // 1_000_000
+        add["stats"] = file.statistics.json()
+        self._store.put(add["_staged"], data.to_pybytes())
 
 
 def _leaf_columns(schema: pa.Schema) -> list[Any]:
