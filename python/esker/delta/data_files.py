@@ -184,7 +184,7 @@ class DataFileWriter:
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
-        self._puts: deque[Future[None]] = deque()
+        self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
         self.rows = 0
 
     @property
@@ -206,8 +206,7 @@ class DataFileWriter:
         try:
             while self._open:
                 self._finish(self._open.pop(next(iter(self._open))))
-            while self._puts:
-                self._puts.popleft().result()
+            self._wait(0, 0)
         finally:
             self._pool.shutdown()
         return self._adds
@@ -318,10 +317,14 @@ class DataFileWriter:
             "_staged": path,
         }
         self._adds.append(add)
-        while len(self._puts) >= 2 * _THREADS:
-            self._puts.popleft().result()
         # Its last row group was submitted before, so that a thread is at it already.
-        self._puts.append(self._pool.submit(self._put, file, add))
+        self._leaving.append((file, self._pool.submit(self._put, file, add)))
+        self._wait(2 * _THREADS, self._limit)
+
+    def _wait(self, files: int, size: int) -> None:
+        """Returns once no more files, and no more bytes, are on their way to the store."""
+        while len(self._leaving) > files or sum(file.size for file, _ in self._leaving) > size:
+            self._leaving.popleft()[1].result()
 
     def _put(self, file: _OpenFile, add: dict[str, Any]) -> None:
         file.wait()
@@ -331,7 +334,9 @@ class DataFileWriter:
         data = file.sink.getvalue()
         add["size"], add["modificationTime"] = data.size, time.time_ns() // 1_000_000
         add["stats"] = file.statistics.json()
+        file.sink = file.writer = None
         self._store.put(add["_staged"], data.to_pybytes())
+        file.written = 0
 
 
 def _leaf_columns(schema: pa.Schema) -> list[Any]:
