@@ -20,6 +20,7 @@ from ..exceptions import CorruptFileError, NotFoundError
 from .conform import MappingMode, conform, find, physical_name, plain
 from .filesystem import DataFiles
 from .filters import BoundFilter
+from .implied import all_of
 
 BATCH_ROWS = 64 * 1024
 _DV_FIELDS = {
@@ -146,15 +147,26 @@ class FileReader:
     ) -> list[int]:
         """The row groups that may hold rows that the filter keeps, by their own statistics."""
         every = list(range(parquet.num_row_groups))
-        if where is None or where.expression is None or self.mode != "none" or len(every) < 2:
+        if where is None or len(every) < 2:
             return every
-        present = [field for field in parquet.schema_arrow if field.name not in file.partition]
+        there = list(parquet.schema_arrow)
+        names = {}
+        for field in self.annotated:
+            index = None if field.name in file.partition else find(there, field, self.mode)
+            if index is not None:
+                names[field.name] = there[index].name
+        expression = where.expression if self.mode == "none" and where.expression is not None else None
+        if expression is None:
+            expression = all_of(where.terms, names)
+        if expression is None:
+            return every
+        present = [field for field in there if field.name not in file.partition]
         schema = pa.schema([*present, *(pa.field(name, value.type) for name, value in file.partition.items())])
         fragment = ds.ParquetFileFormat().make_fragment(
             path, filesystem, partition_expression=guarantee(file.partition)
         )
         try:
-            return [group.id for group in fragment.subset(where.expression, schema=schema).row_groups]
+            return [group.id for group in fragment.subset(expression, schema=schema).row_groups]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
             # The file's columns are not the table's: rows are filtered once they are made to fit.
             return every

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from .._native.expr import Expression, Predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..predicate import portable_predicate
+from .implied import Term, all_of, implied_terms
 from .partition_text import partition_text
 from .sql_names import columns_in_backticks
 
@@ -39,14 +40,22 @@ _COMPARISONS = {
 class BoundFilter:
     """A filter bound to the columns of a table.
 
-    `predicates` leave out files; `columns` are what it reads, None if that is not known; rows are kept by `sql` or by
-    `expression`, whichever is there.
+    `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
+    kept by `sql` or by `expression`, whichever is there.
     """
 
     predicates: list[Predicate] = field(default_factory=list)
     columns: list[str] | None = None
     sql: Expression | None = None
     expression: pc.Expression | None = None
+    terms: list[Term] = field(default_factory=list)
+
+    @property
+    def implied(self) -> pc.Expression | None:
+        """An expression that no row that it keeps is false for."""
+        if self.expression is not None:
+            return self.expression
+        return all_of(self.terms, {term.column: term.column for term in self.terms})
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it is true."""
@@ -80,18 +89,35 @@ def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collecti
     if isinstance(filters, str):
         filters = columns_in_backticks(filters)
         predicate = Predicate.parse_sql(filters, schema)
-        return BoundFilter([predicate], predicate.columns, sql=Expression.parse_sql(filters, schema))
+        expression = Expression.parse_sql(filters, schema)
+        return BoundFilter([predicate], predicate.columns, sql=expression, terms=implied_terms(filters, schema))
     expression = (
         filters
         if isinstance(filters, pc.Expression)
         else tuples_to_expression(filters, schema, partition_by=partition_by)
     )
+    terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema)
     try:
         predicate = portable_predicate(expression, schema)
     except UnsupportedError:
         # Rows are filtered all the same; only no file can be left out before it is opened.
-        return BoundFilter(expression=expression)
-    return BoundFilter([predicate], predicate.columns, expression=expression)
+        return BoundFilter(expression=expression, terms=terms)
+    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms)
+
+
+def _terms_of(filters: FilterType, schema: pa.Schema) -> list[Term]:
+    """What tuples imply that must all hold."""
+    terms = []
+    for part in filters:
+        if not isinstance(part, tuple):
+            return []
+        name, operator, value = part
+        kind = schema.field(name).type
+        if operator in ("=", "==", "<", "<=", ">", ">="):
+            found = _value(value, kind, name, False)
+            # An empty text may be null.
+            terms += [] if found is None else [Term(name, operator, (pa.scalar(found, kind),))]
+    return terms
 
 
 def tuples_to_expression(

@@ -130,7 +130,7 @@ class TableScan:
         data_files = self.data_files()
         if self.is_plain(data_files):
             dataset = self.dataset(data_files)
-            expression = where.expression if where is not None else None
+            expression = where.implied if where is not None else None
             batches = iter(dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS))
             while True:
                 with self.read_errors():
