@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,45 @@ def test_a_table_is_told_with_what_its_records_mean(tmp_path: Path, capsys: pyte
 def test_errors_go_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repo", "log", str(tmp_path)]) == 1
     assert "no repository at" in capsys.readouterr().err
+
+
+def test_conflicts_are_listed_with_all_three_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = str(tmp_path / "repo")
+    run(capsys, "create", uri)
+    file = tmp_path / "x.txt"
+    for branch, text in (("main", "1"), ("dev", "22"), ("main", "333")):
+        if branch == "dev":
+            run(capsys, "branch", uri, "dev")
+        file.write_text(text)
+        run(capsys, "put", uri, branch, "a/x", str(file))
+        run(capsys, "put", uri, branch, f"b/{branch}/{text}", str(file))
+    assert main(["repo", "merge", uri, "dev", "main", "--json"]) == 1
+    (conflict,) = json.loads(capsys.readouterr().out)["conflicts"]
+    assert [conflict[side].split()[0] for side in ("base", "source", "dest")] == ["1", "2", "3"]
+    assert main(["repo", "merge", uri, "dev", "main"]) == 1
+    said = capsys.readouterr()
+    assert "a/x" in said.out
+    assert "1 paths were changed on both sides" in said.err
+    folded = run(capsys, "diff", uri, "main", "dev", "--delimiter", "/")
+    assert [(change["type"], change["path"]) for change in folded] == [
+        ("prefix_changed", "a/"),
+        ("prefix_changed", "b/"),
+    ]
+    assert run(capsys, "merge", uri, "dev", "main", "--strategy", "source-wins")["commit"]
+
+
+def test_files_come_in_by_standard_input_and_garbage_is_only_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "repo")
+    run(capsys, "create", uri)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
+    run(capsys, "put", uri, "main", "a")
+    assert main(["repo", "cat", uri, "main", "a"]) == 0
+    assert capsys.readouterr().out == "piped"
+    assert main(["repo", "gc", uri]) == 0
+    assert "--delete does it" in capsys.readouterr().out
+    # A value that looks like markup is shown as it is.
+    table = next((tmp_path / "repo" / "_lakefs").iterdir())
+    assert main(["repo", "cat-sst", str(table)]) == 0
+    assert "[static]" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import EskerError
-from esker.repo import Repository
+from esker.repo import Repository, core, packs
 from tests.faulty import Faulty
 
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full"]
@@ -55,12 +55,35 @@ def collect(repo: Repository) -> None:
     repo.gc(dry_run=False, grace_s=-3600)
 
 
-WORKS: list[Callable[[Repository], None]] = [commit, merge, create, revert, collect]
+def maintain(repo: Repository) -> None:
+    repo.pack_refs()
+    for branch in repo.branches():
+        repo._core.log(branch.id).compact(keep=1, younger_than_s=-3600)
+
+
+WORKS: list[Callable[[Repository], None]] = [commit, merge, create, revert, collect, maintain]
 
 
 def state(repo: Repository) -> dict[str, dict[str, str]]:
     refs = [repo.ref(ref.id) for ref in [*repo.branches(), *repo.tags()]]
     return {ref.id: {entry.path: entry.checksum for entry in ref.objects()} for ref in refs}  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every commit packs, joins packs and looks after its log."""
+    monkeypatch.setattr(core, "PACK_COMMITS", 1)
+    monkeypatch.setattr(core, "UPKEEP_EVERY", 1)
+    monkeypatch.setattr(packs, "JOINED", 2)
+
+
+@pytest.mark.parametrize("fault", ["crash_before", "crash_after", "fail"])
+@pytest.mark.parametrize("work", [commit, merge], ids=lambda work: work.__name__)
+def test_a_commit_that_packs_is_whole_all_the_same(
+    work: Callable[[Repository], None], fault: str, eager: None, faulty: Faulty, tmp_path: Path
+) -> None:
+    test_every_ref_is_at_its_old_or_its_new_commit(work, fault, faulty, tmp_path)
+    assert any("_esker/packs/" in path for made in faulty.made for _, verb, path in made.operations if verb == "put")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

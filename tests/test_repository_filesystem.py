@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 import fsspec
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from esker.repo import Repository
 from esker.repo.filesystem import RepositoryFileSystem
 
@@ -124,8 +126,6 @@ def test_objects_are_copied_moved_and_appended_to(fs: RepositoryFileSystem) -> N
         fs.rm("main/nothing")
     with pytest.raises(InvalidArgumentError):
         fs.pipe("main", b"")
-    with pytest.raises(UnsupportedError), fs.transaction:
-        fs.open("main/t", "wb")
 
 
 def test_pandas_writes_and_reads(fs: RepositoryFileSystem) -> None:
@@ -167,3 +167,34 @@ def test_duckdb_reads_and_writes(fs: RepositoryFileSystem) -> None:
     assert database.execute(query).fetchone() == (900, sum(range(900)))
     database.execute("COPY (SELECT 7 AS k) TO 'esker://main/out.parquet' (FORMAT parquet)")
     assert pq.read_table("main/out.parquet", filesystem=fs).to_pydict() == {"k": [7]}
+
+
+def test_polars_writes_and_reads_open_files(fs: RepositoryFileSystem) -> None:
+    frame = pl.DataFrame({"k": [1, 2, 3], "v": ["a", "b", None]})
+    with fs.open("main/t/a.parquet", "wb") as out:
+        frame.write_parquet(out)
+    fs.repository.branch("main").commit("frame")
+    with fs.open("main~0/t/a.parquet") as file:
+        assert pl.read_parquet(file, columns=["v"]).equals(frame.select("v"))
+    assert pl.scan_pyarrow_dataset(pads.dataset("main/t", filesystem=fs)).collect().equals(frame)
+
+
+def test_a_transaction_keeps_all_of_its_block_staged_or_nothing(fs: RepositoryFileSystem) -> None:
+    fs.pipe("main/before", b"1")
+    with fs.transaction:
+        fs.pipe("main/a", b"1")
+        with fs.open("main/b", "w") as out:
+            out.write("2")
+    assert fs.ls("main", detail=False) == ["main/a", "main/b", "main/before"]
+    with suppress(KeyError), fs.transaction:
+        fs.pipe("main/c", b"3")
+        fs.rm("main/a")
+        with fs.open("main/b", "w") as out:
+            out.write("changed")
+        raise KeyError
+    assert fs.cat(["main/a", "main/b", "main/before"]) == {"main/a": b"1", "main/b": b"2", "main/before": b"1"}
+    assert not fs.exists("main/c")
+    fs.repository.branch("main").commit("all")
+    with fs.transaction:
+        fs.put_file(__file__, "main/this")
+    assert fs.repository.branch("main").object("this").exists()

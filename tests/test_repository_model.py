@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from esker.repo import MergeConflictError, NoChangesError, Repository, repository
+from esker.repo import MergeConflictError, NoChangesError, Repository, core, packs, repository
 
 Content = dict[str, str]
 PATHS = st.sampled_from([f"{folder}{name}" for folder in ("", "a/", "b/") for name in "wxyz"])
@@ -178,6 +179,13 @@ class RepositoryMachine(RuleBasedStateMachine):
             return
         self.record(branch, self.contents[self.heads[branch]])
 
+    @rule(branch=BRANCHES)
+    def maintain(self, branch: str) -> None:
+        self.repo.pack_refs()
+        if branch in self.heads:
+            # As if all entries were old.
+            self.repo._core.log(branch).compact(keep=2, younger_than_s=-3600)
+
     @precondition(lambda self: len(self.contents) > 3)
     @rule()
     def collect(self) -> None:
@@ -205,6 +213,14 @@ class RepositoryMachine(RuleBasedStateMachine):
             found = self.repo.ref(ref)
             texts = {entry.path: found.object(entry.path).reader("r").read() for entry in found.objects()}
             assert texts == self.contents[commit]
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits pack and join packs every now and then, so that a short history has some."""
+    monkeypatch.setattr(core, "PACK_COMMITS", 3)
+    monkeypatch.setattr(core, "UPKEEP_EVERY", 4)
+    monkeypatch.setattr(packs, "JOINED", 2)
 
 
 TestRepository = RepositoryMachine.TestCase

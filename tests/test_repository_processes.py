@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 from pathlib import Path
 
-from esker.repo import MergeConflictError, Repository, repository
+import pytest
+
+from esker.repo import MergeConflictError, Repository, core, packs, repository
 
 PROCESSES = 16
 COMMITS = 3
@@ -41,6 +43,14 @@ def _run(work: object, uri: str) -> list[int]:
     # Forked, as a data loader's workers are: imports are not what is tested.
     with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
         return pool.starmap(work, [(uri, n) for n in range(PROCESSES)], chunksize=1)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fourth commit packs and joins packs: forked processes inherit it."""
+    monkeypatch.setattr(core, "PACK_COMMITS", 4)
+    monkeypatch.setattr(core, "UPKEEP_EVERY", 4)
+    monkeypatch.setattr(packs, "JOINED", 2)
 
 
 def test_sixteen_processes_commit_to_one_branch(tmp_path: Path) -> None:

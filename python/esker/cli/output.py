@@ -34,12 +34,14 @@ class Output:
     def facts(self, title: str, facts: dict[str, str]) -> None:
         """Prints names and values, one a line."""
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
         table.add_column(style="bold")
         table.add_column(overflow="fold")
         for name, value in facts.items():
-            table.add_row(name, value)
+            # As text: a value may look like markup.
+            table.add_row(Text(name), Text(value))
         self.print(table)
 
     def table(self, title: str | None, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..exceptions import InvalidArgumentError
 from .output import Output, size_text
 
 if TYPE_CHECKING:
-    from ..repo import Change, Repository
+    from rich.progress import Progress
+
+    from ..repo import Change, Conflict, Repository
 
 Run = Callable[[argparse.Namespace, Output], None]
 
@@ -45,6 +48,7 @@ def add_commands(commands: Any) -> None:
     tag.add_argument("--delete", action="store_true")
     diff = command("diff", "What one ref has that another has not.", diff_of, "URI", "LEFT", "RIGHT")
     diff.add_argument("--prefix", default="")
+    diff.add_argument("--delimiter", default="", help="fold paths that go on after it")
     diff.add_argument("--two-dot", action="store_true", help="the plain difference, not what a merge would bring")
     merge = command("merge", "Merges a ref into a branch.", merge_of, "URI", "SOURCE", "DESTINATION")
     merge.add_argument("-m", "--message")
@@ -59,7 +63,8 @@ def add_commands(commands: Any) -> None:
     gc = command("gc", "Deletes what no commit within the retention leads to.", gc_of, "URI")
     gc.add_argument("--delete", action="store_true", help="without it, only counts")
     command("repack", "Joins the small ranges of a branch.", repack, "URI", "BRANCH")
-    command("fsck", "Checks ids, ranges, references and objects.", fsck, "URI")
+    check = command("fsck", "Checks ids, ranges, references and objects.", fsck, "URI")
+    check.add_argument("--imports", action="store_true", help="look for imported objects too")
     command("cat-sst", "The records of a range, a metarange or a dump.", cat_sst, "FILE")
 
 
@@ -159,7 +164,11 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~", "conflict": "!", "prefix
 def diff_of(options: argparse.Namespace, output: Output) -> None:
     """What one ref has that another has not."""
     kind = "two_dot" if options.two_dot else "three_dot"
-    changes = _open(options).ref(options.left).diff(options.right, prefix=options.prefix, type=kind)
+    changes = (
+        _open(options)
+        .ref(options.left)
+        .diff(options.right, prefix=options.prefix, delimiter=options.delimiter, type=kind)
+    )
     if output.as_json:
         output.json([_change(change) for change in changes])
         return
@@ -172,19 +181,38 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def merge_of(options: argparse.Namespace, output: Output) -> None:
-    """Merges a ref into a branch."""
-    id = (
-        _open(options)
-        .ref(options.source)
-        .merge_into(
+    """Merges a ref into a branch; conflicts are listed with what all three sides have."""
+    from ..repo import MergeConflictError
+
+    source = _open(options).ref(options.source)
+    try:
+        id = source.merge_into(
             options.destination,
             message=options.message,
             strategy=options.strategy,
             squash_merge=options.squash,
             dry_run=options.dry_run,
         )
-    )
+    except MergeConflictError as error:
+        listed = [_conflict(conflict) for conflict in error.conflicts]
+        if output.as_json:
+            output.json({"conflicts": listed})
+        else:
+            columns = [("conflict", False), ("base", False), ("source", False), ("destination", False)]
+            output.table(None, columns, ([one[name] or "-" for name in ("path", *_SIDES)] for one in listed))
+        raise
     _said(output, {"commit": id})
+
+
+_SIDES = ("base", "source", "dest")
+
+
+def _conflict(conflict: Conflict) -> dict[str, str | None]:
+    told: dict[str, str | None] = {"path": conflict.path}
+    for side in _SIDES:
+        there = getattr(conflict, side)
+        told[side] = f"{size_text(there.size_bytes)} {there.checksum[:12]}" if there else None
+    return told
 
 
 def ls_of(options: argparse.Namespace, output: Output) -> None:
@@ -217,9 +245,17 @@ def put_of(options: argparse.Namespace, output: Output) -> None:
     if options.file in (None, "-"):
         branch.object(options.path).upload(sys.stdin.buffer)
     else:
-        with open(options.file, "rb") as file:
-            branch.object(options.path).upload(file)
+        with open(options.file, "rb") as file, output.progress("writing", os.path.getsize(options.file)) as bar:
+            branch.object(options.path).upload(_told(file, bar))
     _said(output, {"commit": branch.commit(options.message or f"Put {options.path}").id})
+
+
+def _told(file: BinaryIO, bar: Progress | None) -> Iterator[bytes]:
+    """A file's pieces, and a bar that moves with them."""
+    while piece := file.read(8 << 20):
+        yield piece
+        if bar is not None:
+            bar.advance(bar.task_ids[0], len(piece))
 
 
 def gc_of(options: argparse.Namespace, output: Output) -> None:
@@ -228,6 +264,8 @@ def gc_of(options: argparse.Namespace, output: Output) -> None:
     with output.progress("collecting garbage", None):
         found = repo.gc(dry_run=not options.delete)
     said = {name: str(value) for name, value in vars(found).items()}
+    if not output.as_json and not options.delete:
+        said["deleted"] = "nothing: --delete does it"
     _said(output, {**said, "bytes": size_text(found.bytes)} if not output.as_json else said)
 
 
@@ -240,13 +278,14 @@ def repack(options: argparse.Namespace, output: Output) -> None:
 
 def fsck(options: argparse.Namespace, output: Output) -> None:
     """Checks a repository; what it finds makes it fail."""
+    findings = []
     with output.progress("checking", None):
-        findings = list(_open(options).fsck())
+        for finding in _open(options).fsck(imports=options.imports):
+            findings.append(finding)
+            if not output.as_json:
+                print(finding, flush=True)
     if output.as_json:
         output.json(findings)
-    else:
-        for finding in findings:
-            print(finding)
     if findings:
         raise InvalidArgumentError(f"{len(findings)} findings; restore what is missing")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dataclasses import replace
 from .._native.graveler import Applied
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
 from . import merging
+from .collecting import Moment, moment
 from .commits import Commit
 from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
@@ -232,6 +234,7 @@ class Branch(Reference):
         staging = self._staging
         base = staging.base or self.get_commit()
         self._check_age(staging)
+        began = moment()
         applied = self._applied(base, staging, allow_empty)
 
         def content(dest: Commit) -> str:
@@ -241,7 +244,7 @@ class Branch(Reference):
                 return ours
             return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
 
-        commit = self._append(content, message, metadata, committer, date, staging.sources)
+        commit = self._append(content, message, metadata, committer, date, staging.sources, began)
         staging.clear()
         return Reference(self._core, commit.id)
 
@@ -268,6 +271,7 @@ class Branch(Reference):
         committer: str | None,
         date: int | None,
         sources: Iterable[str] = (),
+        began: Moment | None = None,
     ) -> Commit:
         def build(head: LogEntry | None) -> LogEntry:
             dest = self._core.commit_of(head, self.id)
@@ -280,7 +284,7 @@ class Branch(Reference):
                 metadata=metadata,
             )
             self._core.hooks.run(HookEvent("pre-commit", self.id, commit))
-            return self._core.entry("commit", commit, sources)
+            return self._core.entry("commit", commit, sources, began)
 
         entry = self._core.move(self.id, build, f"commit to {self.id}")
         made = self._core.commits.get(str(entry.body["commit_id"]))
@@ -322,6 +326,7 @@ class Branch(Reference):
         Raises:
             NoChangesError: There is nothing to join.
         """
+        began = moment()
         packed = self._core.storage.repack(self.get_commit().meta_range_id, rule=self._core.settings().rule())
         if packed.metarange_id is None:
             raise NoChangesError(f"branch {self.id!r} has no small ranges side by side")
@@ -333,19 +338,25 @@ class Branch(Reference):
             rule = self._core.settings().rule()
             return self._core.storage.repack(dest.meta_range_id, rule=rule).metarange_id or dest.meta_range_id
 
-        commit = self._append(content, "Repack ranges", {"esker.operation": "repack"}, committer, None)
+        commit = self._append(content, "Repack ranges", {"esker.operation": "repack"}, committer, None, (), began)
         return Reference(self._core, commit.id)
 
     def revert(
         self,
-        reference: ReferenceType,
+        reference: ReferenceType | None = None,
         parent_number: int = 0,
         *,
+        reference_id: str | None = None,
         committer: str | None = None,
         allow_empty: bool = False,
     ) -> Commit:
         """Takes back what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
-        return merging.revert(self._core, self.id, id_of(reference), parent_number, committer, allow_empty)
+        if reference_id is not None:
+            warnings.warn("reference_id is deprecated: give the reference itself", DeprecationWarning, stacklevel=2)
+        given = [one for one in (reference, reference_id) if one is not None]
+        if len(given) != 1:
+            raise InvalidArgumentError(f"expected one reference to revert, found {len(given)}")
+        return merging.revert(self._core, self.id, id_of(given[0]), parent_number, committer, allow_empty)
 
     def cherry_pick(
         self,

@@ -5,11 +5,13 @@ collection   lists what is old, marks what refs lead to       commit   puts its 
              puts what it is about to delete: expired.json,            puts the commit's object        <- announces
              _esker/gc/<run>                      <- announces         lists _esker/gc/, looks into it
              lists commits and refs again, marks what is new           moves the ref, or refuses
-             deletes the rest, then its run
+             deletes the rest
+             says that its run has ended
 ```
 
 Whichever announces itself first is seen by the other: a commit's object that was put before the second look is marked,
-and a commit that was announced later finds the run, and refuses if it needs what the run is about to delete.
+and a commit that was announced later finds the run, and refuses if it needs what the run is about to delete. A run that
+has ended is still to be found, for writers that put a table before it was deleted: they look whether it is there.
 """
 
 from __future__ import annotations
@@ -20,16 +22,30 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._native.store import Store
 from ..exceptions import CommitConflictError, CorruptFileError, IOFailedError, NotFoundError
-from .layout import EXPIRED, RUNS
+from .layout import EXPIRED, RUNS, TABLES
 from .objects import table
 
 if TYPE_CHECKING:
     from .commits import Commit
     from .core import RepositoryCore
+
+Moment: TypeAlias = tuple[float, float]
+"""A time by two clocks: one stands still while the machine sleeps, the other can be set."""
+
+
+def moment() -> Moment:
+    """Now."""
+    return time.monotonic(), time.time()
+
+
+def elapsed_s(then: Moment) -> float:
+    """Seconds since then, by the clock that says more."""
+    return max(time.monotonic() - then[0], time.time() - then[1])
+
 
 RENEWED_S = 600.0
 """A run that is longer than this says anew that it lives."""
@@ -54,10 +70,13 @@ class Run:
 
     def announce(self) -> None:
         """Says what goes, and that it lives."""
-        now = (time.monotonic(), time.time())
-        said = {"time": now[1], "commits": self._commits, "tables": self._tables}
-        self._store.put(self._path, json.dumps(said).encode())
+        now = moment()
+        self._put(now[1], ended=False)
         self._said = now
+
+    def _put(self, now: float, *, ended: bool) -> None:
+        said = {"time": now, "ended": ended, "commits": self._commits, "tables": self._tables}
+        self._store.put(self._path, json.dumps(said).encode())
 
     def keep_alive(self) -> None:
         """Called before each deletion.
@@ -65,15 +84,15 @@ class Run:
         Raises:
             IOFailedError: It was held up for so long that others may take it for dead.
         """
-        silent = max(time.monotonic() - self._said[0], time.time() - self._said[1])
+        silent = elapsed_s(self._said)
         if silent > DEAD_S:
             raise IOFailedError("the garbage collection was held up for more than an hour; start it again")
         if silent > RENEWED_S:
             self.announce()
 
     def end(self) -> None:
-        """Says that nothing goes any more."""
-        self._store.delete(self._path)
+        """Says that nothing goes any more. What went stays told, for writers that wrote before and look now."""
+        self._put(time.time(), ended=True)
 
 
 @contextmanager
@@ -89,17 +108,29 @@ def announced(store: Store, commits: Iterable[str], tables: Iterable[str]) -> It
 
 
 @dataclass(frozen=True)
-class _Condemned:
+class Condemned:
+    """What a run has announced."""
+
+    ended: bool
     commits: frozenset[str]
     tables: frozenset[str]
 
 
-def _runs(store: Store) -> list[_Condemned]:
+def _runs(core: RepositoryCore) -> list[Condemned]:
     found = []
-    for path in store.list_paths(RUNS):
+    for path in core.store.list_paths(RUNS):
+        known = core.ended_runs.get(path)
+        if known is not None:
+            found.append(known)
+            continue
         try:
-            said = json.loads(store.get(path))
-            found.append(_Condemned(frozenset(said["commits"]), frozenset(said["tables"])))
+            said = json.loads(core.store.get(path))
+            # One that is silent for so long has deleted nothing for half of it.
+            ended = bool(said["ended"]) or time.time() - float(said["time"]) > 2 * DEAD_S
+            run = Condemned(ended, frozenset(said["commits"]), frozenset(said["tables"]))
+            found.append(run)
+            if ended:
+                core.ended_runs[path] = run
         except NotFoundError:
             continue
         except (ValueError, KeyError, TypeError) as error:
@@ -119,32 +150,49 @@ def expired_ids(store: Store) -> set[str]:
         raise CorruptFileError(f"{EXPIRED}: expected ids of commits, found {error}", path=EXPIRED) from error
 
 
-def check_not_condemned(core: RepositoryCore, commit: Commit, sources: Iterable[str] = ()) -> None:
+def check_not_condemned(
+    core: RepositoryCore, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None
+) -> None:
     """Looks whether anybody is about to delete what a commit needs, or has done so. The commit's object was put before.
 
     Args:
         core: The repository.
         commit: What a ref is about to lead to.
         sources: Ids of the commits out of which it takes content that the ref has not led to so far.
+        began: When the first of its tables may have been put.
 
     Raises:
         NotFoundError: Garbage collection has given up what a source holds.
-        CommitConflictError: One is at work that deletes a table of the commit; it can be tried again.
+        CommitConflictError: A table of the commit is being deleted, or may have been; it can be tried again.
     """
+    if began is not None and elapsed_s(began) > DEAD_S:
+        raise CommitConflictError("the commit was held up for more than an hour; try again", retryable=True)
     wanted = set(sources)
+    # Runs first: what one has given up is in the list when it is announced.
+    runs = _runs(core)
     given_up = wanted & expired_ids(core.store) if wanted else set()
-    runs = _runs(core.store)
     for run in runs:
-        given_up |= wanted & run.commits
+        if not run.ended:
+            given_up |= wanted & run.commits
     if given_up:
         raise NotFoundError(
             f"garbage collection has given up the content of the commit {min(given_up)}; no ref can lead to it again",
             path=min(given_up),
         )
-    if any(run.tables for run in runs) and commit.meta_range_id:
-        ranges = table(core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()
-        if any(not run.tables.isdisjoint([commit.meta_range_id, *ranges]) for run in runs):
+    if not commit.meta_range_id or not any(run.tables for run in runs):
+        return
+    ids = {commit.meta_range_id, *table(core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()}
+    for run in runs:
+        if any(not run.ended or not _is_there(core.store, id) for id in ids & run.tables):
             raise CommitConflictError(
-                f"a garbage collection is deleting tables that the commit {commit.id} needs; try again when it is done",
+                f"a garbage collection deletes tables that the commit {commit.id} needs; try again when it is done",
                 retryable=True,
             )
+
+
+def _is_there(store: Store, id: str) -> bool:
+    try:
+        store.head(TABLES + id)
+    except NotFoundError:
+        return False
+    return True

@@ -264,24 +264,27 @@ class CommitStore:
                     heapq.heappush(waiting, (-parent.generation, -parent.creation_date, parent.id))
 
     def merge_base(self, left: str, right: str) -> Commit | None:
-        """The youngest commit that both come from; None where they share none.
+        """The best common ancestor: a commit that both come from, and no other such commit comes from it.
 
-        Walks both histories by generation and stops at the first commit that both reach: where merges have crossed
-        there are several, and it is one of them.
+        None where they share none. Where merges have crossed there are several, and it is the one of the highest
+        generation, of these the youngest, of these the one of the lowest id. lakeFS takes one as well, and no common
+        base of several; its search ends at the first commit that it finds from both sides, which may be an older one.
         """
         sides: dict[str, int] = {}
-        waiting: list[tuple[int, str]] = []
-        for id, side in ((left, 1), (right, 2)):
-            commit = self.get(id)
-            if commit.id not in sides:
-                heapq.heappush(waiting, (-commit.generation, commit.id))
-            sides[commit.id] = sides.get(commit.id, 0) | side
+        waiting: list[tuple[int, int, str]] = []
+
+        def reach(id: str, side: int) -> None:
+            if id not in sides:
+                commit = self.get(id)
+                heapq.heappush(waiting, (-commit.generation, -commit.creation_date, id))
+            sides[id] = sides.get(id, 0) | side
+
+        reach(self.get(left).id, 1)
+        reach(self.get(right).id, 2)
         while waiting:
-            commit = self.get(heapq.heappop(waiting)[1])
-            if sides[commit.id] == 3:
-                return commit
-            for parent_id in commit.parents:
-                if parent_id not in sides:
-                    heapq.heappush(waiting, (-self.get(parent_id).generation, parent_id))
-                sides[parent_id] = sides.get(parent_id, 0) | sides[commit.id]
+            id = heapq.heappop(waiting)[2]
+            if sides[id] == 3:
+                return self.get(id)
+            for parent_id in self.get(id).parents:
+                reach(parent_id, sides[id])
         return None

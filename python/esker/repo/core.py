@@ -9,7 +9,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -20,7 +20,7 @@ from .._native.store import Store
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
 from . import packed_heads
 from .atomic import AtomicObjects
-from .collecting import check_not_condemned
+from .collecting import Condemned, Moment, check_not_condemned
 from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
@@ -28,7 +28,9 @@ from .layout import (
     FORMAT_VERSION,
     HEADS,
     LAKEFS_MARKER,
+    LAKEFS_OLD_MARKER,
     REPOSITORY,
+    TABLES,
     check_name,
     head_folder,
     tag_path,
@@ -87,14 +89,16 @@ class RepositoryCore:
         self._settings: tuple[float, Settings | None] = (0.0, None)
         self._logs: dict[str, NumberedLog] = {}
         self._staging: dict[str, Staging] = {}
+        self.ended_runs: dict[str, Condemned] = {}
         try:
             said = json.loads(atomic.get(REPOSITORY))
             self.id = str(said["id"])
             self.default_branch = str(said["default_branch"])
+            self.metadata = {str(key): str(value) for key, value in said.get("metadata", {}).items()}
             version = int(said["format_version"])
         except NotFoundError as error:
             raise NotFoundError(f"no repository at {uri}: expected {REPOSITORY}; create it first", uri=uri) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptFileError(f"{REPOSITORY} of {uri}: {error!r}", path=REPOSITORY, uri=uri) from error
         if version > FORMAT_VERSION:
             raise UnsupportedError(
@@ -102,18 +106,22 @@ class RepositoryCore:
             )
 
     @staticmethod
-    def create(store: Store, uri: str, atomic: AtomicObjects, default_branch: str, committer: str) -> None:
+    def create(
+        store: Store,
+        uri: str,
+        atomic: AtomicObjects,
+        default_branch: str,
+        committer: str,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
         """Lays out a repository: its first commit, its default branch, and last the object that says that it is one.
 
         Raises:
             UnsupportedError: A lakeFS server owns the place: its garbage collection knows nothing of our commits.
         """
-        try:
-            store.head(LAKEFS_MARKER)
-        except NotFoundError:
-            pass
-        else:
-            raise UnsupportedError(f"{uri} belongs to a lakeFS server: {LAKEFS_MARKER} is there; choose another place")
+        marker = lakefs_marker(store)
+        if marker is not None:
+            raise UnsupportedError(f"{uri} belongs to a lakeFS server: {marker} is there; choose another place")
         check_name(default_branch, "branch")
         first = Commit.make(
             committer=committer, message="Repository created", meta_range_id="", creation_date=int(time.time())
@@ -122,7 +130,8 @@ class RepositoryCore:
         log = NumberedLog(atomic, head_folder(default_branch))
         if log.head() is None:
             append(log, lambda _: commit_entry("create", first), f"create branch {default_branch}")
-        said = {"format_version": FORMAT_VERSION, "id": uuid.uuid4().hex, "default_branch": default_branch}
+        said: dict[str, Any] = {"format_version": FORMAT_VERSION, "id": uuid.uuid4().hex}
+        said |= {"default_branch": default_branch, "metadata": dict(metadata or {})}
         atomic.put_if_absent(REPOSITORY, json.dumps(said, indent=1).encode())
 
     def log(self, branch: str) -> NumberedLog:
@@ -134,6 +143,10 @@ class RepositoryCore:
     def staging(self, branch: str) -> Staging:
         """What this process has written to a branch and not committed."""
         return self._staging.setdefault(branch, Staging())
+
+    def staged(self) -> dict[str, Staging]:
+        """What this process has written to all branches and not committed."""
+        return dict(self._staging)
 
     def settings(self) -> Settings:
         """The settings as they were some seconds ago."""
@@ -188,6 +201,10 @@ class RepositoryCore:
         if matched is None:
             raise InvalidArgumentError(
                 f"expected a branch, a tag or a commit, with ~ and ^ after it, found {expression!r}"
+            )
+        if "$" in matched["steps"]:
+            raise InvalidArgumentError(
+                f"{expression!r}: what is staged on a branch is no commit; use the branch itself"
             )
         commit = self._named(matched["name"], expression)
         for step, digits in _STEP.findall(matched["steps"]):
@@ -244,16 +261,17 @@ class RepositoryCore:
         found = zip(names, entries, strict=True)
         return {name: self.commit_of(entry, name) for name, entry in found if entry and entry.kind != "delete"}
 
-    def entry(self, kind: str, commit: Commit, sources: Iterable[str] = ()) -> LogEntry:
+    def entry(self, kind: str, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None) -> LogEntry:
         """An entry that leads to a commit, whose object is put: `collecting` tells why that comes first.
 
         Args:
             kind: `create`, `commit`, `reset` or `delete`.
             commit: The commit.
             sources: Ids of the commits out of which it takes content that the branch has not led to so far.
+            began: When the first of its tables may have been put.
         """
         if kind != "delete":
-            self.announce(commit, sources)
+            self.announce(commit, sources, began)
         before = self.commits.before(commit)
         size = sum(len(json.dumps(one.to_json())) for one in before)
         if len(before) >= PACK_COMMITS or size > PACK_BYTES:
@@ -267,10 +285,10 @@ class RepositoryCore:
         history = {"history": [one.to_json() for one in before]} if before else {}
         return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json(), **history})
 
-    def announce(self, commit: Commit, sources: Iterable[str] = ()) -> None:
+    def announce(self, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None) -> None:
         """Puts a commit's object, and makes sure that nobody is about to delete what it needs."""
         self.commits.add(commit)
-        check_not_condemned(self, commit, sources)
+        check_not_condemned(self, commit, sources, began)
 
     def move(self, branch: str, build: Build, what: str) -> LogEntry:
         """Appends the entry that `build` makes of a branch's last one, and now and then looks after its log."""
@@ -319,6 +337,22 @@ def conflicts_of(merged: Merged) -> list[Conflict]:
     return [
         Conflict(row["path"], *(info(row["path"], row[side]) for side in ("base", "source", "dest"))) for row in rows
     ]
+
+
+def lakefs_marker(store: Store) -> str | None:
+    """What says that a lakeFS server owns a place, None if nothing does. Old servers put it at the root."""
+    try:
+        store.head(LAKEFS_MARKER)
+    except NotFoundError:
+        pass
+    else:
+        return LAKEFS_MARKER
+    try:
+        store.head(LAKEFS_OLD_MARKER)
+    except NotFoundError:
+        return None
+    # Anybody may call a file so: it is theirs where their tables are.
+    return LAKEFS_OLD_MARKER if store.list_first(TABLES, 1)[0] else None
 
 
 def commit_entry(kind: str, commit: Commit) -> LogEntry:

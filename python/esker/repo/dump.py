@@ -18,6 +18,7 @@ from .._native.store import Store
 from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from .commits import Commit
 from .core import RepositoryCore
+from .dump_schema import PACKAGE, definition
 from .layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
 from .numbered_log import LogEntry
 from .objects import rows, table
@@ -75,14 +76,20 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
         commit = Commit.of_record(graveler.Commit.decode(data))
         commits[key.decode()] = commit
         core.commits.add(commit)
+    known = set(commits)
     for _, data in records(core.storage, said.tags_meta_range_id):
         tag, id = graveler.decode_ref(data)
+        if id not in known:
+            raise CorruptFileError(f"the tag {tag!r} of the dump leads to the commit {id}, which is not in it")
         core.atomic.put_if_absent(tag_path(tag), json.dumps({"commit_id": id}).encode())
     for _, data in records(core.storage, said.branches_meta_range_id):
         branch, id = graveler.decode_ref(data)
         if id not in commits:
             raise CorruptFileError(f"the branch {branch!r} of the dump leads to the commit {id}, which is not in it")
         _point(core, branch, commits[id])
+    if entry is not None and entry.body.get("commit_id") not in known and core.head(core.default_branch).id in known:
+        # The commit that the repository was created with: the log tells of it, and nothing leads to it.
+        core.store.delete(COMMITS + str(entry.body["commit_id"]))
 
 
 def read_manifest(store: Store) -> RefsDump:
@@ -117,7 +124,8 @@ def _write(core: RepositoryCore, entity: str, records: dict[str, tuple[str, byte
     ordered = sorted((key.encode(), id.encode(), data) for key, (id, data) in records.items())
     columns = [pa.array([record[n] for record in ordered], pa.binary()) for n in range(3)]
     changes = Changes.of_records(pa.table(columns, schema=_RECORDS))
-    properties = {"entity": entity, "schema_name": f"io.treeverse.lakefs.graveler.{_SCHEMAS[entity]}"}
+    message = _SCHEMAS[entity]
+    properties = {"entity": entity, "schema_name": f"{PACKAGE}.{message}", "schema_definition": definition(message)}
     written = core.storage.write(changes, rule=core.settings().rule(), properties=properties)
     return written.metarange_id or ""
 

@@ -21,12 +21,13 @@ from urllib.parse import quote, unquote
 import fsspec
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
 from .object_io import PIECE_BYTES
 from .objects import CommonPrefix, ObjectInfo
 from .reference import Reference
 from .repository import Repository
+from .staged_transaction import StagedTransaction
 from .stored_object import StoredObject, WriteableObject
 
 PROTOCOL = "esker"
@@ -62,6 +63,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     protocol: ClassVar[str] = PROTOCOL
     root_marker: ClassVar[str] = ""
+    transaction_type: ClassVar[type[StagedTransaction]] = StagedTransaction
 
     def __init__(
         self,
@@ -211,10 +213,6 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         cache_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        if not autocommit:
-            raise UnsupportedError(
-                "transactions of fsspec are not supported; use `branch.transact()` of the repository"
-            )
         if mode == "rb":
             return RepositoryFile(self, path, self._object(path), block_size, cache_options, **options)
         target = self._writeable(path)

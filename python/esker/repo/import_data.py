@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ..commit.stores import absolute, resolve
-from ..exceptions import InvalidArgumentError
+from ..exceptions import CommitConflictError, InvalidArgumentError
+from .commits import Commit
 from .objects import ObjectInfo
 from .staging import Staging
 
@@ -18,56 +21,143 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImportStatus:
-    """What an import did: how many objects, and the commit that holds them."""
+    """How far an import is.
+
+    Attributes:
+        completed: Whether it has ended well.
+        ingested_objects: How many objects were listed.
+        commit: The commit that holds them, once there is one.
+        update_time: When this was so.
+        error: What ended it, if it did not end well.
+    """
 
     completed: bool
     ingested_objects: int
-    commit_id: str | None
+    commit: Commit | None
+    update_time: datetime
+    error: BaseException | None = None
+
+    @property
+    def commit_id(self) -> str | None:
+        """The commit's id."""
+        return self.commit.id if self.commit else None
+
+    @property
+    def metarange_id(self) -> str | None:
+        """The commit's content."""
+        return self.commit.meta_range_id if self.commit else None
 
 
 class ImportManager:
-    """Collects what to import; `run` commits it.
+    """Collects what to import; `run` commits it, or `start` in the background.
 
     Example:
         `branch.import_data("logs").prefix("s3://bucket/logs/", "logs/").object("s3://bucket/a.csv", "a.csv").run()`
     """
 
     def __init__(self, branch: Branch, message: str, metadata: Mapping[str, str] | None) -> None:
+        self.commit_message = message
+        self.commit_metadata = metadata
+        self.sources: list[tuple[str, str, bool]] = []
         self._branch = branch
-        self._message = message
-        self._metadata = metadata
-        self._sources: list[tuple[str, str, bool]] = []
+        self._id: str | None = None
+        self._thread: threading.Thread | None = None
+        self._cancelled = threading.Event()
+        self._status = ImportStatus(False, 0, None, datetime.now(UTC))
+
+    @property
+    def import_id(self) -> str | None:
+        """What `start` has returned."""
+        return self._id
 
     def prefix(self, object_store_uri: str, destination: str) -> ImportManager:
         """Adds all objects below a URI, at the same paths below `destination`."""
-        self._sources.append((object_store_uri, destination, True))
-        return self
+        return self._add(object_store_uri, destination, True)
 
     def object(self, object_store_uri: str, destination: str) -> ImportManager:
         """Adds one object, at the path `destination`."""
-        self._sources.append((object_store_uri, destination, False))
+        return self._add(object_store_uri, destination, False)
+
+    def _add(self, uri: str, destination: str, is_prefix: bool) -> ImportManager:
+        if self._id is not None:
+            raise InvalidArgumentError("the import has started already; make another for other sources")
+        self.sources.append((uri, destination, is_prefix))
         return self
 
-    def run(self, *, committer: str | None = None) -> ImportStatus:
-        """Lists what was added and commits references to it. The checksums are not of the bytes, which nobody reads:
-        they are made of address, size and time, so that what is replaced there is another object here.
+    def start(self, *, committer: str | None = None) -> str:
+        """Lists what was added and commits references to it, in a thread of its own. Returns the import's id.
+
+        The checksums are not of the bytes, which nobody reads: they are made of address, size and time, so that what is
+        replaced there is another object here.
+        """
+        if not self.sources:
+            raise InvalidArgumentError("expected something to import; add it with prefix() or object()")
+        if self._id is not None:
+            raise InvalidArgumentError("the import has started already; make another to import again")
+        self._id = uuid.uuid4().hex
+        self._thread = threading.Thread(target=self._work, args=(committer,), name="esker-import", daemon=True)
+        self._thread.start()
+        return self._id
+
+    def wait(self, poll_interval: timedelta | None = None) -> ImportStatus:
+        """Waits until it has ended.
 
         Raises:
             NoChangesError: All of it is there already.
+            MergeConflictError: Others have changed the same paths.
         """
+        if self._thread is None:
+            raise InvalidArgumentError("the import has not started; start() or run() it")
+        self._thread.join()
+        if self._status.error is not None:
+            raise self._status.error
+        return self._status
+
+    def run(self, poll_interval: timedelta | None = None, *, committer: str | None = None) -> ImportStatus:
+        """Starts the import and waits until it has ended. See `start` and `wait`."""
+        self.start(committer=committer)
+        return self.wait()
+
+    def status(self) -> ImportStatus:
+        """How far it is."""
+        if self._id is None:
+            raise InvalidArgumentError("the import has not started; start() or run() it")
+        return self._status
+
+    def cancel(self) -> None:
+        """Ends it before it commits.
+
+        Raises:
+            CommitConflictError: It has committed already.
+        """
+        if self._thread is None:
+            raise InvalidArgumentError("the import has not started; there is nothing to cancel")
+        self._cancelled.set()
+        self._thread.join()
+        if self._status.completed:
+            raise CommitConflictError("the import has committed already; revert its commit", retryable=False)
+
+    def _work(self, committer: str | None) -> None:
+        try:
+            self._import(committer)
+        except BaseException as error:
+            self._status = replace(self._status, error=error, update_time=datetime.now(UTC))
+
+    def _import(self, committer: str | None) -> None:
         from .branch import Branch
 
-        if not self._sources:
-            raise InvalidArgumentError("expected something to import; add it with prefix() or object()")
         staging = Staging()
         staging.begin(self._branch.get_commit())
         target = Branch(self._branch._core, self._branch.id, staging)
-        for uri, destination, is_prefix in self._sources:
+        for uri, destination, is_prefix in self.sources:
             for found in _listed(uri, destination) if is_prefix else [_one(uri, destination)]:
+                if self._cancelled.is_set():
+                    raise CommitConflictError("the import was cancelled", retryable=True)
                 target._stage(found.path, found)
+            self._status = ImportStatus(False, len(staging), None, datetime.now(UTC))
         count = len(staging)
-        reference = target.commit(self._message or "Import objects", self._metadata, committer=committer)
-        return ImportStatus(True, count, reference.id)
+        made = target.commit(self.commit_message or "Import objects", self.commit_metadata, committer=committer)
+        self._status = ImportStatus(True, count, made.get_commit(), datetime.now(UTC))
 
 
 def _info(path: str, uri: str, size: int, modified_us: int | None) -> ObjectInfo:

@@ -23,6 +23,8 @@ from urllib.parse import quote, unquote
 
 from ..exceptions import InvalidArgumentError
 
+OWN = "_esker/"
+"""What is ours alone: the rest is laid out as lakeFS does it."""
 REPOSITORY = "_esker/repository.json"
 HEADS = "_esker/refs/heads/"
 TAGS = "_esker/refs/tags/"
@@ -37,6 +39,8 @@ DATA = "data/"
 
 LAKEFS_MARKER = "_lakefs/dummy"
 """What a lakeFS server puts into a namespace that it owns."""
+LAKEFS_OLD_MARKER = "dummy"
+"""The same of old servers."""
 LAKEFS_REFS = "_lakefs/refs_manifest.json"
 """The newest dump of a repository's refs."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 
 from ..exceptions import InvalidArgumentError
+from .collecting import moment
 from .commits import Commit
 from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
@@ -55,6 +56,7 @@ def merge_into(
         return dest.id
 
     def build(head: LogEntry | None) -> LogEntry:
+        began = moment()
         dest = core.commit_of(head, branch)
         parents = (dest,) if squash_merge else (dest, source)
         said = dict(metadata or {})
@@ -69,7 +71,7 @@ def merge_into(
             metadata=said,
         )
         core.hooks.run(HookEvent("pre-merge", branch, commit, source_id))
-        return core.entry("commit", commit, [source.id])
+        return core.entry("commit", commit, [source.id], began)
 
     entry = core.move(branch, build, f"merge into {branch}")
     made = core.commits.get(str(entry.body["commit_id"]))
@@ -121,8 +123,8 @@ def _parent(core: RepositoryCore, commit: Commit, number: int, what: str) -> Com
         raise InvalidArgumentError(
             f"cannot {what} the merge {commit.id[:12]} without knowing which side counts; give parent_number=1 or 2"
         )
-    if number > len(commit.parents):
-        raise InvalidArgumentError(f"expected a parent_number up to {len(commit.parents)}, found {number}")
+    if not 0 <= number <= len(commit.parents):
+        raise InvalidArgumentError(f"expected a parent_number from 1 to {len(commit.parents)}, found {number}")
     return core.commits.get(commit.parents[max(number, 1) - 1]) if commit.parents else None
 
 
@@ -141,6 +143,7 @@ def _transplant(
     check_clean(core, branch)
 
     def build(head: LogEntry | None) -> LogEntry:
+        began = moment()
         dest = core.commit_of(head, branch)
         merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
         if merged == dest.meta_range_id and not allow_empty:
@@ -154,7 +157,7 @@ def _transplant(
             metadata=metadata,
         )
         core.hooks.run(HookEvent("pre-commit", branch, commit))
-        return core.entry("commit", commit, sources)
+        return core.entry("commit", commit, sources, began)
 
     entry = core.move(branch, build, f"commit to {branch}")
     made = core.commits.get(str(entry.body["commit_id"]))

@@ -17,9 +17,9 @@ from .._native.store import ObjectMeta, Store
 from ..exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from .atomic import AtomicObjects
 from .commits import Commit, CommitStore
-from .core import RepositoryCore, commit_entry
+from .core import RepositoryCore, commit_entry, lakefs_marker
 from .dump import read_manifest, records
-from .layout import FORMAT_VERSION, LAKEFS_MARKER, REPOSITORY, head_folder, tag_path
+from .layout import FORMAT_VERSION, REPOSITORY, head_folder, tag_path
 from .numbered_log import NumberedLog
 from .ref_commit import append
 from .settings import SettingsLog
@@ -151,13 +151,9 @@ def open_core(
     try:
         return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir)
     except NotFoundError:
-        try:
-            store.head(LAKEFS_MARKER)
-        except NotFoundError:
-            pass
-        else:
-            return ReadOnlyCore(store, uri, cache_bytes=cache_bytes)
-        raise
+        if lakefs_marker(store) is None:
+            raise
+        return ReadOnlyCore(store, uri, cache_bytes=cache_bytes)
 
 
 def _fill(refs: Store, namespace: Store, storage: Storage, uri: str) -> None:

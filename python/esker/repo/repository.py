@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ from .branch import Branch
 from .core import RepositoryCore, default_committer
 from .dump import RefsDump
 from .hooks import EventType, Hook
-from .layout import HEADS, REPOSITORY, TAGS, branch_of
+from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .numbered_log import LogEntry
 from .read_only import open_core
 from .reference import Reference
@@ -28,6 +29,16 @@ from .tag import Tag
 
 CACHE_BYTES = 256 << 20
 """What is kept in memory of ranges, if nobody says otherwise."""
+
+
+@dataclass(frozen=True)
+class RepositoryProperties:
+    """What a repository is called and where it is; `creation_date` in seconds since the Unix epoch."""
+
+    id: str
+    creation_date: int | None
+    default_branch: str
+    storage_namespace: str
 
 
 class Repository:
@@ -77,6 +88,7 @@ class Repository:
         exist_ok: bool = False,
         storage_options: Mapping[str, str] | None = None,
         committer: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
     ) -> Repository:
         """Creates a repository with one empty branch.
@@ -92,7 +104,7 @@ class Repository:
                 raise AlreadyExistsError(f"a repository exists already at {text}", uri=text)
         else:
             atomic = _atomic(store, text, storage_options, manifest_store)
-            RepositoryCore.create(store, text, atomic, default_branch, committer or default_committer())
+            RepositoryCore.create(store, text, atomic, default_branch, committer or default_committer(), metadata)
         return cls(uri, storage_options=storage_options, manifest_store=manifest_store)
 
     @property
@@ -111,6 +123,24 @@ class Repository:
         return self._core.default_branch
 
     @property
+    def metadata(self) -> dict[str, str]:
+        """Keys and values that it was created with."""
+        return dict(self._core.metadata)
+
+    @property
+    def properties(self) -> RepositoryProperties:
+        """Its id, default branch and place, and when it was created."""
+        created_us = self._core.store.head(REPOSITORY).last_modified_us
+        created = None if created_us is None else created_us // 1_000_000
+        return RepositoryProperties(self.id, created, self.default_branch, self.uri)
+
+    def delete(self) -> None:
+        """Deletes the repository: its branches, tags, commits and settings. Tables and objects stay where they are."""
+        self._core.atomic.delete(REPOSITORY, free=True)
+        for path in self._core.store.list_paths(OWN):
+            self._core.atomic.delete(path, free=True)
+
+    @property
     def settings(self) -> Settings:
         """What its users have agreed on."""
         return self._core.settings()
@@ -124,7 +154,12 @@ class Repository:
         return Branch(self._core, branch_id)
 
     def ref(self, ref_id: str) -> Reference:
-        """A ref: a branch, a tag, a commit's id or the start of it, with steps back: `main~2`, `v1^`."""
+        """A ref: a branch, a tag, a commit's id or the start of it, with steps back: `main~2`, `v1^`.
+
+        `main@` is the branch without what is staged, `main$` with it: what `branch("main")` is.
+        """
+        if ref_id.endswith("$"):
+            return Branch(self._core, ref_id.removesuffix("$"))
         return Reference(self._core, ref_id)
 
     def commit(self, commit_id: str) -> Reference:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from .._native.graveler import Changes
 from .commits import Commit
 from .objects import ENTRY_SCHEMA, ObjectInfo
+
+
+@dataclass(frozen=True)
+class SavedStaging:
+    """What was staged at one moment."""
+
+    changes: Mapping[str, ObjectInfo | None] = field(default_factory=dict)
+    base: Commit | None = None
+    sources: frozenset[str] = frozenset()
+    started: tuple[float, float] = (0.0, 0.0)
 
 
 class Staging:
@@ -58,6 +69,15 @@ class Staging:
         """Takes back what is staged at a path."""
         self._changes.pop(path, None)
         self._sorted = None
+
+    def saved(self) -> SavedStaging:
+        """All of it, to be restored later."""
+        return SavedStaging(dict(self._changes), self.base, frozenset(self.sources), self._started)
+
+    def restore(self, saved: SavedStaging) -> None:
+        """Takes back what was staged since."""
+        self._changes, self._sorted = dict(saved.changes), None
+        self.base, self.sources, self._started = saved.base, set(saved.sources), saved.started
 
     def clear(self) -> None:
         """Takes everything back."""

@@ -45,7 +45,9 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         inner, self._inner = self._inner, None
-        if kind is None and inner is not None and len(inner._staging):
+        if inner is None:
+            return
+        if kind is None and len(inner._staging):
             message = inner.commit_message or f"Transaction on {self._branch.id}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)
             if inner.tag:
