@@ -340,6 +340,7 @@ class TableAlterer:
             operation,
             parameters,
             after.actions_after(self._state()),
+            options=table._storage_options,
             read=read,
             properties=properties,
             after=follow,

@@ -23,6 +23,7 @@ from ..commit.loop import commit as run
 from ..commit.protocol import Change, Verdict
 from ..exceptions import AlreadyExistsError, CommitConflictError, CorruptFileError, EskerError, NotFoundError
 from .conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
+from .external_log import ExternalLog
 from .history import LOG, commit_path, read_actions
 from .properties import CommitProperties
 from .write_protocol import check_writable
@@ -120,6 +121,7 @@ class DeltaCommit:
         application: `(appId, version)`: the change is dropped if the application has committed this or a later one.
         after: Called with the version once the entry is there.
         write_id: The `txnId`, if the caller looks for it later; drawn if not given.
+        options: Options of the store, which may name an external manifest store.
 
     Example:
         `version = DeltaCommit(store, uri, snapshot, "WRITE", {"mode": "Append"}, actions).run()`
@@ -140,10 +142,12 @@ class DeltaCommit:
         application: tuple[str, int] | None = None,
         after: Callable[[int], None] | None = None,
         write_id: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         self.write_id = write_id or str(uuid.uuid4())
         self.read_version = snapshot.version if snapshot is not None else NO_TABLE
         self._store = store
+        self._external = ExternalLog.of(store, uri, options)
         self._uri = uri
         self._root = snapshot.root if snapshot is not None else ""
         self._operation = operation
@@ -185,6 +189,8 @@ class DeltaCommit:
 
     def latest(self) -> int:
         """The newest version, -1 if there is none. A listing may lag behind what a put has met."""
+        if self._external is not None:
+            self._known = max(self._known, self._external.latest())
         return max(newest_version(self._store), self._known)
 
     def changes_since(self, version: int, latest: int) -> Iterator[DeltaChange]:
@@ -268,13 +274,19 @@ class DeltaCommit:
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the entry of `version` if there is none."""
-        landed = self._store.put_if_absent(commit_path(version), data)
+        if self._external is not None:
+            landed = self._external.put(version, data)
+        else:
+            landed = self._store.put_if_absent(commit_path(version), data)
         if not landed:
             self._known = max(self._known, version)
         return landed
 
     def write_id_at(self, version: int) -> str | None:
         """The `txnId` in the entry of `version`."""
+        if self._external is not None:
+            # What an earlier try put may not be in its place yet.
+            self._external.latest()
         self._changes.pop(version, None)
         return self._change(version).write_id
 

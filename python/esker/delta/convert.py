@@ -118,6 +118,7 @@ def convert_to_deltalake(
         "CONVERT",
         {"numFiles": str(len(adds)), "partitionedBy": str(names), "collectStats": str(collect_stats).lower()},
         [*after.actions_after(None), *(("add", add) for add in adds)],
+        options=storage_options,
         properties=commit_properties,
         metrics={"numConvertedFiles": len(adds)},
         after=PostCommit(store, after.configuration, post_commithook_properties),

@@ -1,4 +1,4 @@
-"""Where a log entry is put: by the store's own put-if-absent, and by nothing beside it.
+"""Where a log entry is put: by the store's own put-if-absent, and by nothing beside it unless the user asks for it.
 
 Other writers of Delta tables do not ask an external manifest store, and those that commit through DynamoDB (Spark's
 `S3DynamoDBLogStore`, old releases of deltalake) do not see a conditional put: with either, commits would be lost.
@@ -13,6 +13,7 @@ from .._native.store import Store
 from ..commit.secrets import MANIFEST_STORE
 from ..commit.stores import resolve
 from ..exceptions import UnsupportedError
+from .external_log import ONLY_ESKER
 
 _LOCKING = ("aws_s3_locking_provider", "delta_dynamo_table_name")
 
@@ -29,10 +30,12 @@ def resolve_for_writing(uri: str, storage_options: Mapping[str, str] | None) -> 
         'memory://log-store'
     """
     options = {key.lower(): value for key, value in (storage_options or {}).items()}
-    if uri.lower().startswith("s3+ddb://") or MANIFEST_STORE in options:
+    only_esker = options.get(ONLY_ESKER, "").lower() == "true"
+    if uri.lower().startswith("s3+ddb://") or (MANIFEST_STORE in options and not only_esker):
         raise UnsupportedError(
             "a Delta table is not written through an external manifest store: its other writers do not ask it, and "
-            "commits would be lost; leave it out, the store's conditional put is enough",
+            "commits would be lost; leave it out, the store's conditional put is enough, or give manifest_store and "
+            f'say that only esker writes to the table: storage option {ONLY_ESKER}="true"',
             uri=uri,
         )
     if uri.lower().startswith(("s3://", "s3a://")):

@@ -20,6 +20,7 @@ from .add_actions import add_actions
 from .alter import TableAlterer
 from .change_feed import ChangeFeed, version_range
 from .checkpoint_write import write_checkpoint
+from .external_log import ExternalLog
 from .filesystem import DataFiles
 from .filters import BoundFilter, FilterType, bind
 from .log_cleanup import clean_log
@@ -80,7 +81,14 @@ class DeltaTable:
     def _load(self, version: int | None) -> Snapshot:
         if version is not None and version < 0:
             raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
+        self._finish_newest()
         return Snapshot.load(self._store, version=version, timezone=self._timezone)
+
+    def _finish_newest(self) -> None:
+        """Has the newest entry in its place, which a writer may have left with an external manifest store only."""
+        external = ExternalLog.of(self._store, self._uri, self._storage_options)
+        if external is not None:
+            external.latest()
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -265,6 +273,7 @@ class DeltaTable:
 
     def update_incremental(self) -> None:
         """Goes to the newest version. Only the commits since the one that is open are read."""
+        self._finish_newest()
         self._snapshot = self._snapshot.refresh(self._store)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:

@@ -190,6 +190,7 @@ class WritePlan:
             "WRITE",
             parameters,
             actions,
+            options=self.storage_options,
             read=replacement.read_set() if replacement is not None else None,
             properties=properties,
             metrics=metrics,

@@ -121,6 +121,7 @@ def write_transaction(
             *(("remove", action) for action in removes),
             *(("add", action.fields()) for action in actions),
         ],
+        options=table._storage_options,
         read=ReadSet(whole_table=True) if mode == "overwrite" else None,
         properties=properties,
         after=PostCommit(table._store, after.configuration, hooks),

@@ -13,6 +13,7 @@ from ..commit.stores import absolute
 from ..exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, NotFoundError
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
+from .external_log import ExternalLog
 from .filesystem import DataFiles
 from .incoming import reader_of
 from .log_store import resolve_for_writing
@@ -162,6 +163,9 @@ class WriteTarget:
             return WriteTarget(table._uri, table._store, table._snapshot, table._storage_options, table)
         uri = absolute(table_or_uri)
         store = resolve_for_writing(uri, options)
+        external = ExternalLog.of(store, uri, options)
+        if external is not None:
+            external.latest()
         if newest_version(store) == NO_TABLE:
             return WriteTarget(uri, store, None, options)
         return WriteTarget(uri, store, Snapshot.load(store), options)
@@ -244,6 +248,7 @@ def create_table(
             "properties": json.dumps(after.configuration, separators=(",", ":")),
         },
         [*after.actions_after(before), *(("remove", action) for action in removes)],
+        options=target.storage_options,
         read=replacement.read_set() if replacement is not None else None,
         properties=commit_properties,
         after=target.hooks(after.configuration, post_commithook_properties),
