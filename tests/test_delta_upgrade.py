@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -211,6 +214,27 @@ def test_what_comes_as_nanoseconds_or_by_a_generator_is_written(tmp_path: Path) 
     assert sorted(row["x"] for row in their_rows(tmp_path / "g")) == [0, 1, 2]
 
 
+def test_frames_of_polars_and_pandas_are_written(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": [1, 2, 3], "c": ["x", "y", None]}).with_columns(pl.col("c").cast(pl.Categorical))
+    write_deltalake(tmp_path / "polars", frame)
+    assert [field.metadata for field in DeltaTable(tmp_path / "polars").schema()] == [{}, {}]
+    assert their_rows(tmp_path / "polars") == [{"id": 1, "c": "x"}, {"id": 2, "c": "y"}, {"id": 3, "c": None}]
+    made = pd.DataFrame({"id": [1, 2], "c": pd.Categorical(["a", "b"]), "t": pd.to_datetime(["2024-01-01"] * 2)})
+    write_deltalake(tmp_path / "pandas", made, partition_by=["c"])
+    write_deltalake(tmp_path / "pandas", made.set_index("id").reset_index(), mode="append")
+    assert [(row["id"], row["c"]) for row in their_rows(tmp_path / "pandas")] == [
+        (1, "a"),
+        (1, "a"),
+        (2, "b"),
+        (2, "b"),
+    ]
+    opened = DeltaTable(tmp_path / "pandas")
+    assert (
+        pl.DataFrame(opened.scan()).height == pl.scan_pyarrow_dataset(opened.to_pyarrow_dataset()).collect().height == 4
+    )
+    assert duckdb.sql("select count(*) from opened where id = 2").fetchall() == [(2,)]
+
+
 def test_bloom_filters(tmp_path: Path) -> None:
     bloom = ColumnProperties(bloom_filter_properties=BloomFilterProperties(True, fpp=0.01, ndv=100))
     data = pa.table({"x": [str(n) for n in range(1000)], "y": range(1000)})
@@ -271,7 +295,7 @@ def test_files_of_others_are_committed(tmp_path: Path) -> None:
     table.create_write_transaction([action], "append", table.schema(), ["p"])
     assert sorted(row["x"] for row in their_rows(tmp_path)) == [1, 2, 3]
     pq.write_table(pa.table({"x": [4]}), tmp_path / "mine2.parquet")
-    action = AddAction("mine2.parquet", size, {"p": "b"}, 1, True, '{"numRecords":1}')
+    action = AddAction("/mine2.parquet", size, {"p": "b"}, 1, True, '{"numRecords":1}')
     table.create_write_transaction([action], "overwrite", table.schema(), "p", [("p", "=", "b")])
     assert sorted(row["x"] for row in their_rows(tmp_path)) == [1, 3, 4]
     assert table.to_pyarrow_table().num_rows == 3

@@ -117,7 +117,9 @@ def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
         values = values.storage
     try:
         if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
+            # Views have no kernel to be taken from.
+            plain = values.dictionary.cast(field.type) if _is_text(values.type.value_type) else values.dictionary
+            values = pa.DictionaryArray.from_arrays(values.indices, plain).dictionary_decode()
         if pa.types.is_string(field.type) and not _is_text(values.type):
             raise pa.ArrowInvalid("only text becomes text")
         if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(values.type) and values.type.unit == "ns":

@@ -31,7 +31,7 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 }
 
 
-_NOT_KEPT = ("PARQUET:", "ARROW:", "delta.columnMapping.", "delta.typeChanges")
+_NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
 
 

@@ -34,7 +34,7 @@ class AddAction:
     """A file that is there already and shall be in the table.
 
     Args:
-        path: Relative to the table.
+        path: Relative to the table; a `/` before it is none of it, as in deltalake.
         size: Bytes.
         partition_values: Texts by column, None for null.
         modification_time: Milliseconds since the epoch.
@@ -57,7 +57,7 @@ class AddAction:
     def fields(self) -> dict[str, Any]:
         """The `add` action."""
         return {
-            "path": encode_path(self.path),
+            "path": encode_path(self.path.lstrip("/")),
             "partitionValues": dict(self.partition_values),
             "size": self.size,
             "modificationTime": self.modification_time,
