@@ -27,8 +27,8 @@ class Snapshot:
         replayed.
         """
 
-    def refresh(self, store: Store) -> Snapshot:
-        """The newest version: only the commits after this one are read."""
+    def refresh(self, store: Store, *, version: int | None = None) -> Snapshot:
+        """The newest version, or the newest up to `version`: only the commits after this one are read."""
 
     @property
     def version(self) -> int:
@@ -79,6 +79,24 @@ class Snapshot:
 
     def __arrow_c_schema__(self) -> object:
         """The columns; fields have the metadata of the log."""
+
+    def write_checkpoint(
+        self,
+        store: Store,
+        files: list[str],
+        columns: object,
+        *,
+        sidecar: tuple[str, str, int] | None = None,
+        tombstones_from: int,
+        transactions_from: int | None = None,
+    ) -> tuple[int, int, int]:
+        """Writes the checkpoint of this version: bytes without sidecars, actions, adds among them.
+
+        `files` are paths, of several parts told apart by the paths of files. `columns` is a schema: a struct for each
+        action, to which fields are added that entries, or the checkpoint before, have beside. `sidecar` is where the
+        files of a v2 checkpoint go: path, name and time of writing. Files that were removed before `tombstones_from`
+        are left out, and so are applications last heard of before `transactions_from`: milliseconds since the epoch.
+        """
 
     def select(self, store: Store, predicates: Sequence[Predicate] | None = None) -> FileSelection:
         """The files that may hold rows for which all predicates are true, by partition values and statistics."""

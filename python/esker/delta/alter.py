@@ -332,7 +332,7 @@ class TableAlterer:
         read: ReadSet | None = None,
     ) -> None:
         table = self.table
-        follow: Callable[[int], None] = PostCommit(table._store, after.configuration, hooks)
+        follow: Callable[[int], None] = PostCommit(table._store, after.configuration, hooks, table._snapshot)
         DeltaCommit(
             table._store,
             table.table_uri,

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from ..exceptions import InvalidArgumentError
 
 TOMBSTONES = ("delta.deletedFileRetentionDuration", "interval 1 week")
+TRANSACTIONS = "delta.setTransactionRetentionDuration"
+"""Without it numbers of applications stay for ever."""
 LOG_FILES = ("delta.logRetentionDuration", "interval 30 days")
 _UNITS = {
     "microsecond": 0.001,

@@ -6,7 +6,7 @@ import json
 
 from .._native.delta import Snapshot
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError
+from ..exceptions import CorruptFileError, InvalidArgumentError
 from .checkpoint_write import write_checkpoint
 from .log_cleanup import clean_log
 from .properties import PostCommitHookProperties
@@ -20,24 +20,31 @@ class PostCommit:
 
     Args:
         store: The table's.
+        configuration: The table's properties.
         properties: What of it is done.
+        snapshot: An older version, from which the new one is replayed; from the log if not given.
 
     Example:
         `DeltaCommit(..., after=PostCommit(store)).run()`
     """
 
     def __init__(
-        self, store: Store, configuration: dict[str, str], properties: PostCommitHookProperties | None
+        self,
+        store: Store,
+        configuration: dict[str, str],
+        properties: PostCommitHookProperties | None,
+        snapshot: Snapshot | None = None,
     ) -> None:
         self._store = store
         self._configuration = configuration
         self._properties = properties or PostCommitHookProperties()
+        self._snapshot = snapshot
 
     def __call__(self, version: int) -> None:
         """After the commit of `version`."""
         if not self._properties.create_checkpoint or version == 0 or version % self._interval():
             return
-        snapshot = Snapshot.load(self._store, version=version)
+        snapshot = self._at(version)
         write_checkpoint(self._store, snapshot)
         clean = self._properties.cleanup_expired_logs
         if clean is None:
@@ -45,6 +52,14 @@ class PostCommit:
         if clean:
             configuration = json.loads(snapshot.metadata_json)["configuration"] or {}
             clean_log(self._store, configuration, version)
+
+    def _at(self, version: int) -> Snapshot:
+        if self._snapshot is not None and self._snapshot.version < version:
+            try:
+                return self._snapshot.refresh(self._store, version=version)
+            except CorruptFileError:
+                pass  # The log itself decides.
+        return Snapshot.load(self._store, version=version)
 
     def _interval(self) -> int:
         text = self._configuration.get(INTERVAL, str(DEFAULT_INTERVAL))

@@ -195,7 +195,7 @@ class WritePlan:
             properties=properties,
             metrics=metrics,
             application=application,
-            after=PostCommit(store, self.after.configuration, hooks),
+            after=PostCommit(store, self.after.configuration, hooks, snapshot),
             write_id=write_id,
         ).run()
 

@@ -183,7 +183,7 @@ class WriteTarget:
 
     def hooks(self, configuration: dict[str, str], properties: PostCommitHookProperties | None) -> PostCommit:
         """What follows a commit."""
-        return PostCommit(self.store, configuration, properties)
+        return PostCommit(self.store, configuration, properties, self.snapshot)
 
     def committed(self) -> None:
         """An open table goes to the new version."""

@@ -26,12 +26,14 @@ pub(crate) async fn read(
     for content in read_files(store, checkpoint.files.clone(), checkpoint.version, root).await? {
         whole.take(content);
     }
+    whole.files.clone_from(&checkpoint.files);
     let sidecars = std::mem::take(&mut whole.sidecars);
     if !sidecars.is_empty() {
         let paths = sidecars
             .iter()
             .map(|sidecar| sidecar_path(&sidecar.path, root))
             .collect::<Result<Vec<_>>>()?;
+        whole.files.extend(paths.iter().cloned());
         for content in read_files(store, paths, checkpoint.version, root).await? {
             whole.chunks.extend(content.chunks);
         }

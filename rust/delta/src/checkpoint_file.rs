@@ -33,6 +33,8 @@ const PARALLEL: usize = 4;
 /// What one file of a checkpoint holds.
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointContent {
+    /// Those it was read from, sidecars among them.
+    pub(crate) files: Vec<String>,
     pub(crate) chunks: Vec<FileChunk>,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) protocol: Option<Protocol>,
@@ -87,6 +89,7 @@ async fn read_json(store: &StoreRef, path: &str, version: u64, root: &TableRoot)
     }
     let adds = actions.adds;
     Ok(CheckpointContent {
+        files: Vec::new(),
         chunks: vec![adds],
         metadata: actions.metadata,
         protocol: actions.protocol,
@@ -160,7 +163,12 @@ impl CheckpointContent {
 }
 
 /// An action out of its row; `None` where all of its fields are null, as some writers leave it in the rows of others.
-fn decode<T: DeserializeOwned>(array: &StructArray, row: usize, path: &str, name: &str) -> Result<Option<T>> {
+pub(crate) fn decode<T: DeserializeOwned>(
+    array: &StructArray,
+    row: usize,
+    path: &str,
+    name: &str,
+) -> Result<Option<T>> {
     let value = json(array, row)
         .ok_or_else(|| DeltaError::corrupt(path, format!("expected {name}, found a type that it has not")))?;
     if value.as_object().is_some_and(serde_json::Map::is_empty) {

@@ -23,6 +23,7 @@ pub mod actions;
 mod arrays;
 pub mod checkpoint;
 mod checkpoint_file;
+mod checkpoint_write;
 mod chunk;
 mod commit;
 mod deletion_vector;
@@ -42,6 +43,7 @@ mod sparse;
 mod statistics;
 mod text;
 
+pub use checkpoint_write::{CheckpointPlan, CheckpointWritten, SidecarPlan};
 pub use chunk::{ChunkView, FileChunk};
 pub use commit::{read_commit, CommitActions};
 pub use deletion_vector::{place, DeletionVector, VectorPlace};

@@ -36,14 +36,15 @@ pub(crate) struct Replay {
 
 /// The files that a newer action has spoken of.
 #[derive(Debug, Default)]
-struct Seen {
+pub(crate) struct Seen {
     keys: HashSet<Vec<u8>>,
     /// A bit for the hash of each path: most paths of a large chunk are ruled out by it.
     filter: Vec<u64>,
 }
 
 impl Seen {
-    fn insert(&mut self, key: Vec<u8>) -> bool {
+    /// Notes a file; whether it is the first time.
+    pub(crate) fn insert(&mut self, key: Vec<u8>) -> bool {
         let (word, bit) = slot(hash_bytes(path_of_key(&key)));
         self.filter.resize(1024, 0);
         if let Some(word) = self.filter.get_mut(word) {
@@ -52,7 +53,18 @@ impl Seen {
         self.keys.insert(key)
     }
 
-    fn may_hold(&self, hash: u32) -> bool {
+    /// Whether nothing was noted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether a file was noted.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// Whether a file of a path with this hash may have been noted.
+    pub(crate) fn may_hold(&self, hash: u32) -> bool {
         let (word, bit) = slot(hash);
         self.filter.get(word).is_some_and(|word| word & bit != 0)
     }

@@ -16,6 +16,8 @@ use crate::partition::{date, decimal, timestamp};
 pub(crate) enum Bound {
     Min,
     Max,
+    /// None: the value itself.
+    Exact,
 }
 
 /// Writers cut timestamps down to milliseconds.
@@ -159,11 +161,11 @@ impl ScalarColumn {
             ),
             (Values::Integers(values), _) => Arc::new(values.into_iter().map(narrow).collect::<Int64Array>()),
             (Values::Floats(values), DataType::Float32) => {
-                let is_max = self.bound == Bound::Max;
+                let bound = self.bound;
                 Arc::new(
                     values
                         .into_iter()
-                        .map(|v| Some(to_f32(v?, is_max)))
+                        .map(|v| Some(to_f32(v?, bound)))
                         .collect::<Float32Array>(),
                 )
             }
@@ -183,19 +185,14 @@ impl ScalarColumn {
     }
 }
 
-/// The nearest float of 32 bits on the safe side.
+/// The nearest float of 32 bits, for a bound the one on the safe side.
 #[allow(clippy::cast_possible_truncation)] // Rounding is what is wanted, and corrected below.
-fn to_f32(value: f64, is_max: bool) -> f32 {
+fn to_f32(value: f64, bound: Bound) -> f32 {
     let near = value as f32;
-    let is_safe = if is_max {
-        f64::from(near) >= value
-    } else {
-        f64::from(near) <= value
-    };
-    match (is_safe, is_max) {
-        (true, _) => near,
-        (false, true) => near.next_up(),
-        (false, false) => near.next_down(),
+    match bound {
+        Bound::Max if f64::from(near) < value => near.next_up(),
+        Bound::Min if f64::from(near) > value => near.next_down(),
+        _ => near,
     }
 }
 
@@ -238,8 +235,8 @@ mod tests {
 
     #[test]
     fn test_floats_of_32_bits_stay_bounds() {
-        assert!(f64::from(to_f32(0.1, true)) >= 0.1);
-        assert!(f64::from(to_f32(0.1, false)) <= 0.1);
+        assert!(f64::from(to_f32(0.1, Bound::Max)) >= 0.1);
+        assert!(f64::from(to_f32(0.1, Bound::Min)) <= 0.1);
         let mut column = ScalarColumn::new(&DataType::Float64, Bound::Max, 0);
         column.push_json("\"NaN\"");
         column.push_json("NaN");

@@ -49,9 +49,14 @@ pub struct Snapshot {
     pub in_commit_timestamp: Option<i64>,
     /// The checkpoint that it was replayed from.
     pub checkpoint_version: Option<u64>,
+    /// Its files, sidecars among them.
+    pub(crate) base_files: Arc<Vec<String>>,
     /// What timestamps without a zone mean as partition values; UTC where there is none.
     pub(crate) zone: Option<Tz>,
 }
+
+/// The version of a checkpoint, and its files.
+type BaseCheckpoint = (u64, Arc<Vec<String>>);
 
 /// What is compared of a version's checksum. Spec: "Version Checksum File".
 #[derive(Debug, Deserialize)]
@@ -135,14 +140,15 @@ impl Snapshot {
         version: u64,
         root: &Arc<TableRoot>,
     ) -> Result<Self> {
-        let content = checkpoint::read(store, checkpoint, root).await?;
+        let mut content = checkpoint::read(store, checkpoint, root).await?;
+        let files = std::mem::take(&mut content.files);
         let commits = read_commits(store, root, (checkpoint.version + 1..=version).collect()).await?;
         let mut replay = Replay::default();
         for commit in commits.into_iter().rev() {
             replay.take_commit(commit)?;
         }
         replay.take_checkpoint(content);
-        Self::finish_replay(replay, version, root, Some(checkpoint.version))
+        Self::finish_replay(replay, version, root, Some((checkpoint.version, Arc::new(files))))
     }
 
     fn finish(
@@ -150,7 +156,7 @@ impl Snapshot {
         base: Option<&Self>,
         version: u64,
         root: &Arc<TableRoot>,
-        checkpoint: Option<u64>,
+        checkpoint: Option<BaseCheckpoint>,
     ) -> Result<Self> {
         let mut replay = Replay::default();
         for commit in commits.into_iter().rev() {
@@ -168,7 +174,12 @@ impl Snapshot {
         Self::finish_replay(replay, version, root, checkpoint)
     }
 
-    fn finish_replay(mut replay: Replay, version: u64, root: &Arc<TableRoot>, checkpoint: Option<u64>) -> Result<Self> {
+    fn finish_replay(
+        mut replay: Replay,
+        version: u64,
+        root: &Arc<TableRoot>,
+        checkpoint: Option<BaseCheckpoint>,
+    ) -> Result<Self> {
         replay.finish();
         let missing = |what: &str| {
             DeltaError::corrupt(
@@ -192,7 +203,8 @@ impl Snapshot {
             transactions: Arc::new(replay.transactions),
             domains: Arc::new(replay.domains),
             views: join_small(replay.views)?,
-            checkpoint_version: checkpoint,
+            checkpoint_version: checkpoint.as_ref().map(|(version, _)| *version),
+            base_files: checkpoint.map(|(_, files)| files).unwrap_or_default(),
             zone: None,
         })
     }
@@ -203,11 +215,14 @@ impl Snapshot {
         Ok(self)
     }
 
-    /// The newest version, from this one on: only commits after it are read. The log is not listed.
-    pub async fn refresh(&self, store: &StoreRef) -> Result<Self> {
+    /// The newest version, or the newest up to `last`, from this one on: only commits after it are read. The log is not listed.
+    pub async fn refresh(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let mut commits = Vec::new();
         loop {
             let next = self.version + 1 + commits.len() as u64;
+            if last.is_some_and(|last| next > last) {
+                break;
+            }
             match read_commit(store, &self.root, next).await {
                 Ok(commit) => commits.push(commit),
                 Err(DeltaError::Store(error)) if error.is_not_found() => break,
@@ -218,7 +233,8 @@ impl Snapshot {
             return Ok(self.clone());
         }
         let version = self.version + commits.len() as u64;
-        let mut next = Self::finish(commits, Some(self), version, &self.root, self.checkpoint_version)?;
+        let base = self.checkpoint_version.map(|base| (base, self.base_files.clone()));
+        let mut next = Self::finish(commits, Some(self), version, &self.root, base)?;
         next.zone = self.zone;
         Ok(next)
     }

@@ -5,6 +5,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::Fields;
 use bytes::{Buf, Bytes};
 use esker_store::StoreRef;
 use parquet::arrow::arrow_reader::{
@@ -110,6 +111,21 @@ impl ParquetFile {
             size: tail.size,
             metadata: Arc::new(metadata),
         })
+    }
+
+    /// The columns, with the types that Parquet itself tells of.
+    pub(crate) fn fields(&self) -> Result<Fields> {
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = guarded(&self.path, || {
+            ArrowReaderMetadata::try_new(self.metadata.clone(), options)
+        })?;
+        Ok(metadata.schema().fields().clone())
+    }
+
+    /// How many values of a leaf column are null in a row group, where its statistics say.
+    pub(crate) fn null_count(&self, group: usize, leaf: usize) -> Option<u64> {
+        let column = self.metadata.row_groups().get(group)?.columns().get(leaf)?;
+        column.statistics()?.null_count_opt()
     }
 
     pub(crate) fn row_groups(&self) -> usize {

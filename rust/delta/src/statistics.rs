@@ -131,7 +131,7 @@ async fn decode_lines(store: &StoreRef, files: &[String], lines: &[LineSpan], de
 }
 
 /// The JSON of the statistics: a text that holds JSON, or as some writers have it the object itself.
-fn statistics_text(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub(crate) fn statistics_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     if raw.get().starts_with('{') {
         return Some(Cow::Borrowed(raw.get()));
     }

@@ -1,6 +1,7 @@
 //! `esker._native.delta`.
 
 mod arrow_data;
+mod checkpoint;
 mod deletion_vector;
 mod error;
 mod file_selection;

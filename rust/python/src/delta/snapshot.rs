@@ -8,8 +8,10 @@ use esker_store::block_on;
 use esker_table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use pyo3_arrow::PySchema;
 
 use super::arrow_data::PyArrowData;
+use super::checkpoint;
 use super::error::raised;
 use super::file_selection::PyFileSelection;
 use crate::arrow::schema_capsule;
@@ -35,8 +37,11 @@ impl PySnapshot {
         Ok(PySnapshot(Arc::new(snapshot)))
     }
 
-    fn refresh(&self, py: Python<'_>, store: &PyStore) -> Result<Self> {
-        let snapshot = py.detach(|| block_on(self.0.refresh(store.store()))).map_err(raised)?;
+    #[pyo3(signature = (store, *, version = None))]
+    fn refresh(&self, py: Python<'_>, store: &PyStore, version: Option<u64>) -> Result<Self> {
+        let snapshot = py
+            .detach(|| block_on(self.0.refresh(store.store(), version)))
+            .map_err(raised)?;
         Ok(PySnapshot(Arc::new(snapshot)))
     }
 
@@ -140,6 +145,22 @@ impl PySnapshot {
             None => Ok(self.0.all()),
         });
         Ok(PyFileSelection::new(self.0.clone(), selection.map_err(raised)?))
+    }
+
+    #[pyo3(signature = (store, files, columns, *, sidecar = None, tombstones_from, transactions_from = None))]
+    #[allow(clippy::too_many_arguments)] // They are keywords in Python.
+    fn write_checkpoint(
+        &self,
+        py: Python<'_>,
+        store: &PyStore,
+        files: Vec<String>,
+        columns: PySchema,
+        sidecar: Option<(String, String, i64)>,
+        tombstones_from: i64,
+        transactions_from: Option<i64>,
+    ) -> Result<(u64, u64, u64)> {
+        let retention = (tombstones_from, transactions_from);
+        checkpoint::write(py, &self.0, store, files, columns, sidecar, retention)
     }
 
     fn __repr__(&self) -> String {
