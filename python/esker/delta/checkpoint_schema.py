@@ -93,9 +93,18 @@ ACTIONS: dict[str, pa.DataType] = {
 """The actions of checkpoints, in the order of their columns."""
 
 
-SINGLE_CHECKPOINT = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
+SINGLE_CHECKPOINT: tuple[str, ...] = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 """The columns of a checkpoint in one file, or in parts."""
-SIDECAR_CHECKPOINT = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata", "checkpointMetadata", "sidecar")
+SIDECAR_CHECKPOINT: tuple[str, ...] = (
+    "txn",
+    "add",
+    "remove",
+    "metaData",
+    "protocol",
+    "domainMetadata",
+    "checkpointMetadata",
+    "sidecar",
+)
 """The columns of a checkpoint of version 2: its adds and removes stand in a sidecar."""
 
 
