@@ -6,7 +6,18 @@ from typing import Any, final
 from .expr import Predicate
 from .store import Store
 
-__all__ = ["ArrowData", "FileSelection", "Snapshot", "canonical_path", "read_deletion_vector"]
+__all__ = [
+    "ArrowData",
+    "FileSelection",
+    "Snapshot",
+    "canonical_path",
+    "deletion_vector_elsewhere",
+    "read_changes",
+    "read_deletion_vector",
+]
+
+_File = tuple[str, dict[str, str | None] | None, dict[str, Any] | None]
+"""Canonical path, partition values by physical name, deletion vector; None for what its action says nothing of."""
 
 @final
 class ArrowData:
@@ -135,8 +146,23 @@ def read_deletion_vector(
     offset: int | None,
     size_in_bytes: int,
     cardinality: int,
+    path: str | None = None,
 ) -> ArrowData:
-    """The numbers of the deleted rows of a file, ascending, as an array of uint64."""
+    """The numbers of the deleted rows of a file, ascending, as an array of uint64.
+
+    `path` is where the vector's file is in `store`, if that is not the table's.
+    """
+
+def deletion_vector_elsewhere(root: str, *, storage_type: str, path_or_inline_dv: str) -> str | None:
+    """Where a deletion vector's file is if it lies outside of the table at `root`: its canonical path."""
+
+def read_changes(
+    store: Store, root: str, first: int, last: int
+) -> list[tuple[int, bool | None, list[_File], list[_File], list[_File]]]:
+    """What the versions `first` to `last` changed: number, whether they turn the feed on, cdc files, adds, removes.
+
+    Raises `NotFoundError` for a version whose entry is not there.
+    """
 
 def canonical_path(root: str, path: str) -> str:
     """A path of the log, decoded once, in the one form that all its spellings have."""

@@ -10,18 +10,22 @@ Spec: "Add CDC File", "Reader Requirements for AddCDCFile".
 from __future__ import annotations
 
 import json
+import os
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._native.delta import Snapshot, canonical_path
+from .._native.delta import Snapshot, read_changes
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from .file_reader import BATCH_ROWS
 from .filters import BoundFilter
-from .history import commit_path, read_actions
+from .history import commit_path
 from .scan import DataFile, TableScan
 
 CHANGE_TYPE = pa.field("_change_type", pa.string())
@@ -30,14 +34,31 @@ COMMIT_TIMESTAMP = pa.field("_commit_timestamp", pa.timestamp("us", "UTC"))
 _ENABLED = "delta.enableChangeDataFeed"
 
 
+ChangedFile = tuple[str, dict[str, str | None] | None, dict[str, Any] | None]
+"""Canonical path, partition values by physical name, deletion vector."""
+RUN = 64
+"""Commits that are parsed at once."""
+
+
 @dataclass(frozen=True)
 class Changes:
-    """The changes of one version: its cdc files, or what was added and removed."""
+    """The changes of one version: its cdc files, or what was added and removed; and whether it turns the feed on."""
 
     version: int
-    cdc: list[dict[str, Any]]
-    adds: list[dict[str, Any]]
-    removes: list[dict[str, Any]]
+    enabled: bool | None
+    cdc: list[ChangedFile]
+    adds: list[ChangedFile]
+    removes: list[ChangedFile]
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """A file of which rows changed: all of them, or some; what happened to them, None if the file says it itself."""
+
+    version: int
+    file: DataFile
+    kind: str | None
+    only: pa.Array | None = None
 
 
 class ChangeFeed:
@@ -55,49 +76,83 @@ class ChangeFeed:
         self._snapshot = snapshot
         self._scan = scan
         self._times = times
-
-    @property
-    def schema(self) -> pa.Schema:
+        self._columns = scan.schema.names
+        self._partition_names = scan.partition_names()
+        self._partitions: dict[tuple[str | None, ...], dict[str, pa.Scalar]] = {}
+        self._known: dict[tuple[int, str | None], dict[str, pa.Scalar]] = {}
+        self.schema = pa.schema([*scan.schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
         """The table's columns, and what happened to the row, in which version and when."""
-        return pa.schema([*self._scan.schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
 
     def batches(
         self, start: int, end: int, columns: list[str] | None, where: BoundFilter | None
     ) -> Iterator[pa.RecordBatch]:
-        """The changed rows, version by version."""
+        """The changed rows, version by version; the next files are read while one is handed out."""
         names = self.schema.names if columns is None else columns
-        changes = list(self._changes(start, end))
-        for change in changes:
-            for batch in self._of_version(change):
-                kept = where.keep(batch) if where is not None else batch
+        # Whether the feed was on is known before the first row is handed out.
+        changes = [rows for change in self._changes(start, end) for rows in self._of_version(change)]
+        told = [self._told(rows) for rows in changes]
+        if all(rows.only is None for rows in changes) and self._scan.is_plain(told):
+            yield from self._of_dataset(told, names, where)
+            return
+        threads = min(8, os.cpu_count() or 1)
+        pending: deque[Future[list[pa.RecordBatch]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for rows in changes:
+                    pending.append(pool.submit(self._rows, rows, names, where))
+                    if len(pending) > threads:
+                        yield from pending.popleft().result()
+                while pending:
+                    yield from pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _told(self, changed: ChangedRows) -> DataFile:
+        """A file of which version, time and kind of change are known as partition values are."""
+        key = (changed.version, changed.kind)
+        if key not in self._known:
+            self._known[key] = {
+                COMMIT_VERSION.name: pa.scalar(changed.version, COMMIT_VERSION.type),
+                COMMIT_TIMESTAMP.name: pa.scalar(self._time(changed.version), COMMIT_TIMESTAMP.type),
+            }
+            if changed.kind is not None:
+                self._known[key][CHANGE_TYPE.name] = pa.scalar(changed.kind)
+        return replace(changed.file, partition={**changed.file.partition, **self._known[key]})
+
+    def _time(self, version: int) -> int:
+        return self._times.get(version, 0) * 1000
+
+    def _of_dataset(
+        self, files: list[DataFile], names: list[str], where: BoundFilter | None
+    ) -> Iterator[pa.RecordBatch]:
+        read = list(names)
+        if where is not None:
+            wanted = where.columns if where.columns is not None else self.schema.names
+            read += [name for name in wanted if name not in read]
+        expression = where.expression if where is not None else None
+        dataset = self._scan.dataset(files, schema=self.schema)
+        try:
+            for batch in dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS):
+                kept = where.keep(batch) if where is not None and where.expression is None else batch
                 if kept.num_rows:
                     yield kept.select(names)
+        except FileNotFoundError as error:
+            raise NotFoundError(f"a file of the change feed is not there: {error}; start later") from error
 
     def _changes(self, start: int, end: int) -> Iterator[Changes]:
         enabled = self._enabled_before(start)
-        for version in range(start, end + 1):
-            found = Changes(version, [], [], [])
-            try:
-                actions = list(read_actions(self._store, version))
-            except NotFoundError as error:
-                raise NotFoundError(
-                    f"version {version} is not there: it may have been cleaned up; start later", version=version
-                ) from error
-            for name, value in actions:
-                if name == "metaData":
-                    enabled = (value.get("configuration") or {}).get(_ENABLED, "").lower() == "true"
-                elif name == "cdc":
-                    found.cdc.append(value)
-                elif name == "add" and value.get("dataChange", True):
-                    found.adds.append(value)
-                elif name == "remove" and value.get("dataChange", True):
-                    found.removes.append(value)
-            if not enabled:
-                raise UnsupportedError(
-                    f"version {version} was written without a change data feed; set {_ENABLED}, and start after that",
-                    version=version,
-                )
-            yield found
+        for first in range(start, end + 1, RUN):
+            for found in read_changes(self._store, self._snapshot.root, first, min(first + RUN - 1, end)):
+                change = Changes(*found)
+                enabled = enabled if change.enabled is None else change.enabled
+                if not enabled:
+                    raise UnsupportedError(
+                        f"version {change.version} was written without a change data feed; set {_ENABLED}, and start "
+                        "after that",
+                        version=change.version,
+                    )
+                yield change
 
     def _enabled_before(self, start: int) -> bool:
         if start == 0:
@@ -109,72 +164,66 @@ class ChangeFeed:
         configuration: dict[str, str] = json.loads(before.metadata_json)["configuration"]
         return configuration.get(_ENABLED, "").lower() == "true"
 
-    def _of_version(self, change: Changes) -> Iterator[pa.RecordBatch]:
+    def _of_version(self, change: Changes) -> Iterator[ChangedRows]:
+        version = change.version
         if change.cdc:
             for action in change.cdc:
-                yield from self._rows(change.version, self._file(action), None)
+                yield ChangedRows(version, self._file(action), None)
             return
-        removed = {self._key(action): action for action in change.removes}
+        removed = {action[0]: action for action in change.removes}
         for action in change.adds:
-            before = removed.pop(self._key(action), None)
+            before = removed.pop(action[0], None)
             if before is None:
-                yield from self._rows(change.version, self._file(action), "insert")
+                yield ChangedRows(version, self._file(action), "insert")
                 continue
             # The same file with other deleted rows: only those between the two vectors changed.
             old, new = self._deleted(before), self._deleted(action)
             whole = replace(self._file(action), deletion_vector=None)
             for kind, rows in (("delete", _minus(new, old)), ("insert", _minus(old, new))):
                 if len(rows):
-                    yield from self._rows(change.version, whole, kind, only=rows)
+                    yield ChangedRows(version, whole, kind, rows)
         for action in removed.values():
-            yield from self._rows(change.version, self._file(action), "delete")
+            yield ChangedRows(version, self._file(action), "delete")
 
-    def _rows(
-        self, version: int, file: DataFile, kind: str | None, only: pa.Array | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        names = self._scan.schema.names
-        extra = [CHANGE_TYPE] if kind is None else []
-        for batch in self._scan.read(file, names, extra=extra, only=only):
+    def _rows(self, changed: ChangedRows, names: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
+        extra = [CHANGE_TYPE] if changed.kind is None else []
+        found = []
+        for batch in self._scan.read(changed.file, self._columns, extra=extra, only=changed.only):
             rows = batch.num_rows
-            kinds = batch.column(CHANGE_TYPE.name) if kind is None else pa.repeat(pa.scalar(kind), rows)
+            kinds = pa.repeat(pa.scalar(changed.kind), rows) if changed.kind else batch.column(CHANGE_TYPE.name)
             columns = [
-                *(batch.column(name) for name in names),
+                *batch.columns[: len(self._columns)],
                 kinds,
-                pa.repeat(pa.scalar(version, pa.int64()), rows),
-                pa.repeat(pa.scalar(self._times.get(version, 0) * 1000, COMMIT_TIMESTAMP.type), rows),
+                pa.repeat(pa.scalar(changed.version, pa.int64()), rows),
+                pa.repeat(pa.scalar(self._time(changed.version), COMMIT_TIMESTAMP.type), rows),
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            made = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            kept = where.keep(made) if where is not None else made
+            if kept.num_rows:
+                found.append(kept.select(names))
+        return found
 
-    def _key(self, action: dict[str, Any]) -> str:
-        return canonical_path(self._snapshot.root, action["path"])
+    def _file(self, action: ChangedFile) -> DataFile:
+        path, spelled, vector = action
+        if spelled is None and self._partition_names:
+            raise UnsupportedError(
+                f"the removal of {path} says nothing of its partition, so that its rows cannot be told; start after it",
+                path=path,
+            )
+        return DataFile(path, self._partition(spelled or {}), vector)
 
-    def _file(self, action: dict[str, Any]) -> DataFile:
-        spelled = action.get("partitionValues")
-        if spelled is None:
-            if self._snapshot.partition_columns:
-                raise UnsupportedError(
-                    f"the removal of {action['path']} says nothing of its partition, so that its rows cannot be told; "
-                    "start after it",
-                    path=action["path"],
-                )
-            spelled = {}
-        partition = {}
-        for name, physical in self._scan.partition_names().items():
-            values = pa.array(self._snapshot.parse_partition_values(name, [spelled.get(physical)]))
-            partition[name] = values[0]
-        return DataFile(self._key(action), partition, _vector(action))
+    def _partition(self, spelled: dict[str, str | None]) -> dict[str, pa.Scalar]:
+        key = tuple(spelled.get(physical) for physical in self._partition_names.values())
+        if key not in self._partitions:
+            self._partitions[key] = {
+                name: pa.array(self._snapshot.parse_partition_values(name, [value]))[0]
+                for name, value in zip(self._partition_names, key, strict=True)
+            }
+        return self._partitions[key]
 
-    def _deleted(self, action: dict[str, Any]) -> pa.Array:
-        found = self._scan.deleted(replace(self._file(action), partition={}))
+    def _deleted(self, action: ChangedFile) -> pa.Array:
+        found = self._scan.deleted(DataFile(action[0], {}, action[2]))
         return pa.array([], pa.uint64()) if found is None else found
-
-
-def _vector(action: dict[str, Any]) -> dict[str, Any] | None:
-    vector = action.get("deletionVector")
-    if vector is None:
-        return None
-    fields = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
-    return {name: vector.get(name) for name in fields}
 
 
 def _minus(rows: pa.Array, others: pa.Array) -> pa.Array:

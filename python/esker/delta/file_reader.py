@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from .._native.delta import Snapshot, read_deletion_vector
+from .._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
 from .conform import MappingMode, conform, find, physical_name, plain
@@ -176,7 +176,13 @@ class FileReader:
         if file.deletion_vector is None:
             return None
         arguments = {ours: file.deletion_vector[theirs] for theirs, ours in _DV_FIELDS.items()}
-        return pa.array(read_deletion_vector(self.store, **arguments))
+        where = {name: arguments[name] for name in ("storage_type", "path_or_inline_dv")}
+        elsewhere = deletion_vector_elsewhere(self.store.uri, **where)
+        if elsewhere is None:
+            return pa.array(read_deletion_vector(self.store, **arguments))
+        # A shallow clone's files, and their vectors, are those of the table that it was made from.
+        store, path = self.files.store_of(elsewhere)
+        return pa.array(read_deletion_vector(store, **arguments, path=path))
 
 
 def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:

@@ -140,6 +140,7 @@ class DataFiles:
         self._options = storage_options
         self._given = filesystem is not None
         self._elsewhere: dict[str, pa_fs.FileSystem] = {}
+        self._stores: dict[str, Store] = {}
         self._local = pa_fs.LocalFileSystem()
         if filesystem is None:
             filesystem = self._local if root.startswith("/") else pa_fs.PyFileSystem(StoreFileSystem(store))
@@ -153,6 +154,13 @@ class DataFiles:
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.filesystem if self._given else None
         return DataFiles, (self._store, self._root, self._options, given)
+
+    def store_of(self, path: str) -> tuple[Store, str]:
+        """The store of a file outside of the table, and its path there, by its canonical path."""
+        folder, name = posixpath.split(path)
+        if folder not in self._stores:
+            self._stores[folder] = resolve(folder, storage_options=self._options)
+        return self._stores[folder], name
 
     def locate(self, path: str) -> tuple[pa_fs.FileSystem, str]:
         """The file system of a file, and its path there, by its canonical path."""

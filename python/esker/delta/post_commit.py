@@ -6,7 +6,7 @@ import json
 
 from .._native.delta import Snapshot
 from .._native.store import Store
-from ..exceptions import CorruptFileError, InvalidArgumentError
+from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
 from .checkpoint_write import write_checkpoint
 from .log_cleanup import clean_log
 from .properties import PostCommitHookProperties
@@ -45,7 +45,12 @@ class PostCommit:
         if not self._properties.create_checkpoint or version == 0 or version % self._interval():
             return
         snapshot = self._at(version)
-        write_checkpoint(self._store, snapshot)
+        try:
+            write_checkpoint(self._store, snapshot)
+        except NotFoundError:
+            # Another writer cleaned up what the older version was replayed from.
+            snapshot = Snapshot.load(self._store, version=version)
+            write_checkpoint(self._store, snapshot)
         clean = self._properties.cleanup_expired_logs
         if clean is None:
             clean = self._configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true"
@@ -56,7 +61,9 @@ class PostCommit:
     def _at(self, version: int) -> Snapshot:
         if self._snapshot is not None and self._snapshot.version < version:
             try:
-                return self._snapshot.refresh(self._store, version=version)
+                found = self._snapshot.refresh(self._store, version=version)
+                if found.version == version:
+                    return found
             except CorruptFileError:
                 pass  # The log itself decides.
         return Snapshot.load(self._store, version=version)

@@ -27,8 +27,8 @@ const ADD: [&str; 5] = [
 /// All other actions that say what the table is.
 const OTHERS: [&str; 5] = ["metaData", "protocol", "txn", "domainMetadata", "sidecar"];
 
-/// Row groups that are decoded at the same time.
-const PARALLEL: usize = 4;
+/// Row groups that are decoded at the same time: what is decoded of them is soon larger than what is kept.
+const PARALLEL: usize = 2;
 
 /// What one file of a checkpoint holds.
 #[derive(Debug, Default)]
@@ -70,7 +70,11 @@ pub(crate) async fn read(store: &StoreRef, path: &str, version: u64, root: &Tabl
                 group,
             };
             let step = move |builder: &mut ChunkBuilder, batch: RecordBatch| take_adds(builder, &batch, &path, &root);
-            let builder = file.fold(store, group, adds, ChunkBuilder::default(), step).await?;
+            // As many as the file says, if it has a byte for each.
+            let rows = file.rows(group).min(file.bytes(group, "add.path"));
+            let builder = file
+                .fold(store, group, adds, ChunkBuilder::with_capacity(rows), step)
+                .await?;
             Ok::<_, DeltaError>(builder.finish(source))
         }
     });

@@ -1,4 +1,4 @@
-//! Files of a table as columns: paths in one buffer, sizes, partition values by dictionary. Statistics stay where they were read from.
+//! Files of a table as columns: packed paths, sizes, partition values by dictionary. Statistics stay where they were read from.
 //!
 //! A chunk holds the files of one checkpoint file, or of some commits that follow each other. It never changes: which of its files are
 //! still alive is said by the [`ChunkView`] of a snapshot, so that snapshots share their chunks.
@@ -13,8 +13,8 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use crate::actions::{DeletionVectorDescriptor, PartitionValues};
 use crate::error::{DeltaError, Result};
 use crate::path::{encode_path, TableRoot};
+use crate::path_column::{PathBuilder, PathColumn};
 use crate::statistics::StatisticsCache;
-use crate::text::TextColumn;
 
 /// Where a chunk's adds can be read again.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub(crate) struct PartitionColumn {
 /// Files of a table.
 #[derive(Debug)]
 pub struct FileChunk {
-    pub(crate) paths: TextColumn,
+    pub(crate) paths: PathColumn,
     pub(crate) sizes: Vec<i64>,
     pub(crate) times: Vec<i64>,
     pub(crate) partitions: Vec<PartitionColumn>,
@@ -81,14 +81,14 @@ impl FileChunk {
     }
 
     /// A file's canonical path.
-    pub fn path(&self, row: usize) -> &str {
+    pub fn path(&self, row: usize) -> String {
         self.paths.get(row)
     }
 
     /// A file's path as the log has it.
     pub fn spelled_path(&self, row: usize) -> String {
         let spelled = u32::try_from(row).ok().and_then(|row| self.spelled.get(&row));
-        spelled.map_or_else(|| encode_path(self.path(row)).into_owned(), |path| path.to_string())
+        spelled.map_or_else(|| encode_path(&self.path(row)).into_owned(), |path| path.to_string())
     }
 
     /// A file's size in bytes.
@@ -116,15 +116,27 @@ impl FileChunk {
         column.values.get(code as usize)?.as_deref()
     }
 
+    /// An error about a file: it names the file, and the one of the log that tells of it.
+    pub(crate) fn blame(&self, row: usize, message: &str) -> DeltaError {
+        let log = match &self.source {
+            Source::Parquet { path, .. } => Some(path),
+            Source::Commits { files, lines } => lines.get(row).and_then(|line| files.get(line.file as usize)),
+        };
+        DeltaError::corrupt(
+            log.map(String::as_str).unwrap_or_default(),
+            format!("{message}, for file {}", self.path(row)),
+        )
+    }
+
     /// What files are told apart by.
     pub(crate) fn key(&self, row: usize) -> Vec<u8> {
-        file_key(self.path(row), self.deletion_vector(row))
+        file_key(&self.path(row), self.deletion_vector(row))
     }
 
     /// A hash of each path, to look for a few among many.
     pub(crate) fn hashes(&self) -> &[u32] {
         self.hashes
-            .get_or_init(|| (0..self.len()).map(|row| hash_path(self.path(row))).collect())
+            .get_or_init(|| (0..self.len()).map(|row| hash_path(&self.path(row))).collect())
     }
 }
 
@@ -187,7 +199,7 @@ impl ChunkView {
 /// A chunk that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkBuilder {
-    paths: TextColumn,
+    paths: PathBuilder,
     sizes: Vec<i64>,
     times: Vec<i64>,
     partitions: Vec<PartitionBuilder>,
@@ -203,9 +215,9 @@ struct PartitionBuilder {
 }
 
 impl ChunkBuilder {
-    pub(crate) fn with_capacity(rows: usize, bytes: usize) -> Self {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
         Self {
-            paths: TextColumn::with_capacity(rows, bytes),
+            paths: PathBuilder::with_capacity(rows),
             sizes: Vec::with_capacity(rows),
             times: Vec::with_capacity(rows),
             ..Self::default()
@@ -279,7 +291,7 @@ impl ChunkBuilder {
     pub(crate) fn copy(&mut self, from: &FileChunk, row: usize) -> Result<()> {
         let at = u32::try_from(self.len())
             .map_err(|_| DeltaError::unsupported("one file of the log names more than 2^32 files"))?;
-        self.paths.push(from.path(row))?;
+        self.paths.push(&from.path(row))?;
         self.sizes.push(from.size(row));
         self.times.push(from.modification_time(row));
         if let Some(vector) = from.deletion_vector(row) {
@@ -299,7 +311,6 @@ impl ChunkBuilder {
 
     pub(crate) fn finish(mut self, source: Source) -> FileChunk {
         let rows = self.len();
-        self.paths.shrink();
         self.sizes.shrink_to_fit();
         self.times.shrink_to_fit();
         let partitions = self.partitions.into_iter().map(|mut builder| {
@@ -308,7 +319,7 @@ impl ChunkBuilder {
         });
         FileChunk {
             partitions: partitions.collect(),
-            paths: self.paths,
+            paths: self.paths.finish(),
             sizes: self.sizes,
             times: self.times,
             vectors: self.vectors,

@@ -89,7 +89,7 @@ pub(crate) fn lines<'a>(bytes: &'a [u8], path: &str) -> Result<Vec<(u32, &'a str
 pub(crate) fn parse_commit(bytes: &Bytes, path: &str, version: u64, root: &TableRoot) -> Result<CommitActions> {
     let corrupt = |message: String| DeltaError::corrupt(path, message);
     let lines = lines(bytes, path)?;
-    let mut builder = ChunkBuilder::with_capacity(lines.len(), bytes.len() / 6);
+    let mut builder = ChunkBuilder::with_capacity(lines.len());
     let mut spans = Vec::with_capacity(lines.len());
     let mut found = CommitActions {
         version,

@@ -18,6 +18,8 @@ use crate::path::TableRoot;
 const MAGIC: u32 = 1_681_511_377;
 /// A uuid in Z85.
 const ENCODED_UUID: usize = 20;
+/// More rows than any file has: a few bytes of bitmaps can stand for as many as that.
+const MAX_ROWS: u64 = 1 << 31;
 /// More than any file that is marked row by row can need: a descriptor must not make us read for ever.
 const MAX_BYTES: u64 = 1 << 31;
 
@@ -57,42 +59,54 @@ impl DeletionVector {
         self.rows.iter()
     }
 
-    /// Reads the vector of a descriptor. The store is that of the table; a file elsewhere is refused.
+    /// Reads the vector of a descriptor. The store is that of the table; a file elsewhere is read by [`DeletionVector::read_file`].
     pub async fn read(store: &StoreRef, root: &TableRoot, descriptor: &DeletionVectorDescriptor) -> Result<Self> {
-        let size = u64::try_from(descriptor.size_in_bytes)
-            .ok()
-            .filter(|size| *size <= MAX_BYTES);
-        let (path, vector) = match place(descriptor, root)? {
+        match place(descriptor, root)? {
             VectorPlace::Inline(bytes) => {
-                let path = "deletion vector in the log".to_owned();
-                (path.clone(), Self::decode(&bytes, &path)?)
+                let path = "deletion vector in the log";
+                Self::decode(&bytes, path)?.checked(descriptor, path)
             }
-            VectorPlace::File { path, offset } => {
-                if path.starts_with('/') || path.contains("://") {
-                    return Err(DeltaError::unsupported(format!(
-                        "expected deletion vectors within the table, found one at {path}; copy the table as a whole"
-                    )));
-                }
-                let size = size.ok_or_else(|| DeltaError::corrupt(&path, "a deletion vector of an impossible size"))?;
-                let end = offset
-                    .checked_add(size + 8)
-                    .ok_or_else(|| DeltaError::corrupt(&path, "an offset that no file has"))?;
-                let bytes = store.get_ranges(&path, &[offset..end]).await?.pop().unwrap_or_default();
-                let vector = Self::of_file(&bytes, size, &path)?;
-                (path, vector)
-            }
-        };
-        if i64::try_from(vector.len()).ok() != Some(descriptor.cardinality) {
+            VectorPlace::File { path, .. } if is_elsewhere(&path) => Err(DeltaError::unsupported(format!(
+                "expected deletion vectors within the table, found one at {path}; give the store that it is in"
+            ))),
+            VectorPlace::File { path, .. } => Self::read_file(store, &path, descriptor).await,
+        }
+    }
+
+    /// Reads the vector of a descriptor out of a file of any store, by its path there.
+    pub async fn read_file(store: &StoreRef, path: &str, descriptor: &DeletionVectorDescriptor) -> Result<Self> {
+        let corrupt = |message: &str| DeltaError::corrupt(path, message);
+        let offset =
+            u64::try_from(descriptor.offset.unwrap_or(0)).map_err(|_| corrupt("an offset that no file has"))?;
+        let size = u64::try_from(descriptor.size_in_bytes).ok();
+        let size = size
+            .filter(|size| *size <= MAX_BYTES)
+            .ok_or_else(|| corrupt("a deletion vector of an impossible size"))?;
+        let end = offset
+            .checked_add(size + 8)
+            .ok_or_else(|| corrupt("an offset that no file has"))?;
+        // The store has the last word on how long the file is before anything is made room for.
+        let bytes = store.get_ranges(path, &[offset..end]).await?.pop().unwrap_or_default();
+        Self::of_file(&bytes, size, path)?.checked(descriptor, path)
+    }
+
+    fn checked(self, descriptor: &DeletionVectorDescriptor, path: &str) -> Result<Self> {
+        let rows = self.len();
+        if i64::try_from(rows).ok() != Some(descriptor.cardinality) {
             return Err(DeltaError::corrupt(
                 path,
                 format!(
-                    "expected a deletion vector of {} rows, found {}",
-                    descriptor.cardinality,
-                    vector.len()
+                    "expected a deletion vector of {} rows, found {rows}",
+                    descriptor.cardinality
                 ),
             ));
         }
-        Ok(vector)
+        if rows > MAX_ROWS {
+            return Err(DeltaError::unsupported(format!(
+                "expected a deletion vector of at most {MAX_ROWS} rows, found one of {rows} in {path}"
+            )));
+        }
+        Ok(self)
     }
 
     fn of_file(bytes: &[u8], size: u64, path: &str) -> Result<Self> {
@@ -147,6 +161,19 @@ impl DeletionVector {
             .map_err(|error| corrupt(format!("expected bitmaps, found: {error}")))?;
         Ok(Self { rows })
     }
+}
+
+/// Whether a canonical path lies outside of the table.
+fn is_elsewhere(path: &str) -> bool {
+    path.starts_with('/') || path.contains("://")
+}
+
+/// The canonical path of a descriptor's file, if it lies outside of the table.
+pub fn place_elsewhere(descriptor: &DeletionVectorDescriptor, root: &TableRoot) -> Result<Option<String>> {
+    Ok(match place(descriptor, root)? {
+        VectorPlace::File { path, .. } if is_elsewhere(&path) => Some(path),
+        _ => None,
+    })
 }
 
 /// Where a descriptor leads to.

@@ -23,7 +23,7 @@ const MILLISECOND: i64 = 1000;
 
 impl Snapshot {
     /// The canonical paths of files.
-    pub fn paths<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a str> {
+    pub fn paths<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = String> + 'a {
         let views = self.views.iter().zip(&selection.rows);
         views.flat_map(|(view, rows)| rows.iter().map(|row| view.chunk.path(*row as usize)))
     }

@@ -21,18 +21,22 @@
 
 pub mod actions;
 mod arrays;
+mod changes;
 pub mod checkpoint;
 mod checkpoint_file;
 mod checkpoint_write;
 mod chunk;
+mod column_bytes;
 mod commit;
 mod deletion_vector;
 mod described;
 mod error;
+pub mod fuzz;
 mod listing;
 mod partition;
 mod partitions;
 mod path;
+mod path_column;
 mod protocol;
 mod prune;
 mod replay;
@@ -41,12 +45,12 @@ mod schema;
 mod snapshot;
 mod sparse;
 mod statistics;
-mod text;
 
+pub use changes::{read_changes, ChangedFile, VersionChanges};
 pub use checkpoint_write::{CheckpointPlan, CheckpointWritten, SidecarPlan};
 pub use chunk::{ChunkView, FileChunk};
 pub use commit::{read_commit, CommitActions};
-pub use deletion_vector::{place, DeletionVector, VectorPlace};
+pub use deletion_vector::{place, place_elsewhere, DeletionVector, VectorPlace};
 pub use error::{DeltaError, Result};
 pub use listing::LogListing;
 pub use partitions::Partition;

@@ -32,7 +32,7 @@ pub(crate) fn typed(
 ) -> Result<ArrayRef> {
     let bad = |text: &str| {
         DeltaError::invalid(format!(
-            "partition column {column}: expected a value of type {data_type}, found '{text}' in the log"
+            "partition column {column}: expected a value of type {data_type}, found '{text}'"
         ))
     };
     macro_rules! parsed {

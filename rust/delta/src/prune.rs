@@ -248,7 +248,18 @@ impl Snapshot {
                 })
             })
             .collect();
-        let values = typed(&texts, data_type, &field.name, self.zone)?;
+        let values = typed(&texts, data_type, &field.name, self.zone).map_err(|error| {
+            let is_bad = |text: &Option<&str>| typed(&[*text], data_type, &field.name, self.zone).is_err();
+            let code = texts.iter().position(is_bad).and_then(|at| u32::try_from(at).ok());
+            let row = codes
+                .iter()
+                .position(|found| Some(*found) == code)
+                .and_then(|at| rows.get(at));
+            match row {
+                Some(row) => chunk.blame(*row as usize, &error.to_string()),
+                None => error,
+            }
+        })?;
         take(&values, &UInt32Array::from(codes), None).map_err(|error| DeltaError::invalid(error.to_string()))
     }
 }

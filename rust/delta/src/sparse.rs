@@ -6,23 +6,22 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Fields;
-use bytes::{Buf, Bytes};
 use esker_store::StoreRef;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::ProjectionMask;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
-use parquet::file::reader::{ChunkReader, Length};
 
+use crate::column_bytes::{ColumnBytes, Pieces};
 use crate::error::{DeltaError, Result};
 
 /// Most footers are smaller; a larger one costs a second read.
 const TAIL: u64 = 64 << 10;
 /// The 4 bytes of the footer's length, and the magic number.
 const TRAILER: u64 = 8;
-const BATCH_ROWS: usize = 8 << 10;
+/// Small batches, for what is decoded of them is given up again.
+const BATCH_ROWS: usize = 2 << 10;
 
 /// A Parquet file of which the footer is known.
 #[derive(Debug, Clone)]
@@ -30,51 +29,7 @@ pub(crate) struct ParquetFile {
     pub(crate) path: String,
     size: u64,
     metadata: Arc<ParquetMetaData>,
-}
-
-/// The ranges of a file that were read.
-#[derive(Debug)]
-struct SparseBytes {
-    size: u64,
-    /// Sorted by their start.
-    pieces: Vec<(u64, Bytes)>,
-}
-
-impl Length for SparseBytes {
-    fn len(&self) -> u64 {
-        self.size
-    }
-}
-
-impl ChunkReader for SparseBytes {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(self.behind(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let piece = self.behind(start)?;
-        if piece.len() < length {
-            return Err(ParquetError::EOF(format!(
-                "expected {length} bytes at {start}, found {}",
-                piece.len()
-            )));
-        }
-        Ok(piece.slice(..length))
-    }
-}
-
-impl SparseBytes {
-    fn behind(&self, start: u64) -> parquet::errors::Result<Bytes> {
-        let after = self.pieces.partition_point(|(first, _)| *first <= start);
-        let piece = after.checked_sub(1).and_then(|at| self.pieces.get(at));
-        let inside = piece.and_then(|(first, bytes)| {
-            let skip = usize::try_from(start - first).ok()?;
-            (skip <= bytes.len()).then(|| bytes.slice(skip..))
-        });
-        inside.ok_or_else(|| ParquetError::EOF(format!("byte {start} is outside of the columns that are read")))
-    }
+    batch_rows: usize,
 }
 
 impl ParquetFile {
@@ -110,7 +65,22 @@ impl ParquetFile {
             path: path.to_owned(),
             size: tail.size,
             metadata: Arc::new(metadata),
+            batch_rows: BATCH_ROWS,
         })
+    }
+
+    /// The same in batches of so many rows.
+    pub(crate) fn with_batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = rows;
+        self
+    }
+
+    /// The compressed bytes of a leaf column in a row group, as far as the file is that long.
+    pub(crate) fn bytes(&self, group: usize, leaf: &str) -> usize {
+        let column = self.leaves(&[leaf]).first().copied();
+        let column = column.and_then(|leaf| self.metadata.row_groups().get(group)?.columns().get(leaf));
+        let bytes = column.and_then(|column| u64::try_from(column.compressed_size()).ok());
+        usize::try_from(bytes.unwrap_or_default().min(self.size)).unwrap_or_default()
     }
 
     /// The columns, with the types that Parquet itself tells of.
@@ -120,6 +90,12 @@ impl ParquetFile {
             ArrowReaderMetadata::try_new(self.metadata.clone(), options)
         })?;
         Ok(metadata.schema().fields().clone())
+    }
+
+    /// How many rows a row group says that it has.
+    pub(crate) fn rows(&self, group: usize) -> usize {
+        let rows = self.metadata.row_groups().get(group).map(|group| group.num_rows());
+        rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or_default()
     }
 
     /// How many values of a leaf column are null in a row group, where its statistics say.
@@ -168,7 +144,7 @@ impl ParquetFile {
         mut step: impl FnMut(&mut T, RecordBatch) -> Result<()> + Send + 'static,
     ) -> Result<T> {
         let input = self.fetch(store, group, leaves).await?;
-        let (file, leaves) = (self.clone(), leaves.to_vec());
+        let (file, leaves, failure) = (self.clone(), leaves.to_vec(), input.failure());
         let task = tokio::task::spawn_blocking(move || {
             let mut reader = guarded(&file.path, || file.reader(input, group, &leaves))?;
             while let Some(batch) = guarded(&file.path, || Ok(reader.next().transpose()?))? {
@@ -176,10 +152,10 @@ impl ParquetFile {
             }
             Ok(state)
         });
-        match task.await {
-            Ok(state) => state,
-            Err(error) => Err(DeltaError::corrupt(&self.path, error.to_string())),
-        }
+        let done = task
+            .await
+            .unwrap_or_else(|error| Err(DeltaError::corrupt(&self.path, error.to_string())));
+        done.map_err(|error| failure.take().map_or(error, DeltaError::Store))
     }
 
     /// Reads some leaf columns of a row group at once.
@@ -191,7 +167,7 @@ impl ParquetFile {
         self.fold(store, group, leaves, Vec::new(), push).await
     }
 
-    async fn fetch(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<SparseBytes> {
+    async fn fetch(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<ColumnBytes> {
         let Some(columns) = self.metadata.row_groups().get(group) else {
             return Err(DeltaError::corrupt(
                 &self.path,
@@ -212,19 +188,17 @@ impl ParquetFile {
             })?;
             ranges.push(start..end);
         }
+        if !store.is_far() {
+            return Ok(ColumnBytes::near(store, &self.path, self.size));
+        }
         let bytes = store.get_ranges(&self.path, &ranges).await?;
-        let mut pieces: Vec<_> = ranges.iter().map(|range| range.start).zip(bytes).collect();
-        pieces.sort_by_key(|(start, _)| *start);
-        let input = SparseBytes {
-            size: self.size,
-            pieces,
-        };
-        Ok(input)
+        let pieces = ranges.iter().map(|range| range.start).zip(bytes);
+        Ok(ColumnBytes::Read(Pieces::new(self.size, pieces.collect())))
     }
 
     fn reader(
         &self,
-        input: SparseBytes,
+        input: ColumnBytes,
         group: usize,
         leaves: &[usize],
     ) -> parquet::errors::Result<ParquetRecordBatchReader> {
@@ -234,7 +208,7 @@ impl ParquetFile {
         ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
             .with_projection(mask)
             .with_row_groups(vec![group])
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(self.batch_rows)
             .build()
     }
 }

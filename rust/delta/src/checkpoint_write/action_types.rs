@@ -34,6 +34,20 @@ impl ActionTypes {
         }
     }
 
+    /// The same with types that Parquet has, where nothing but nulls and empty objects was met.
+    pub(crate) fn settled(&self) -> Self {
+        let fields = self.0.iter();
+        Self(
+            fields
+                .map(|field| match field.data_type() {
+                    // An action without fields is no type's affair.
+                    DataType::Struct(fields) if fields.is_empty() => field.clone(),
+                    other => Arc::new(Field::new(field.name(), settled(other), true)),
+                })
+                .collect(),
+        )
+    }
+
     /// Takes up a field that an action has; whether that changed anything.
     pub(crate) fn widen(&mut self, action: &str, name: &str, found: &DataType) -> Result<bool> {
         if DERIVED.contains(&name) || matches!(found, DataType::Null) {
@@ -45,8 +59,8 @@ impl ActionTypes {
         let found = normal(found);
         let known = fields.iter().find(|field| field.name() == name);
         let wider = match known.map(|field| field.data_type()) {
-            None => settled(&found),
-            Some(known) => merged(known, &found, 0).map(|wider| settled(&wider)).ok_or_else(|| {
+            None => found,
+            Some(known) => merged(known, &found, 0).ok_or_else(|| {
                 DeltaError::unsupported(format!(
                     "no checkpoint was written: field '{name}' of {action} has values of different types ({known} and {found}), and a \
                      checkpoint must not drop it"
@@ -246,9 +260,24 @@ mod tests {
         let mut types = types();
         assert!(types.widen("add", "more", &of(r#"{"x":1,"y":[]}"#)).unwrap());
         assert!(!types.widen("add", "more", &of(r#"{"x":2}"#)).unwrap());
-        assert!(types.widen("add", "more", &of(r#"{"z":{}}"#)).unwrap());
-        assert!(!types.widen("add", "more", &of(r#"{"z":{"k":1}}"#)).unwrap());
+        assert!(types.widen("add", "more", &of(r#"{"y":[2],"z":{}}"#)).unwrap());
+        assert!(types.widen("add", "more", &of(r#"{"z":{"k":1}}"#)).unwrap());
         assert_eq!(types.of("add").unwrap().len(), 3);
+    }
+
+    #[test]
+    fn test_what_was_always_empty_has_a_type_of_its_own() {
+        let mut types = types();
+        types.widen("add", "more", &of(r#"{"x":{},"y":[],"z":null}"#)).unwrap();
+        let types = types.settled();
+        let DataType::Struct(fields) = types.of("add").unwrap()[2].data_type() else {
+            panic!("{types:?}");
+        };
+        let found: Vec<&DataType> = fields.iter().map(|field| field.data_type()).collect();
+        assert_eq!(
+            found,
+            [&text_map(DataType::Utf8), &list_of(DataType::Utf8), &DataType::Utf8]
+        );
     }
 
     #[test]

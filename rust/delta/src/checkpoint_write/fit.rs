@@ -31,7 +31,7 @@ pub(crate) struct Piece {
 /// Where actions come from.
 pub(crate) enum PieceData {
     /// Files of commits.
-    Rows(FileKind, FileRows),
+    Rows(FileKind, Box<FileRows>),
     /// Files of a base checkpoint.
     Base(FileKind, StructArray),
     /// Other actions, ready.

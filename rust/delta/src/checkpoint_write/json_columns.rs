@@ -280,6 +280,7 @@ mod tests {
                 let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
                 types.widen("add", "x", &shown_by(&raw).unwrap()).unwrap();
             }
+            let types = types.settled();
             let Some(field) = types.of("add").and_then(|fields| fields.iter().next()) else {
                 return Ok(());
             };

@@ -16,6 +16,7 @@ mod action_types;
 mod conform;
 mod file_rows;
 mod fit;
+mod fuzzed;
 mod json_columns;
 mod other_actions;
 mod parquet_sink;
@@ -23,4 +24,5 @@ mod plan;
 mod source;
 mod statistics_text;
 
+pub(crate) use fuzzed::{parsed_columns, typed_json};
 pub use plan::{CheckpointPlan, CheckpointWritten, SidecarPlan};

@@ -22,8 +22,11 @@ use super::action_line::FileKind;
 use super::fit::{Fitter, Piece};
 use crate::error::{DeltaError, Result};
 
-/// Rows of a row group, but for the rest of a piece.
-const GROUP_ROWS: usize = 16 << 10;
+/// Rows of a row group, but for the rest of a piece. The first ones are small, for the work is shared from the start.
+const GROUP_ROWS: usize = 32 << 10;
+const FIRST_ROWS: usize = 8 << 10;
+/// How many are small.
+const FIRST_GROUPS: usize = 4;
 /// Row groups that are encoded at the same time.
 const PARALLEL: usize = 2;
 
@@ -109,7 +112,12 @@ impl ParquetSink {
         }
         self.pending_rows += piece.live;
         self.pending.push(piece);
-        if self.pending_rows >= GROUP_ROWS {
+        let wanted = if self.groups < FIRST_GROUPS {
+            FIRST_ROWS
+        } else {
+            GROUP_ROWS
+        };
+        if self.pending_rows >= wanted {
             self.encode();
         }
         while self.encoding.len() > PARALLEL {

@@ -119,7 +119,7 @@ impl<'a> Attempt<'a> {
         plan: &'a CheckpointPlan,
         types: ActionTypes,
     ) -> Result<Self> {
-        let fitter = Arc::new(Fitter::new(types.clone(), snapshot.clone()));
+        let fitter = Arc::new(Fitter::new(types.settled(), snapshot.clone()));
         let (paths, actions) = match &plan.sidecar {
             Some(sidecar) => (vec![sidecar.path.clone()], vec!["add", "remove"]),
             None => (
@@ -202,7 +202,7 @@ impl<'a> Attempt<'a> {
                     let times = alive.iter_mut().zip(rows.times());
                     times.for_each(|(alive, time)| *alive &= *time >= self.plan.tombstones_from);
                 }
-                self.push(PieceData::Rows(kind, rows), alive).await?;
+                self.push(PieceData::Rows(kind, Box::new(rows)), alive).await?;
             }
         }
         Ok(())
@@ -358,7 +358,8 @@ impl<'a> Attempt<'a> {
             .map(|name| {
                 Ok((
                     name,
-                    self.types
+                    self.fitter
+                        .types()
                         .of(name)
                         .map(|fields| self.others.column(name, fields))
                         .transpose()?,
@@ -402,7 +403,7 @@ impl<'a> Attempt<'a> {
         let mut top = ParquetSink::open(self.store, path, &self.fitter, &actions).await?;
         let version = json!({"version": self.snapshot.version}).to_string();
         for (name, values) in [("checkpointMetadata", vec![version]), ("sidecar", named)] {
-            if let Some(fields) = self.types.of(name).filter(|_| !values.is_empty()) {
+            if let Some(fields) = self.fitter.types().of(name).filter(|_| !values.is_empty()) {
                 let values: Vec<Option<&str>> = values.iter().map(|value| Some(value.as_str())).collect();
                 let array =
                     column(&values, &DataType::Struct(fields.clone()), Misfit::Error).map_err(DeltaError::invalid)?;

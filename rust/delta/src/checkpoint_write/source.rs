@@ -9,7 +9,7 @@ use futures::stream::{self, Stream, StreamExt};
 use serde_json::value::RawValue;
 
 use super::action_line::{ActionLine, FileAction, FileKind, Kind};
-use super::file_rows::{vector_of, FileRows};
+use super::file_rows::{vector_of, FileRows, PIECE_ROWS};
 use crate::chunk::file_key;
 use crate::commit::lines;
 use crate::error::{DeltaError, Result};
@@ -50,7 +50,7 @@ pub(crate) async fn base_files(store: &StoreRef, snapshot: &Snapshot) -> Result<
         files.push(if path.ends_with(".json") {
             BaseFile::Json(path.clone())
         } else {
-            BaseFile::Parquet(ParquetFile::open(store, path).await?)
+            BaseFile::Parquet(ParquetFile::open(store, path).await?.with_batch_rows(PIECE_ROWS))
         });
     }
     Ok(files)

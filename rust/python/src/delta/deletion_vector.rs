@@ -1,4 +1,4 @@
-//! `read_deletion_vector` and `canonical_path`.
+//! `read_deletion_vector`, `deletion_vector_elsewhere` and `canonical_path`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::store::PyStore;
 
 /// The numbers of the rows of one file that are gone, ascending.
 #[pyfunction]
-#[pyo3(signature = (store, *, storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality))]
+#[pyo3(signature = (store, *, storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality, path = None))]
+#[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn read_deletion_vector(
     py: Python<'_>,
     store: &PyStore,
@@ -24,6 +25,7 @@ pub(super) fn read_deletion_vector(
     offset: Option<i64>,
     size_in_bytes: i64,
     cardinality: i64,
+    path: Option<&str>,
 ) -> Result<PyArrowData> {
     let descriptor = DeletionVectorDescriptor {
         storage_type,
@@ -34,11 +36,33 @@ pub(super) fn read_deletion_vector(
     };
     let store = store.store();
     let vector = py.detach(|| {
-        let root = TableRoot::new(store.uri());
-        block_on(DeletionVector::read(store, &root, &descriptor))
+        block_on(async {
+            match path {
+                Some(path) => DeletionVector::read_file(store, path, &descriptor).await,
+                None => DeletionVector::read(store, &TableRoot::new(store.uri()), &descriptor).await,
+            }
+        })
     });
     let rows: UInt64Array = vector.map_err(raised)?.rows().collect::<Vec<u64>>().into();
     Ok(PyArrowData::array(Arc::new(rows)))
+}
+
+/// Where a vector's file is if it lies outside of the table at `root`.
+#[pyfunction]
+#[pyo3(signature = (root, *, storage_type, path_or_inline_dv))]
+pub(super) fn deletion_vector_elsewhere(
+    root: &str,
+    storage_type: String,
+    path_or_inline_dv: String,
+) -> Result<Option<String>> {
+    let descriptor = DeletionVectorDescriptor {
+        storage_type,
+        path_or_inline_dv,
+        offset: None,
+        size_in_bytes: 0,
+        cardinality: 0,
+    };
+    esker_delta::place_elsewhere(&descriptor, &TableRoot::new(root)).map_err(raised)
 }
 
 /// A path of the log, decoded once, in the one form that all spellings of it have.

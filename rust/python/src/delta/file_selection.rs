@@ -34,7 +34,7 @@ impl PyFileSelection {
     fn paths<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let paths = PyList::empty(py);
         for path in self.snapshot.paths(&self.selection) {
-            paths.append(PyString::new(py, path)).map_err(python)?;
+            paths.append(PyString::new(py, &path)).map_err(python)?;
         }
         Ok(paths)
     }
@@ -46,7 +46,7 @@ impl PyFileSelection {
     fn uris<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let uris = PyList::empty(py);
         for path in self.snapshot.paths(&self.selection) {
-            uris.append(PyString::new(py, &self.snapshot.root.place(path)))
+            uris.append(PyString::new(py, &self.snapshot.root.place(&path)))
                 .map_err(python)?;
         }
         Ok(uris)

@@ -1,6 +1,7 @@
 //! `esker._native.delta`.
 
 mod arrow_data;
+mod changes;
 mod checkpoint;
 mod deletion_vector;
 mod error;
@@ -13,6 +14,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow_data::PyArrowData>()?;
     module.add_class::<snapshot::PySnapshot>()?;
     module.add_class::<file_selection::PyFileSelection>()?;
+    module.add_function(wrap_pyfunction!(changes::read_changes, module)?)?;
     module.add_function(wrap_pyfunction!(deletion_vector::read_deletion_vector, module)?)?;
+    module.add_function(wrap_pyfunction!(deletion_vector::deletion_vector_elsewhere, module)?)?;
     module.add_function(wrap_pyfunction!(deletion_vector::canonical_path, module)?)
 }

@@ -1,0 +1,53 @@
+//! Parsers of this module by themselves, for fuzzing.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_schema::{DataType, Field, Fields};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::action_types::{shown_by, ActionTypes};
+use super::json_columns::{column, Misfit};
+use super::source::parse;
+use crate::error::{DeltaError, Result};
+use crate::path::TableRoot;
+
+/// Lines of a commit as columns, with all fields that they have: how many rows.
+pub(crate) fn parsed_columns(bytes: &Bytes, root: &Arc<TableRoot>) -> Result<u64> {
+    let group = parse(vec![("fuzz".to_owned(), bytes.clone())], root)?;
+    let action = |name: &str| Field::new(name, DataType::Struct(Fields::empty()), true);
+    let mut types = ActionTypes::new(&Fields::from(vec![action("add"), action("remove")]));
+    for (kind, name, shown) in &group.shown {
+        types.widen(kind.name(), name, shown)?;
+    }
+    let types = types.settled();
+    let mut rows = 0;
+    for (name, pieces) in [("add", &group.adds), ("remove", &group.removes)] {
+        for piece in pieces {
+            if let Some(fields) = types.of(name) {
+                rows += piece.to_array(fields)?.len() as u64;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Whether a text is JSON that has a value of a type; that it has one of its own is an error if not true.
+pub(crate) fn typed_json(text: &str, data_type: &DataType) -> Result<bool> {
+    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
+        return Ok(false);
+    };
+    let values = [(raw.get() != "null").then(|| raw.get())];
+    let none = Field::new("add", DataType::Struct(Fields::empty()), true);
+    let mut types = ActionTypes::new(&Fields::from(vec![none]));
+    if let Some(shown) = shown_by(raw) {
+        types.widen("add", "x", &shown)?;
+        if let Some(own) = types.settled().of("add").and_then(|fields| fields.first().cloned()) {
+            // Numbers that are too large for any type are texts to nobody.
+            let _ = column(&values, own.data_type(), Misfit::Error);
+        }
+    }
+    let array = column(&values, data_type, Misfit::Null).map_err(DeltaError::invalid)?;
+    Ok(array.null_count() == 0)
+}

@@ -1,0 +1,185 @@
+//! The bytes of some columns: all of them at once where a read costs a round trip, else page by page, so that no column is ever held.
+
+use std::io::{Error, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Buf, Bytes};
+use esker_store::{StoreError, StoreRef};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use tokio::runtime::Handle;
+
+/// Most headers of pages are smaller.
+const WINDOW: u64 = 1 << 10;
+
+/// Where a Parquet reader finds its columns.
+#[derive(Debug)]
+pub(crate) enum ColumnBytes {
+    /// In memory.
+    Read(Pieces),
+    /// In the file.
+    Near(NearFile),
+}
+
+/// The ranges of a file that were read.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    size: u64,
+    /// Sorted by their start.
+    pieces: Vec<(u64, Bytes)>,
+}
+
+/// A file that is read where its bytes are asked for, by threads that may block.
+#[derive(Debug, Clone)]
+pub(crate) struct NearFile {
+    store: StoreRef,
+    path: String,
+    size: u64,
+    runtime: Handle,
+    failure: Failure,
+}
+
+/// Why a store gave no bytes: on their way through a decoder errors become texts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure(Arc<Mutex<Option<StoreError>>>);
+
+impl Failure {
+    /// The error, once.
+    pub(crate) fn take(&self) -> Option<StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn tell(&self, error: StoreError) -> ParquetError {
+        let message = error.to_string();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        ParquetError::General(message)
+    }
+}
+
+/// The bytes of a near file from a place on.
+#[derive(Debug)]
+pub(crate) struct NearRead {
+    file: NearFile,
+    at: u64,
+    window: Bytes,
+}
+
+/// Bytes on their way into a decoder.
+pub(crate) enum ColumnRead {
+    Read(bytes::buf::Reader<Bytes>),
+    Near(NearRead),
+}
+
+impl ColumnBytes {
+    /// A file of a store that is asked for every page.
+    pub(crate) fn near(store: &StoreRef, path: &str, size: u64) -> Self {
+        Self::Near(NearFile {
+            store: store.clone(),
+            path: path.to_owned(),
+            size,
+            runtime: Handle::current(),
+            failure: Failure::default(),
+        })
+    }
+
+    /// Where a failure of the store will be told.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::Read(_) => Failure::default(),
+            Self::Near(file) => file.failure.clone(),
+        }
+    }
+}
+
+impl Length for ColumnBytes {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Read(pieces) => pieces.size,
+            Self::Near(file) => file.size,
+        }
+    }
+}
+
+impl ChunkReader for ColumnBytes {
+    type T = ColumnRead;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(match self {
+            Self::Read(pieces) => ColumnRead::Read(pieces.behind(start)?.reader()),
+            Self::Near(file) => ColumnRead::Near(NearRead {
+                file: file.clone(),
+                at: start,
+                window: Bytes::new(),
+            }),
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let found = match self {
+            Self::Read(pieces) => pieces.behind(start)?,
+            Self::Near(file) => file.read(start, length as u64)?,
+        };
+        if found.len() < length {
+            return Err(ParquetError::EOF(format!(
+                "expected {length} bytes at {start}, found {}",
+                found.len()
+            )));
+        }
+        Ok(found.slice(..length))
+    }
+}
+
+impl Pieces {
+    pub(crate) fn new(size: u64, mut pieces: Vec<(u64, Bytes)>) -> Self {
+        pieces.sort_by_key(|(start, _)| *start);
+        Self { size, pieces }
+    }
+
+    fn behind(&self, start: u64) -> parquet::errors::Result<Bytes> {
+        let after = self.pieces.partition_point(|(first, _)| *first <= start);
+        let piece = after.checked_sub(1).and_then(|at| self.pieces.get(at));
+        let inside = piece.and_then(|(first, bytes)| {
+            let skip = usize::try_from(start - first).ok()?;
+            (skip <= bytes.len()).then(|| bytes.slice(skip..))
+        });
+        inside.ok_or_else(|| ParquetError::EOF(format!("byte {start} is outside of the columns that are read")))
+    }
+}
+
+impl NearFile {
+    /// The bytes of a range, as far as the file goes.
+    fn read(&self, start: u64, length: u64) -> parquet::errors::Result<Bytes> {
+        let end = start.saturating_add(length).min(self.size);
+        if start >= end {
+            return Ok(Bytes::new());
+        }
+        let read = self.runtime.block_on(self.store.get_ranges(&self.path, &[start..end]));
+        let mut read = read.map_err(|error| self.failure.tell(error))?;
+        Ok(read.pop().unwrap_or_default())
+    }
+}
+
+impl Read for NearRead {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.window.is_empty() {
+            let wanted = WINDOW.max(into.len() as u64);
+            self.window = self.file.read(self.at, wanted).map_err(Error::other)?;
+            self.at = self.at.saturating_add(self.window.len() as u64);
+        }
+        let taken = self.window.len().min(into.len());
+        let from = self.window.split_to(taken);
+        if let Some(into) = into.get_mut(..taken) {
+            into.copy_from_slice(&from);
+        }
+        Ok(taken)
+    }
+}
+
+impl Read for ColumnRead {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Read(bytes) => bytes.read(into),
+            Self::Near(near) => near.read(into),
+        }
+    }
+}
