@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benches.delta_logs import DAYS, write_checkpoint, write_commits
+from benches.delta_logs import COLUMNS, DAYS, write_checkpoint, write_commits, write_later
 
 ROUNDS = 3
 PREDICATE = "id >= 5000500 and id < 5003500"
@@ -80,6 +80,37 @@ def refresh(library: Any, path: str) -> Callable[[], object]:
     return run
 
 
+def checkpoint(library: Any, path: str) -> Callable[[], object]:
+    """The checkpoint of a table that is open."""
+    table = library.DeltaTable(path)
+    return lambda: table.create_checkpoint()
+
+
+def append_checkpoint(library: Any, path: str) -> Callable[[], object]:
+    """An append of one row, and the checkpoint that follows it: by itself, or asked for."""
+    import pyarrow as pa
+
+    columns = {name: pa.array([1], pa.int64()) for name in ("id", "a", "b", "c", "d")}
+    columns |= {"day": pa.array(["2024-01-01"]), "price": pa.array([1.0]), "name": pa.array(["x"])}
+    row = pa.table({**columns, "time": pa.array([0], pa.timestamp("us", "UTC"))})
+
+    def run() -> object:
+        library.write_deltalake(path, row.select(["day", *COLUMNS]), mode="append")
+        newest = max((Path(path) / "_delta_log").glob("*.json"))
+        if not newest.with_suffix(".checkpoint.parquet").exists():
+            library.DeltaTable(path).create_checkpoint()
+        return newest.name
+
+    return run
+
+
+def change_feed(library: Any, path: str) -> Callable[[], object]:
+    """All changes of a table with a change data feed."""
+    import pyarrow as pa
+
+    return lambda: pa.table(library.DeltaTable(path).load_cdf(0)).num_rows
+
+
 def read_all(library: Any, path: str) -> Callable[[], object]:
     """All rows."""
     return lambda: library.DeltaTable(path).to_pyarrow_table().num_rows
@@ -103,10 +134,38 @@ def write_rows(path: Path, files: int, rows: int) -> None:
         deltalake.write_deltalake(path, table, mode="append")
 
 
+def write_changes(path: Path, commits: int, rows: int) -> None:
+    """A table with a change data feed, written by deltalake: appends, an update after every twentieth."""
+    import deltalake
+    import pyarrow as pa
+
+    for number in range(commits):
+        ids = list(range(number * rows, (number + 1) * rows))
+        table = pa.table({"id": ids, "p": [f"p{i % 4}" for i in ids], "v": [float(number)] * rows})
+        feed = {"delta.enableChangeDataFeed": "true"} if number == 0 else None
+        deltalake.write_deltalake(path, table, mode="append", partition_by=["p"], configuration=feed)
+        if number % 20 == 19:
+            deltalake.DeltaTable(path).update(updates={"v": "v + 1"}, predicate=f"id = {ids[5]}")
+
+
 OPERATIONS = {
     operation.__name__: operation
-    for operation in (open_uris, prune_cold, prune_warm, partition_warm, plan_scan, refresh, read_all, read_filtered)
+    for operation in (
+        open_uris,
+        prune_cold,
+        prune_warm,
+        partition_warm,
+        plan_scan,
+        refresh,
+        checkpoint,
+        append_checkpoint,
+        read_all,
+        read_filtered,
+        change_feed,
+    )
 }
+WITH_ROWS = ("read_all", "read_filtered", "change_feed")
+WITH_COMMITS = ("open_uris", "checkpoint", "append_checkpoint")
 
 
 def child(library: str, operation: str, path: str) -> None:
@@ -130,17 +189,31 @@ def child(library: str, operation: str, path: str) -> None:
     print(json.dumps([seconds, process.memory_info().rss - before, result]))
 
 
+def state_of(path: Path) -> tuple[set[Path], bytes | None]:
+    """The files of a table, and what its log says of the last checkpoint."""
+    hint = path / "_delta_log" / "_last_checkpoint"
+    return set(path.rglob("*")), hint.read_bytes() if hint.exists() else None
+
+
+def restore(path: Path, before: tuple[set[Path], bytes | None]) -> None:
+    """Takes away what was written since. A checkpoint that was there before stays the one that it is."""
+    files, hint = before
+    for left in sorted(set(path.rglob("*")) - files, reverse=True):
+        left.rmdir() if left.is_dir() else left.unlink()
+    if hint is not None:
+        (path / "_delta_log" / "_last_checkpoint").write_bytes(hint)
+
+
 def measure(operation: str, path: Path, libraries: list[str]) -> dict[str, tuple[float, float]]:
     """Medians of seconds and MB for each library."""
     samples: dict[str, list[list[float]]] = {library: [] for library in libraries}
+    before = state_of(path)
     for round_ in range(ROUNDS):
         for library in libraries if round_ % 2 else libraries[::-1]:
             command = [sys.executable, "-m", "benches.delta", "--child", library, operation, str(path)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             samples[library].append(json.loads(output))
-            if operation == "refresh":
-                newest = max((path / "_delta_log").glob("*.json"))
-                newest.unlink()
+            restore(path, before)
     results = {tuple({sample[2] for sample in found}) for found in samples.values()}
     if len(results) != 1:
         print(f"  results differ: {samples}", file=sys.stderr)
@@ -181,7 +254,7 @@ def main() -> None:
             write_checkpoint(path, files)
             (path / "_delta_log" / f"{0:020}.json").write_text("")
         for operation in arguments.operations:
-            if operation in ("read_all", "read_filtered"):
+            if operation in WITH_ROWS or operation in ("checkpoint", "append_checkpoint"):
                 continue
             if operation == "plan_scan" and files > 20_000:
                 continue
@@ -190,8 +263,17 @@ def main() -> None:
         if files <= 200_000:
             if not path.exists():
                 write_commits(path, files, 1000)
-            report(f"{files:,} files, commits of 1,000", "open_uris", path)
-    if arguments.small_commits:
+            for operation in WITH_COMMITS:
+                if operation in arguments.operations:
+                    report(f"{files:,} files, commits of 1,000", operation, path)
+        path = folder / f"later-{files}"
+        if not path.exists():
+            write_checkpoint(path, files)
+            write_later(path, 9)
+        for operation in ("checkpoint", "append_checkpoint"):
+            if operation in arguments.operations:
+                report(f"{files:,} files, a checkpoint and 9 commits", operation, path)
+    if arguments.small_commits and "open_uris" in arguments.operations:
         path = folder / f"small-{arguments.small_commits}"
         if not path.exists():
             write_commits(path, arguments.small_commits, 1)
@@ -200,7 +282,13 @@ def main() -> None:
     if not path.exists():
         write_rows(path, 50, 40_000)
     for operation in ("read_all", "read_filtered"):
-        report("2,000,000 rows in 50 files", operation, path)
+        if operation in arguments.operations:
+            report("2,000,000 rows in 50 files", operation, path)
+    path = folder / "changes"
+    if "change_feed" in arguments.operations:
+        if not path.exists():
+            write_changes(path, 300, 100)
+        report("changes of 315 commits", "change_feed", path)
     if arguments.folder is None:
         shutil.rmtree(folder)
 

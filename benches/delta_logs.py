@@ -85,6 +85,15 @@ def write_commits(table: Path, files: int, per_commit: int) -> None:
             actions, version = [{"commitInfo": {"operation": "WRITE", "timestamp": version}}], version + 1
 
 
+def write_later(table: Path, commits: int) -> None:
+    """Commits of one file each, from version 0 on, on top of a checkpoint of it."""
+    add = {"partitionValues": {"day": "2024-01-01"}, "size": 1, "modificationTime": 1, "dataChange": True}
+    (table / "_delta_log" / f"{0:020}.json").write_text("")
+    for version in range(1, commits + 1):
+        line = json.dumps({"add": {"path": f"later-{version}", **add}})
+        (table / "_delta_log" / f"{version:020}.json").write_text(line + "\n")
+
+
 _MAP = pa.map_(pa.string(), pa.string())
 _ADD = pa.struct(
     [

@@ -361,3 +361,22 @@ def _vector(place: str | None) -> dict[str, Any]:
         return {}
     fields = {"storageType": "p", "pathOrInlineDv": f"/{place}", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
     return {"deletionVector": fields}
+
+
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+def test_a_partition_value_that_cannot_be_read_names_the_file_and_its_entry(
+    tmp_path: Path, from_checkpoint: bool
+) -> None:
+    schema = {"type": "struct", "fields": [{"name": "n", "type": "integer", "nullable": True, "metadata": {}}]}
+    commit(tmp_path, 0, [PROTOCOL, metadata(schemaString=json.dumps(schema), partitionColumns=["n"])])
+    commit(tmp_path, 1, [add("n=1/a", partitionValues={"n": "1"})])
+    commit(tmp_path, 2, [add("n=x/b", partitionValues={"n": "x"}), add("n=2/c", partitionValues={"n": "2"})])
+    if from_checkpoint:
+        DeltaTable(tmp_path).create_checkpoint()
+    with pytest.raises(exceptions.CorruptFileError) as raised:
+        DeltaTable(tmp_path).get_add_actions()
+    message = str(raised.value)
+    assert "partition column n" in message
+    assert "'x'" in message
+    assert "for file n=x/b" in message
+    assert f"{2:020}." in message

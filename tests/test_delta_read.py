@@ -419,7 +419,7 @@ def test_a_partition_value_that_cannot_be_read_is_an_error_that_names_it(tmp_pat
         [add("f.parquet", partitionValues={"p": "soon"})],
         partitionColumns=["p"],
     )
-    with pytest.raises(exceptions.InvalidArgumentError, match="column p: expected .*'soon'"):
+    with pytest.raises(exceptions.CorruptFileError, match="column p: expected .*'soon', for file f.parquet"):
         DeltaTable(tmp_path).to_pyarrow_table()
 
 

@@ -116,7 +116,7 @@ def test_any_set_of_rows_may_be_gone(tmp_path_factory: pytest.TempPathFactory, g
         ({"pathOrInlineDv": "00000"}, exceptions.CorruptFileError, "magic number"),
         ({"pathOrInlineDv": "~"}, exceptions.CorruptFileError, "deletion vector's place"),
         ({"storageType": "z"}, exceptions.UnsupportedError, "storage type u, p or i, found z"),
-        ({"storageType": "p", "pathOrInlineDv": "/elsewhere/v.bin"}, exceptions.UnsupportedError, "/elsewhere/v.bin"),
+        ({"storageType": "p", "pathOrInlineDv": "/elsewhere/v.bin"}, exceptions.NotFoundError, "v.bin"),
         ({"storageType": "u", "pathOrInlineDv": z85(bytes(16))}, exceptions.NotFoundError, "deletion_vector_0000"),
         ({"storageType": "u", "pathOrInlineDv": "x"}, exceptions.CorruptFileError, "deletion vector's place"),
     ],
@@ -127,6 +127,15 @@ def test_a_vector_that_cannot_be_read_is_an_error_and_never_all_rows(
     commit(table, 1, [add("f.parquet", **inline(GONE, **change))])
     with pytest.raises(error, match=words):
         DeltaTable(table).to_pyarrow_table()
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_shallow_clone_reads_files_and_vectors_of_the_other_table(table: Path, tmp_path: Path, scheme: str) -> None:
+    other = tmp_path / "clone"
+    vector = stored(table, GONE, storage="p")
+    vector["deletionVector"]["pathOrInlineDv"] = scheme + vector["deletionVector"]["pathOrInlineDv"]
+    commit(other, 0, [FEATURES, metadata(), add(f"{scheme}{table}/f.parquet", **vector)])
+    assert DeltaTable(other).to_pyarrow_table()["id"].to_pylist() == sorted(set(range(ROWS)) - set(GONE))
 
 
 def test_a_vector_whose_bytes_changed_is_an_error(table: Path) -> None:
