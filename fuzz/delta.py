@@ -51,7 +51,7 @@ def main() -> None:
             DeltaTable(table).create_checkpoint()
             data = (log / f"{version:020}.checkpoint.parquet").read_bytes()
             put("delta_checkpoint", f"struct_{struct}", data)
-    for name, rows in {"few": [0, 7], "far": [1, 2**33], "many": list(range(0, 100_000, 7))}.items():
+    for name, rows in {"few": [0, 7], "far": [1, 2**33], "many": list(range(0, 150_000, 50))}.items():
         put("delta_vector", name, bitmap(rows))
     inline = {"storageType": "i", "pathOrInlineDv": z85(bitmap([3])), "sizeInBytes": 30, "cardinality": 1}
     put("delta_vector_place", "inline", json.dumps(inline).encode())

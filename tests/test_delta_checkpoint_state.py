@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import esker.delta
 from esker import exceptions
 from esker.delta import DeltaTable, write_deltalake
-from tests.delta_logs import PROTOCOL, add, commit, metadata, remove
+from tests.delta_logs import CHECKPOINT, PROTOCOL, add, commit, metadata, remove
 
 FOLDER = Path(__file__).parents[2] / "shared" / "fixtures" / "delta"
 KINDS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
@@ -229,16 +229,49 @@ def test_a_large_log_is_cut_into_row_groups(tmp_path: Path) -> None:
     commit(tmp_path, 1, files[15_000:])
     gone = [remove(file["add"]["path"], deletionTimestamp=int(time.time() * 1000)) for file in files[::3]]
     commit(tmp_path, 2, gone)
-    for _ in range(2):  # From entries, and from the checkpoint before.
-        table = DeltaTable(tmp_path)
-        table.create_checkpoint(parts=2 if table._snapshot.checkpoint_version == 2 else None)
-    parquet = pq.ParquetFile(_checkpoint(tmp_path, 2))
-    assert parquet.num_row_groups > 2
     want = {file["add"]["path"] for file in files} - {file["remove"]["path"] for file in gone}
-    found = _actions(_checkpoint(tmp_path, 2))
-    assert {json.loads(row)["path"] for row in found["add"]} == want
-    assert len(found["remove"]) == len(gone)
-    parts = sorted((tmp_path / "_delta_log").glob("*.checkpoint.*.parquet"))
-    both = [_actions(part) for part in parts]
+    # From entries, and from the checkpoint before, of which row groups are copied.
+    for _ in range(2):
+        DeltaTable(tmp_path).create_checkpoint()
+        assert pq.ParquetFile(_checkpoint(tmp_path, 2)).num_row_groups > 2
+        found = _actions(_checkpoint(tmp_path, 2))
+        assert {json.loads(row)["path"] for row in found["add"]} == want
+        assert len(found["remove"]) == len(gone)
+    DeltaTable(tmp_path).create_checkpoint(parts=2)
+    both = [_actions(part) for part in sorted((tmp_path / "_delta_log").glob("*.checkpoint.*.parquet"))]
     assert sorted(both[0]["add"] + both[1]["add"]) == found["add"]
     assert sorted(both[0]["remove"] + both[1]["remove"]) == found["remove"]
+
+
+@pytest.mark.parametrize("as_struct", ["false", "true"])
+def test_row_groups_that_nothing_changed_are_what_they_would_be_if_written_anew(tmp_path: Path, as_struct: str) -> None:
+    table, stats = tmp_path / "t", json.dumps({"numRecords": 1, "minValues": {"id": 1}, "maxValues": {"id": 2}})
+    properties = [("delta.checkpoint.writeStatsAsStruct", as_struct)]
+    state = metadata(configuration=properties, format={"provider": "parquet", "options": []})
+    values = [("p", None)]
+    files = [add(f"a%20{number}", partitionValues=values, stats=stats, tags=[("k", "v")]) for number in range(5000)]
+    (table / "_delta_log").mkdir(parents=True)
+    with pq.ParquetWriter(_checkpoint(table, 0), CHECKPOINT) as writer:
+        for rows in ([PROTOCOL, state], files):
+            columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in CHECKPOINT]
+            writer.write_table(pa.Table.from_arrays(columns, schema=CHECKPOINT))
+    commit(table, 1, [add("later", stats=stats)])
+    shutil.copytree(table, tmp_path / "anew")
+    # In several parts nothing is copied.
+    DeltaTable(table).create_checkpoint()
+    DeltaTable(tmp_path / "anew").create_checkpoint(parts=2)
+    parts = [pq.read_table(part) for part in (tmp_path / "anew" / "_delta_log").glob(f"{1:020}.checkpoint.*")]
+    found, anew = pq.read_table(_checkpoint(table, 1)), pa.concat_tables(parts)
+    assert found.schema == anew.schema
+    for name in found.column_names:
+        rows = [sorted(map(str, (row for row in each[name].to_pylist() if row))) for each in (found, anew)]
+        assert rows[0] == rows[1], name
+    assert len(found) == len(anew) == 5003
+    assert not any(row["dataChange"] for row in found["add"].to_pylist() if row)
+    commit(table, 2, [remove(f"file://{table}/a%207", deletionTimestamp=int(time.time() * 1000))])
+    DeltaTable(table).create_checkpoint()
+    for log in (table / "_delta_log").glob("*.json"):
+        log.unlink()
+    names = [uri.rsplit("/", 1)[-1] for uri in deltalake.DeltaTable(table).file_uris()]
+    assert len(names) == len(DeltaTable(table).file_uris()) == 5000
+    assert not [name for name in names if name in ("a 7", "a%207")]

@@ -13,8 +13,9 @@ use crate::error::{DeltaError, Result};
 use crate::listing::{CheckpointFiles, LOG};
 use crate::path::{decode_path, TableRoot};
 
-/// Files that are read at the same time.
-const PARALLEL: usize = 8;
+/// Files that are read at the same time: where each costs a round trip, and elsewhere.
+const FAR: usize = 8;
+const NEAR: usize = 2;
 
 /// Reads all files of a checkpoint.
 pub(crate) async fn read(
@@ -64,7 +65,7 @@ async fn read_files(
         tokio::spawn(async move { checkpoint_file::read(&store, &path, version, &root).await })
     });
     stream::iter(tasks)
-        .buffered(PARALLEL)
+        .buffered(if store.is_far() { FAR } else { NEAR })
         .map(|joined| joined.unwrap_or_else(|error| Err(DeltaError::corrupt(LOG, error.to_string()))))
         .try_collect()
         .await

@@ -27,8 +27,8 @@ const ADD: [&str; 5] = [
 /// All other actions that say what the table is.
 const OTHERS: [&str; 5] = ["metaData", "protocol", "txn", "domainMetadata", "sidecar"];
 
-/// Row groups that are decoded at the same time: what is decoded of them is soon larger than what is kept.
-const PARALLEL: usize = 2;
+/// Row groups that are read at the same time where each costs a round trip. Elsewhere one is decoded while its batches are taken.
+const FAR: usize = 4;
 
 /// What one file of a checkpoint holds.
 #[derive(Debug, Default)]
@@ -62,24 +62,28 @@ pub(crate) async fn read(store: &StoreRef, path: &str, version: u64, root: &Tabl
     if file.leaves(&["add.path"]).is_empty() {
         return Ok(content);
     }
-    let groups = (0..file.row_groups()).map(|group| {
-        let (file, adds, path, root) = (&file, &adds, path.to_owned(), root.clone());
-        async move {
-            let source = Source::Parquet {
-                path: path.clone(),
-                group,
-            };
-            let step = move |builder: &mut ChunkBuilder, batch: RecordBatch| take_adds(builder, &batch, &path, &root);
-            // As many as the file says, if it has a byte for each.
-            let rows = file.rows(group).min(file.bytes(group, "add.path"));
-            let builder = file
-                .fold(store, group, adds, ChunkBuilder::with_capacity(rows), step)
-                .await?;
-            Ok::<_, DeltaError>(builder.finish(source))
-        }
-    });
-    content.chunks = stream::iter(groups).buffered(PARALLEL).try_collect().await?;
+    let groups = (0..file.row_groups()).map(|group| take_group(store, &file, group, &adds, root));
+    let parallel = if store.is_far() { FAR } else { 1 };
+    content.chunks = stream::iter(groups).buffered(parallel).try_collect().await?;
     Ok(content)
+}
+
+async fn take_group(
+    store: &StoreRef,
+    file: &ParquetFile,
+    group: usize,
+    leaves: &[usize],
+    root: &TableRoot,
+) -> Result<FileChunk> {
+    // As many as the file says, if it has a byte for each.
+    let rows = file.rows(group).min(file.bytes(group, "add.path"));
+    let mut builder = ChunkBuilder::with_capacity(rows);
+    let mut batches = file.batches(store, group, leaves);
+    while let Some(batch) = batches.next().await? {
+        take_adds(&mut builder, &batch, &file.path, root)?;
+    }
+    let path = file.path.clone();
+    Ok(builder.finish(Source::Parquet { path, group }))
 }
 
 async fn read_json(store: &StoreRef, path: &str, version: u64, root: &TableRoot) -> Result<CheckpointContent> {

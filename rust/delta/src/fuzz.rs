@@ -90,11 +90,13 @@ fn checkpoint(data: &[u8]) -> Result<u64> {
         snapshot.statistics(&store, &all, true).await?;
         let text = |name: &str| Field::new(name, DataType::Utf8, true);
         let add = Fields::from(vec![text("path"), text("stats")]);
+        let remove = Fields::from(vec![text("path")]);
         let plan = CheckpointPlan {
             files: vec![path("checkpoint.parquet")],
             sidecar: None,
             columns: Arc::new(Schema::new(vec![
                 Field::new("add", DataType::Struct(add), true),
+                Field::new("remove", DataType::Struct(remove), true),
                 Field::new("protocol", DataType::Struct(Fields::empty()), true),
                 Field::new("metaData", DataType::Struct(Fields::empty()), true),
             ])),

@@ -12,6 +12,8 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::column_bytes::{ColumnBytes, Pieces};
 use crate::error::{DeltaError, Result};
@@ -158,6 +160,23 @@ impl ParquetFile {
         done.map_err(|error| failure.take().map_or(error, DeltaError::Store))
     }
 
+    /// Reads some leaf columns of a row group, one batch being decoded while another is worked on.
+    pub(crate) fn batches(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Batches {
+        let (sender, decoded) = mpsc::channel(1);
+        let (file, store, leaves) = (self.clone(), store.clone(), leaves.to_vec());
+        let task = tokio::spawn(async move {
+            let step = move |(): &mut (), batch| {
+                let sent = sender.blocking_send(batch);
+                sent.map_err(|_| DeltaError::invalid("nobody waits for the rows"))
+            };
+            file.fold(&store, group, &leaves, (), step).await
+        });
+        Batches {
+            decoded,
+            task: Some(task),
+        }
+    }
+
     /// Reads some leaf columns of a row group at once.
     pub(crate) async fn read(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Result<Vec<RecordBatch>> {
         let push = |batches: &mut Vec<RecordBatch>, batch| {
@@ -210,6 +229,27 @@ impl ParquetFile {
             .with_row_groups(vec![group])
             .with_batch_size(self.batch_rows)
             .build()
+    }
+}
+
+/// Batches of a row group on their way.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    decoded: mpsc::Receiver<RecordBatch>,
+    task: Option<JoinHandle<Result<()>>>,
+}
+
+impl Batches {
+    /// The next batch; `None` behind the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(batch) = self.decoded.recv().await {
+            return Ok(Some(batch));
+        }
+        if let Some(task) = self.task.take() {
+            task.await
+                .unwrap_or_else(|error| Err(DeltaError::invalid(error.to_string())))?;
+        }
+        Ok(None)
     }
 }
 

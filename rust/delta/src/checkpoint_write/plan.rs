@@ -9,7 +9,6 @@ use arrow_select::filter::filter;
 use esker_store::StoreRef;
 use futures::StreamExt;
 use serde_json::json;
-use tokio::sync::mpsc;
 
 use super::action_line::FileKind;
 use super::action_types::ActionTypes;
@@ -247,19 +246,10 @@ impl<'a> Attempt<'a> {
             if file.all_null(group, &leaves) {
                 continue;
             }
-            let (sender, mut batches) = mpsc::channel(2);
-            let (store, reader) = (self.store.clone(), file.clone());
-            let task = tokio::spawn(async move {
-                let step = move |(): &mut (), batch: RecordBatch| {
-                    let sent = sender.blocking_send(batch);
-                    sent.map_err(|_| DeltaError::invalid("the checkpoint is given up"))
-                };
-                reader.fold(&store, group, &leaves, (), step).await
-            });
-            while let Some(batch) = batches.recv().await {
+            let mut batches = file.batches(self.store, group, &leaves);
+            while let Some(batch) = batches.next().await? {
                 self.take_batch(&batch, kind, &file.path).await?;
             }
-            task.await.map_err(|error| DeltaError::invalid(error.to_string()))??;
         }
         Ok(())
     }
