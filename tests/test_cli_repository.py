@@ -107,3 +107,20 @@ def test_files_come_in_by_standard_input_and_garbage_is_only_counted(
     table = next((tmp_path / "repo" / "_lakefs").iterdir())
     assert main(["repo", "cat-sst", str(table)]) == 0
     assert "[static]" in capsys.readouterr().out
+
+
+def test_bars_move_while_garbage_is_collected_and_refs_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "repo")
+    run(capsys, "create", uri)
+    file = tmp_path / "x.txt"
+    file.write_text("hello")
+    told: list[tuple[str, int, int | None]] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("esker.cli.repository._shown", lambda bar: lambda *said: told.append(said))
+    assert main(["repo", "put", uri, "main", "a", str(file)]) == 0
+    assert main(["repo", "gc", uri, "--delete"]) == 0
+    assert main(["repo", "fsck", uri]) == 0
+    assert {what for what, _, _ in told} == {"marking what commits lead to", "checking what commits hold"}
+    assert max(done for _, done, _ in told) == 1

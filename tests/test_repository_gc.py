@@ -167,7 +167,7 @@ def test_a_collection_and_a_writer_in_any_order(
     writes = operations(lambda: work(watched.open(counted, "writer"), lost), watched.watches, "writer")
     orders = list(itertools.product(range(collections), range(writes)))
     seen = set()
-    some = orders if SEED else random.Random(work.__name__).sample(orders, min(14, len(orders)))
+    some = orders if SEED else random.Random(work.__name__).sample(orders, min(8, len(orders)))
     # One writer that is done before the collection starts is among them.
     for k, j in [(0, writes), *some]:
         folder = tmp_path / f"{k}-{j}"

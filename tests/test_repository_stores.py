@@ -81,3 +81,24 @@ def test_a_cold_look_up_takes_few_requests(repo: Repository) -> None:
     assert stats.read_iops <= 8, stats
     assert other.ref("main").object("a/124").exists()
     assert other._core.store.io_stats().read_iops <= 2
+
+
+def test_a_history_and_a_list_of_branches_take_few_requests(repo: Repository) -> None:
+    main = repo.branch("main")
+    for n in range(40):
+        main.commit(f"commit {n}", allow_empty=True)
+    for n in range(8):
+        repo.branch(f"b/{n}").create("main")
+    other = again(repo)
+    other._core.store.io_stats()
+    assert len(list(other.ref("main").log())) == 41
+    # The hint, the entries from there on, a listing of packs and what it tells of.
+    assert other._core.store.io_stats().read_iops <= 12
+    repo.pack_refs()
+    other = again(repo)
+    other._core.store.io_stats()
+    assert len(list(other.branches())) == 9
+    assert other._core.store.io_stats().read_iops <= 2 + 9
+    # What was listed is known.
+    assert other.branch("b/3").get_commit().message == "commit 39"
+    assert other._core.store.io_stats().read_iops <= 1

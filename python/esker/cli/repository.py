@@ -258,11 +258,23 @@ def _told(file: BinaryIO, bar: Progress | None) -> Iterator[bytes]:
             bar.advance(bar.task_ids[0], len(piece))
 
 
+def _shown(bar: Progress | None) -> Callable[[str, int, int | None], None] | None:
+    """What a bar is told while something goes on; None where nobody watches."""
+    if bar is None:
+        return None
+    task = bar.task_ids[0]
+
+    def show(what: str, done: int, total: int | None) -> None:
+        bar.update(task, description=what, completed=done, total=total)
+
+    return show
+
+
 def gc_of(options: argparse.Namespace, output: Output) -> None:
     """Deletes what no commit within the retention leads to, or counts it."""
     repo = _open(options)
-    with output.progress("collecting garbage", None):
-        found = repo.gc(dry_run=not options.delete)
+    with output.progress("listing", None) as bar:
+        found = repo.gc(dry_run=not options.delete, progress=_shown(bar))
     said = {name: str(value) for name, value in vars(found).items()}
     if not output.as_json and not options.delete:
         said["deleted"] = "nothing: --delete does it"
@@ -279,8 +291,8 @@ def repack(options: argparse.Namespace, output: Output) -> None:
 def fsck(options: argparse.Namespace, output: Output) -> None:
     """Checks a repository; what it finds makes it fail."""
     findings = []
-    with output.progress("checking", None):
-        for finding in _open(options).fsck(imports=options.imports):
+    with output.progress("checking refs", None) as bar:
+        for finding in _open(options).fsck(imports=options.imports, progress=_shown(bar)):
             findings.append(finding)
             if not output.as_json:
                 print(finding, flush=True)

@@ -14,11 +14,11 @@ from .dump import read_manifest
 from .fsck_refs import check_refs
 from .layout import DATA
 from .objects import rows, table
-from .retention import active_commits, led_to
+from .retention import Progress, active_commits, led_to
 from .spill import SortedNames
 
 
-def check(core: RepositoryCore, *, imports: bool = False) -> Iterator[str]:
+def check(core: RepositoryCore, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
     """What is wrong with a repository, one sentence a finding.
 
     - of refs: every entry of every log, what it leads to and what came before it, tags, settings, packed heads;
@@ -29,6 +29,7 @@ def check(core: RepositoryCore, *, imports: bool = False) -> Iterator[str]:
     Args:
         core: The repository.
         imports: Looks for imported objects too, with a request each.
+        progress: Told what is done, how much of it, and of how much.
 
     Example:
         `list(repository.fsck()) == []`
@@ -38,11 +39,12 @@ def check(core: RepositoryCore, *, imports: bool = False) -> Iterator[str]:
         return
     kept, _ = active_commits(core)
     with tempfile.TemporaryDirectory(prefix="esker-fsck-") as folder:
-        yield from _Contents(core, folder, imports).check(kept)
+        yield from _Contents(core, folder, imports, progress).check(kept)
 
 
 class _Contents:
-    def __init__(self, core: RepositoryCore, folder: str, imports: bool) -> None:
+    def __init__(self, core: RepositoryCore, folder: str, imports: bool, progress: Progress | None) -> None:
+        self._progress = progress
         self._core = core
         self._needed = SortedNames(folder, "needed")
         self._there = SortedNames(folder, "there")
@@ -54,7 +56,9 @@ class _Contents:
         # First what is there, so that what is put meanwhile is not missed.
         sure = led_to(core, kept)
         given_up = expired_ids(core.store) - {head.id for head in core.heads().values()}
-        for commit in kept:
+        for at, commit in enumerate(kept):
+            if self._progress is not None:
+                self._progress("checking what commits hold", at, len(kept))
             metarange = commit.meta_range_id
             # What no ref leads to may be an attempt that was refused.
             if commit.id in sure and commit.id not in given_up and metarange and metarange not in self._seen:

@@ -23,7 +23,7 @@ from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .numbered_log import LogEntry
 from .read_only import open_core
 from .reference import Reference
-from .retention import Collected
+from .retention import Collected, Progress
 from .settings import Settings
 from .tag import Tag
 
@@ -204,7 +204,14 @@ class Repository:
         """
         dump.restore_refs(self._core, refs)
 
-    def gc(self, *, dry_run: bool = True, grace_s: float | None = None, now: float | None = None) -> Collected:
+    def gc(
+        self,
+        *,
+        dry_run: bool = True,
+        grace_s: float | None = None,
+        now: float | None = None,
+        progress: Progress | None = None,
+    ) -> Collected:
         """Deletes objects and ranges that no commit within the retention leads to. See `collect_garbage`.
 
         Args:
@@ -212,8 +219,9 @@ class Repository:
             grace_s: Seconds for which nothing is deleted, whatever leads to it; those of the settings by default.
                 Less than those is for repositories that nobody writes to meanwhile.
             now: The time to judge by, in seconds since the Unix epoch.
+            progress: Called with what is done, how much of it, and of how much if that is known.
         """
-        return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now)
+        return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
 
     def pack_refs(self) -> int:
         """Writes all commits into one object and the branches' last entries into another, and removes old entries.
@@ -239,13 +247,14 @@ class Repository:
             log.compact()
         return name, head
 
-    def fsck(self, *, imports: bool = False) -> Iterator[str]:
+    def fsck(self, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
 
         Args:
             imports: Looks for imported objects too, with a request each.
+            progress: Called with what is done, how much of it, and of how much.
         """
-        return fsck.check(self._core, imports=imports)
+        return fsck.check(self._core, imports=imports, progress=progress)
 
     def __repr__(self) -> str:
         return f"Repository({self.uri!r})"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from ..exceptions import NotFoundError
@@ -22,6 +23,9 @@ from .dump import read_manifest
 from .layout import COMMITS, DATA, EXPIRED, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
 from .objects import table
 from .spill import SortedNames, without
+
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""What is done, how much of it, and of how much if that is known."""
 
 DAY_S = 24 * 3600.0
 SLACK = 1 / 24
@@ -122,7 +126,12 @@ def led_to(core: RepositoryCore, kept: list[Commit]) -> set[str]:
 
 
 def collect_garbage(
-    core: RepositoryCore, *, dry_run: bool = True, grace_s: float | None = None, now: float | None = None
+    core: RepositoryCore,
+    *,
+    dry_run: bool = True,
+    grace_s: float | None = None,
+    now: float | None = None,
+    progress: Progress | None = None,
 ) -> Collected:
     """Deletes objects and tables that no commit that counts leads to, and that are older than the grace period.
 
@@ -134,6 +143,7 @@ def collect_garbage(
         dry_run: Only counts.
         grace_s: Seconds for which nothing is deleted; those of the settings by default.
         now: The time to judge by, in seconds since the Unix epoch.
+        progress: Told what is done, how much of it, and of how much if that is known.
     """
     today = time.time() if now is None else now
     grace = core.settings().grace_s if grace_s is None else grace_s
@@ -144,7 +154,7 @@ def collect_garbage(
         for path, size in _old(core, young_us):
             old.add(path, size)
         kept, expired = active_commits(core, now, young_us)
-        marks = _Marks(core, alive, expired_ids(core.store))
+        marks = _Marks(core, alive, expired_ids(core.store), progress)
         marks.add(kept)
         if dry_run:
             return _counted(len(kept), len(expired), without(old, alive), deleted=False)
@@ -160,8 +170,18 @@ def collect_garbage(
                 core.store.put(EXPIRED, json.dumps(sorted((before | gone) - (again - before))).encode())
             marks.given_up -= again
             marks.add(kept)
-            deleted = chain(_deleted(core, run, without(old, alive), young_us), _unfinished(core, young_us))
+            deleted: Iterable[tuple[str, int]] = chain(
+                _deleted(core, run, without(old, alive), young_us), _unfinished(core, young_us)
+            )
+            if progress is not None:
+                deleted = _told(deleted, progress)
             return _counted(len(kept), len(expired), deleted, deleted=True)
+
+
+def _told(found: Iterable[tuple[str, int]], progress: Progress) -> Iterator[tuple[str, int]]:
+    for count, one in enumerate(found):
+        progress("deleting", count, None)
+        yield one
 
 
 def _counted(kept: int, expired: int, found: Iterable[tuple[str, int]], *, deleted: bool) -> Collected:
@@ -221,10 +241,12 @@ class _Marks:
         core: The repository.
         alive: Where to note it.
         given_up: Commits whose content may be gone.
+        progress: Told how many commits are done.
     """
 
-    def __init__(self, core: RepositoryCore, alive: SortedNames, given_up: set[str]) -> None:
+    def __init__(self, core: RepositoryCore, alive: SortedNames, given_up: set[str], progress: Progress | None) -> None:
         self._core = core
+        self._progress = progress
         self._alive = alive
         self._seen: set[bytes] = set()
         self._root = core.uri.rstrip("/") + "/"
@@ -243,7 +265,9 @@ class _Marks:
         heads = {commit.id for commit in self._core.heads().values()}
         sure = led_to(self._core, commits)
         # What must be there comes first: a range that is marked is not looked into again.
-        for commit in sorted(commits, key=lambda commit: commit.id not in sure):
+        for at, commit in enumerate(sorted(commits, key=lambda commit: commit.id not in sure)):
+            if self._progress is not None:
+                self._progress("marking what commits lead to", at, len(commits))
             if commit.id in self.given_up and commit.id not in heads:
                 continue
             if commit.meta_range_id and self._is_new(commit.meta_range_id):
