@@ -51,6 +51,35 @@ def test_no_common_ancestor_comes_from_the_base(data: st.DataObject) -> None:
             assert store.merge_base(right.id, left.id) == base
 
 
+# Commits with their parents, two heads, and what lakeFS's own tests accept as the base.
+SHAPES = [
+    ("o; a<o; b<o; c<a; d<b", "c d", "o"),
+    ("o; a<o; b<a; c<b; d<b", "c d", "b"),
+    ("o; a<o; b<o; c<a+b; d<a+b; e<c; f<d", "e f", "a b"),
+    ("o; a<o; b<a", "b a", "a"),
+    ("o; a<o; p; q<p", "a q", ""),
+    ("o; b<o; a<o+b; c<a; d<b", "c d", "b"),
+    ("a; b<a; c<b; d<c; x<d+a; y<b", "x y", "b"),
+    ("e; d<e; f<e; c<d; b<c; a<b; g<b+e; h<a+f", "g h", "b"),
+    ("o; a<o; b<o", "b b", "b"),
+    ("o; a<o; b<o; c<a+b; d<b; l<c+d; r<o", "l r", "o"),
+    ("o; a<o; b<o; x<a+b; l<o+x; m<x+l; n<l+m; r<o+x; s<x+r; t<r+s", "n t", "x"),
+]
+
+
+@pytest.mark.parametrize(("history", "heads", "expected"), SHAPES)
+def test_bases_are_those_of_lakefs(history: str, heads: str, expected: str) -> None:
+    store, made = CommitStore(Store("memory://merge-bases")), {}
+    for said in history.split("; "):
+        name, _, parents = said.partition("<")
+        found = tuple(made[parent] for parent in parents.split("+") if parent)
+        made[name] = Commit.make(committer="me", message=name, meta_range_id="", creation_date=0, parents=found)
+        store.remember(made[name])
+    for left, right in (heads.split(), heads.split()[::-1]):
+        base = store.merge_base(made[left].id, made[right].id)
+        assert (base.message if base else "") in (expected.split() or [""])
+
+
 def repo_with(paths: dict[str, str]) -> Repository:
     repo = Repository.create(f"memory://base-{next(NUMBERS)}", committer="me")
     write(repo, "main", paths)
