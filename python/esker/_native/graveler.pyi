@@ -19,6 +19,7 @@ from .write import ArrowStreamExportable
 __all__ = [
     "Applied",
     "Batch",
+    "BranchStaging",
     "Changes",
     "Commit",
     "Differences",
@@ -70,6 +71,29 @@ class Batch:
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Arrow's PyCapsule interface."""
+
+@final
+class BranchStaging:
+    """What is written to a branch through stores, over one content. It is committed by whoever holds it, or not at all.
+
+    Args:
+        storage: The repository's tables; the objects are in the same store.
+        metarange: The content.
+        token: Random: makes addresses that nobody else writes to.
+    """
+
+    def __new__(cls, storage: Storage, metarange: str | None, token: str) -> BranchStaging: ...
+    def store(self, uri: str, prefix: str = "", *, read_only: bool = False) -> Store:
+        """The objects whose paths start with `prefix` (ending in `/`, or empty), as a store. Writes to it are staged."""
+
+    def stage(self, path: str, change: tuple[str, int, str, int] | None = None) -> None:
+        """Takes over what was staged elsewhere: address, size, checksum and time (us) of an object; None: it goes."""
+
+    def end(self) -> None:
+        """Nothing is staged any more: writes through stores are errors."""
+
+    def take_fresh(self) -> list[tuple[str, tuple[str, int, str, int] | None]]:
+        """What was staged through stores since this was last asked."""
 
 @final
 class Changes:

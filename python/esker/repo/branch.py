@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from .._native.graveler import Applied
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
-from . import merging
+from . import branch_store, merging
 from .collecting import Moment, moment
 from .commits import Commit
 from .core import RepositoryCore, default_committer
@@ -192,6 +192,7 @@ class Branch(Reference):
         """Takes back what is staged: all (`reset`), one path (`object`), or what starts with one (`common_prefix`)."""
         staging = self._staging
         if path_type == "reset":
+            staging.check_not_shared()
             staging.clear()
             return
         if path_type not in ("object", "common_prefix") or path is None:
@@ -390,11 +391,30 @@ class TransactionBranch(Branch):
     commit_message: str = ""
     commit_metadata: Mapping[str, str] | None = None
     tag: str | None = None
+    _token: str | None = None
 
     @property
     def source_id(self) -> str:
         """The branch that the transaction commits to."""
         return self.id
+
+    def store_uri(self, path: str = "") -> str:
+        """The URI of a folder of the transaction as a store: for readers and writers of tables, in this process.
+
+        What they write is staged, and committed with the rest. An imported object is not read through it.
+
+        Example:
+            `esker.write_dataset(table, tx.store_uri("tables/t"))`
+        """
+        if self._token is None:
+            base = self._staging.base
+            self._token, shared = branch_store.begin(self._core, base.meta_range_id if base else self._content())
+            self._staging.share(shared)
+        return branch_store.transaction_uri(self._token, path)
+
+    def _end(self) -> None:
+        if self._token is not None:
+            branch_store.end(self._token)
 
     def _content(self) -> str:
         base = self._staging.base

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
+from . import branch_store
 from .commits import Commit
 from .core import RepositoryCore
 from .errors import MergeConflictError
@@ -97,6 +98,15 @@ class Reference:
             else f"{root}/{entry.physical_address}"
             for entry in found
         ]
+
+    def store_uri(self, path: str = "") -> str:
+        """The URI of a folder of the ref's commit as a store, read only: for readers of tables, in any process.
+
+        Example:
+            `esker.dataset(repository.ref("v1").store_uri("tables/t")).to_table()`
+        """
+        # The commit, not the ref: what is read under one URI never changes, and may be kept.
+        return branch_store.ref_uri(self._core, self.get_commit().id, path)
 
     def log(
         self,

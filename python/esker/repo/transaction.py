@@ -47,6 +47,7 @@ class Transaction:
         inner, self._inner = self._inner, None
         if inner is None:
             return
+        inner._end()
         if kind is None and len(inner._staging):
             message = inner.commit_message or f"Transaction on {self._branch.id}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)

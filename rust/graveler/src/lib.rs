@@ -18,6 +18,7 @@
 )]
 
 pub mod apply;
+pub mod branch;
 pub mod change;
 mod cluster;
 pub mod commit;

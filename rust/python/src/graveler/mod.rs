@@ -2,6 +2,7 @@
 
 mod applied;
 mod batch;
+mod branch_staging;
 mod changes;
 mod commit;
 mod differences;
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<applied::PyApplied>()?;
     module.add_class::<batch::PyBatch>()?;
+    module.add_class::<branch_staging::PyBranchStaging>()?;
     module.add_class::<changes::PyChanges>()?;
     module.add_class::<commit::PyCommit>()?;
     module.add_class::<differences::PyDifferences>()?;

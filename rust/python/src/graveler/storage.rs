@@ -43,6 +43,16 @@ fn table_id(text: &str) -> Found<TableId> {
 }
 
 impl PyStorage {
+    /// The storage itself.
+    pub(super) fn inner(&self) -> Arc<Storage> {
+        self.0.clone()
+    }
+
+    /// A content by its id, for those that keep it.
+    pub(super) fn content(&self, py: Python<'_>, id: Option<&str>) -> Result<Arc<Metarange>> {
+        PyStorage::run(py, || self.metarange(id))
+    }
+
     /// A content by its id; none at all, or an empty one, is that of a repository's first commit.
     fn metarange(&self, id: Option<&str>) -> Found<Arc<Metarange>> {
         let id = id.filter(|id| !id.is_empty()).map(table_id).transpose()?;

@@ -1,0 +1,82 @@
+"""A branch is a store: what reads and writes tables may be given a folder of a branch, as if it were a bucket.
+
+```
+esker-tx://<token>/<path>                               a transaction, in its own process, until it ends
+esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, as it is when the URI is opened
+```
+
+Bytes that are written lie in the repository at once, the paths are staged in the transaction: a table's own commit is
+provisional until the transaction's is made, and one commit covers many tables.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from .._native.graveler import BranchStaging
+from .._native.store import Store
+from ..commit import stores
+from ..exceptions import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from .core import RepositoryCore
+
+TRANSACTION = "esker-tx"
+REF = "esker-ref"
+
+_open: dict[str, BranchStaging] = {}
+
+
+def begin(core: RepositoryCore, metarange: str) -> tuple[str, BranchStaging]:
+    """A staging over a content, and the token by which `esker-tx://` finds it until it is ended."""
+    token = uuid.uuid4().hex
+    _open[token] = BranchStaging(core.storage, metarange, token)
+    return token, _open[token]
+
+
+def end(token: str) -> None:
+    """Ends a staging: what is still open on it refuses to write."""
+    staging = _open.pop(token, None)
+    if staging is not None:
+        staging.end()
+
+
+def transaction_uri(token: str, path: str) -> str:
+    """The URI of a folder of a transaction."""
+    return f"{TRANSACTION}://{token}/{path.strip('/')}".rstrip("/")
+
+
+def ref_uri(core: RepositoryCore, ref: str, path: str) -> str:
+    """The URI of a folder of a ref."""
+    return f"{REF}://{quote(core.uri, safe='')}/{quote(ref, safe='~^')}/{path.strip('/')}".rstrip("/")
+
+
+def _folder(path: str) -> str:
+    return path.strip("/") + "/" if path.strip("/") else ""
+
+
+def _open_transaction(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+    token, _, path = uri.removeprefix(f"{TRANSACTION}://").partition("/")
+    staging = _open.get(token)
+    if staging is None:
+        raise NotFoundError(f"{uri}: expected a transaction of this process, found none; it may have ended", uri=uri)
+    return staging.store(uri, _folder(path))
+
+
+def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+    from .repository import Repository
+
+    place, _, rest = uri.removeprefix(f"{REF}://").partition("/")
+    ref, _, path = rest.partition("/")
+    if not ref:
+        raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
+    core = Repository(unquote(place), storage_options=options)._core
+    content = core.resolve(unquote(ref)).meta_range_id
+    return BranchStaging(core.storage, content, uuid.uuid4().hex).store(uri, _folder(path), read_only=True)
+
+
+stores.register(TRANSACTION, _open_transaction)
+stores.register(REF, _open_ref)

@@ -1,0 +1,206 @@
+//! What is written to a branch and not committed, over one content.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use esker_store::{StoreError, StoreRef};
+use sha2::{Digest, Sha256};
+
+use crate::entry::{AddressType, Entry};
+use crate::error::GravelerError;
+use crate::list::{List, Listed};
+use crate::metarange::Metarange;
+use crate::storage::Storage;
+use crate::value::Value;
+
+type StoreResult<T> = esker_store::Result<T>;
+
+/// How many paths are listed at once.
+const BATCH: usize = 1024;
+
+/// An object of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staged {
+    /// Below the repository's root.
+    pub address: String,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256 of the bytes, in hex.
+    pub checksum: String,
+    /// When it was put, in microseconds since the Unix epoch.
+    pub modified_us: i64,
+    /// Whether it was imported: the address is a URI, of which this store does not read.
+    pub elsewhere: bool,
+}
+
+/// What is written to a branch and not committed, over one content. Stores of several folders of it share it.
+pub struct BranchStaging {
+    storage: Arc<Storage>,
+    base: Arc<Metarange>,
+    token: String,
+    count: AtomicU64,
+    ended: AtomicBool,
+    changes: Mutex<Changes>,
+    /// Held from the look whether a path is free until it is taken.
+    pub(super) putting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Changes {
+    staged: BTreeMap<String, Option<Staged>>,
+    /// Those that nobody took over since they were made.
+    fresh: BTreeMap<String, Option<Staged>>,
+}
+
+impl fmt::Debug for BranchStaging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BranchStaging").finish_non_exhaustive()
+    }
+}
+
+impl BranchStaging {
+    /// Over a content. The token is random, and makes addresses that nobody else writes to.
+    pub fn new(storage: Arc<Storage>, base: Arc<Metarange>, token: String) -> Arc<Self> {
+        Arc::new(BranchStaging {
+            storage,
+            base,
+            token,
+            count: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            changes: Mutex::default(),
+            putting: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over what was staged elsewhere: an object, or that the path goes.
+    pub fn stage(&self, path: String, change: Option<Staged>) {
+        self.changes().staged.insert(path, change);
+    }
+
+    /// What was staged through stores since this was last asked.
+    pub fn take_fresh(&self) -> Vec<(String, Option<Staged>)> {
+        std::mem::take(&mut self.changes().fresh).into_iter().collect()
+    }
+
+    /// Nothing is staged any more: what would be is an error.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note(&self, path: String, change: Option<Staged>) {
+        let mut changes = self.changes();
+        changes.fresh.insert(path.clone(), change.clone());
+        changes.staged.insert(path, change);
+    }
+
+    pub(super) fn store(&self) -> &StoreRef {
+        self.storage.store()
+    }
+
+    pub(super) fn new_address(&self) -> String {
+        let hours = i64::try_from(since_epoch().as_secs() / 3600).unwrap_or(0);
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let name = hex(&Sha256::digest(format!("{}/{number}", self.token)), 16);
+        format!("data/{:08}/{name}", 10_000_000_i64.saturating_sub(hours))
+    }
+
+    pub(super) async fn find(&self, path: &str) -> StoreResult<Option<Staged>> {
+        if let Some(change) = self.changes().staged.get(path) {
+            return Ok(change.clone());
+        }
+        let Some(id) = self.base.id() else { return Ok(None) };
+        match self.storage.get(id, path.as_bytes()).await.map_err(sorted)? {
+            Some(value) => described(&value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) async fn list(&self, prefix: &str) -> StoreResult<BTreeMap<String, Staged>> {
+        let mut found = BTreeMap::new();
+        let mut list = List::new(&self.storage, &self.base, prefix.as_bytes(), b"", b"");
+        loop {
+            let batch = list.next_batch(BATCH).await.map_err(sorted)?;
+            if batch.is_empty() {
+                break;
+            }
+            for listed in batch {
+                // A path that is not text is no object's of a store.
+                if let Listed::Record(key, value) = listed {
+                    if let Ok(path) = String::from_utf8(key) {
+                        found.insert(path, described(&value)?);
+                    }
+                }
+            }
+        }
+        let changes = self.changes();
+        let staged = changes.staged.range(prefix.to_owned()..);
+        for (path, change) in staged.take_while(|(path, _)| path.starts_with(prefix)) {
+            match change {
+                Some(staged) => found.insert(path.clone(), staged.clone()),
+                None => found.remove(path),
+            };
+        }
+        Ok(found)
+    }
+}
+
+/// What a framed value says of an object.
+fn described(value: &[u8]) -> StoreResult<Staged> {
+    let entry = Value::decode(value)
+        .and_then(|value| Entry::decode(value.data))
+        .map_err(sorted)?;
+    let elsewhere = match entry.address_type {
+        AddressType::Full => true,
+        AddressType::ByPrefix => entry.address.contains("://"),
+        AddressType::Relative => false,
+    };
+    let size = u64::try_from(entry.size)
+        .map_err(|_| StoreError::corrupt(&entry.address, format!("expected a size, found {}", entry.size)))?;
+    let (seconds, nanos) = entry.last_modified.unwrap_or_default();
+    Ok(Staged {
+        address: entry.address,
+        size,
+        checksum: entry.e_tag,
+        modified_us: seconds
+            .saturating_mul(1_000_000)
+            .saturating_add(i64::from(nanos / 1000)),
+        elsewhere,
+    })
+}
+
+fn sorted(error: GravelerError) -> StoreError {
+    match error {
+        GravelerError::InvalidArgument(message) => StoreError::invalid_argument("", message),
+        GravelerError::Unsupported { path, message } => StoreError::unsupported(path, message),
+        GravelerError::Corrupt { path, message } => StoreError::corrupt(path, message),
+        GravelerError::Store(error) => error,
+    }
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+pub(super) fn now_us() -> i64 {
+    i64::try_from(since_epoch().as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn hex(bytes: &[u8], count: usize) -> String {
+    let mut text = String::with_capacity(2 * count);
+    for byte in bytes.iter().take(count) {
+        // Writing to a string never fails.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
