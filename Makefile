@@ -15,7 +15,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check interop bench bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylanc
 
 servers: .venv/.dev ## install what tests of stores run against, MinIO too (5 minutes, once; needs Go)
 	$(PY) -m tests.servers azurite mitmproxy minio
+
+bench-large: .venv/.dev ## commits into a repository of a hundred million entries, of which most say little (4 GB below SCRATCH)
+	$(PY) -m benches.repo --steps steps --entries 100000000 --synthetic --rounds 3 $(if $(SCRATCH),--scratch $(SCRATCH)) $(ARGS)
 
 bench-kernels: ## measure the encoding kernels: GB/s beside memcpy and plain code (ARGS=name)
 	cargo bench --locked --quiet -p esker-codec --bench kernels -- $(ARGS)

@@ -2,13 +2,15 @@
 
 Each step starts from a storage that has nothing in memory, over a folder without fsync; read and written bytes are
 those that reached the store. `--entries` is how many the repository has, in paths that are made up from a seed; it is
-filled a million at a time, in the order of the paths.
+filled by one commit that takes them as a stream. `--synthetic` leaves addresses and hashes short, so that a hundred
+million of them fit a disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
 import struct
 import subprocess
@@ -50,16 +52,18 @@ def paths(numbers: np.ndarray) -> pa.Array:
     )
 
 
-def entries(numbers: np.ndarray, seed: int) -> pa.Table:
-    """Objects at these paths, as lakeFS would have written them."""
+def entries(numbers: np.ndarray, seed: int, synthetic: bool = False) -> pa.Table:
+    """Objects at these paths, as lakeFS would have written them; synthetic ones say little of themselves."""
     chance = np.random.default_rng(seed)
     rows = len(numbers)
+    columns = {"path": paths(numbers), "size_bytes": chance.integers(1, 10**8, rows)}
+    if synthetic:
+        return pa.table({**columns, "physical_address": pa.repeat("data/a", rows)})
     address = pc.binary_join_element_wise("data/gk7b4lj3r3s72mqf/", hexadecimal(chance, rows, 20), "")
     return pa.table(
         {
-            "path": paths(numbers),
+            **columns,
             "physical_address": address,
-            "size_bytes": chance.integers(1, 10**8, rows),
             "checksum": hexadecimal(chance, rows, 32),
             "mtime": pa.array(1_700_000_000_000_000 + numbers * 1_000_000).cast(pa.timestamp("us", "UTC")),
         }
@@ -87,15 +91,24 @@ class Lake:
         return self.store.head(f"_lakefs/{table}").size
 
 
-def fill(lake: Lake, count: int) -> str:
-    """A content of so many entries."""
-    metarange = None
-    for start in range(0, count, CHUNK):
-        numbers = 2 * np.arange(start, min(count, start + CHUNK))  # Odd numbers are free for what comes later.
-        changes = Changes.of_entries(entries(numbers, start))
-        metarange = Storage(lake.store, cache_bytes=0).apply(metarange, changes, rule=RULE).metarange_id
+def fill(lake: Lake, count: int, synthetic: bool = False) -> str:
+    """A content of so many entries, written by one commit that never holds them all."""
+
+    def chunks() -> Iterator[pa.RecordBatch]:
+        for start in range(0, count, CHUNK // 4):
+            numbers = 2 * np.arange(start, min(count, start + CHUNK // 4))  # Odd numbers are free for what comes later.
+            yield from entries(numbers, start, synthetic).to_batches()
+
+    schema = entries(np.arange(1), 0, synthetic).schema
+    stream = pa.RecordBatchReader.from_batches(schema, chunks())
+    metarange = Storage(lake.store, cache_bytes=0).apply(None, stream, rule=RULE).metarange_id
     assert metarange is not None
     return metarange
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -146,7 +159,7 @@ def first_commit(folder: Path, pebble: Path, rounds: int) -> None:
         changes = Changes.of_records(given)
         samples["records"].append(timed(lambda changes=changes: lake.cold().apply(None, changes, rule=RULE)))
         del changes
-        samples["entries"].append(timed(lambda: lake.cold().apply(None, Changes.of_entries(table), rule=RULE)))
+        samples["entries"].append(timed(lambda: lake.cold().apply(None, table, rule=RULE)))
         words = [pebble, "time", "0", str(20 << 20), "50000"]
         wall, _, written, processor = subprocess.run(
             words, input=stream, capture_output=True, check=True
@@ -194,17 +207,27 @@ def drained(batches: Any) -> int:
     return rows
 
 
-def steps(folder: Path, count: int, rounds: int) -> None:
+def steps(folder: Path, count: int, rounds: int, synthetic: bool) -> None:
     """What is done with a repository of so many entries."""
     lake = Lake(folder / f"of-{count}")
-    metarange = fill(lake, count)
+    before = peak_memory()
+    start = time.perf_counter()
+    metarange = fill(lake, count, synthetic)
+    filled = time.perf_counter() - start
     ranges = lake.ranges(metarange)
-    print(f"\n{count:,} entries in {len(ranges)} ranges, metarange of {lake.size(metarange):,} bytes")
+    size = sum(one["estimated_size"] for one in ranges)
+    print(
+        f"\n{count:,} entries of {size / count:.0f} bytes in {len(ranges)} ranges, metarange of {lake.size(metarange):,} bytes;"
+        f" written in {filled:.1f} s, memory {before:.0f} to {peak_memory():.0f} MB"
+    )
     print(f"{'':44}{'time':>14}{'read':>13}{'gets':>6}{'written':>13}{'puts':>6}")
     chance = random.Random(1)
     odd = np.array(sorted(chance.sample(range(count), 1000))) * 2 + 1
-    one, many = (Changes.of_entries(entries(numbers, 7)) for numbers in (odd[500:501], odd))
-    few = Changes.of_entries(entries(odd[::100], 8))
+    # The one key falls into the largest range.
+    largest = max(ranges, key=lambda one: one["count"])["min_key"]
+    number = int(largest.rpartition("-")[2].partition(".")[0]) + 1
+    one, many = (Changes.of_entries(entries(numbers, 7, synthetic)) for numbers in (np.array([number]), odd))
+    few = Changes.of_entries(entries(odd[::100], 8, synthetic))
     with_one = measured(lake, "commit one key", lambda s: s.apply(metarange, one, rule=RULE), rounds).metarange_id
     with_many = measured(
         lake, "commit 1,000 scattered keys", lambda s: s.apply(metarange, many, rule=RULE), rounds
@@ -230,7 +253,13 @@ def steps(folder: Path, count: int, rounds: int) -> None:
     day = f"tables/events/day={count // 10_000:06d}/"
     rows = measured(lake, "list a day", lambda s: drained(s.list(metarange, prefix=day)), rounds)
     print(f"{'':4}({rows:,} paths)")
-    measured(lake, "list the days", lambda s: drained(s.list(metarange, prefix="tables/events/", delimiter="/")), 1)
+    days = measured(
+        lake, "list the days", lambda s: drained(s.list(metarange, prefix="tables/events/", delimiter="/")), 1
+    )
+    print(f"{'':4}({days:,} days)")
+    measured(lake, "the metarange itself", lambda s: s.ranges(metarange).num_rows, rounds)
+    packed = measured(lake, "repack", lambda s: s.repack(metarange, rule=RULE), 1)
+    print(f"{'':4}({packed.ranges_written} ranges written, memory {peak_memory():.0f} MB)")
 
 
 def hourly(folder: Path, hours: int) -> None:
@@ -267,6 +296,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--entries", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--hours", type=int, default=HOURS)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--pebble", type=Path, help="Pebble's writer; default: built by Go from tests/interop/pebble")
     parser.add_argument(
         "--steps", nargs="+", choices=["first", "steps", "hourly"], default=["first", "steps", "hourly"]
@@ -279,7 +309,7 @@ def main(arguments: list[str] | None = None) -> None:
             first_commit(folder, options.pebble or built(), options.rounds)
         if "steps" in options.steps:
             for count in options.entries:
-                steps(folder, count, options.rounds)
+                steps(folder, count, options.rounds, options.synthetic)
         if "hourly" in options.steps:
             hourly(folder, options.hours)
 

@@ -284,8 +284,19 @@ class Storage:
         cache_dir: str | PathLike[str] | None = None,
         cache_dir_bytes: int = 1073741824,
     ) -> Storage: ...
-    def apply(self, base: str | None, changes: Changes, *, rule: SplitRule, allow_empty: bool = False) -> Applied:
-        """Lays changes over a content. Ranges that they do not touch are taken over by reference."""
+    def apply(
+        self,
+        base: str | None,
+        changes: Changes | ArrowStreamExportable,
+        *,
+        rule: SplitRule,
+        allow_empty: bool = False,
+    ) -> Applied:
+        """Lays changes over a content. Ranges that they do not touch are taken over by reference.
+
+        A stream has the columns that `Changes.of_entries` takes. Its batches are encoded as they come, while those before
+        are written, so that no more than a few of them are in memory at once.
+        """
 
     def write(self, changes: Changes, *, rule: SplitRule, properties: Mapping[str, str] = ...) -> Applied:
         """Writes a content of its own, whose tables say `properties` of themselves: how refs are dumped."""

@@ -8,12 +8,15 @@
 
 use std::sync::Arc;
 
-use crate::change::{Change, Changes};
+use crate::change::Changes;
+use crate::change_stream::ChangeStream;
 use crate::error::Result;
-use crate::metarange::{Metarange, RangeInfo};
-use crate::storage::{Fetches, Storage, TableCursor};
-use crate::value::identity_of;
-use crate::write::{MetarangeWriter, SplitRule, Written};
+use crate::metarange::Metarange;
+use crate::storage::Storage;
+use crate::write::{MetarangeWriter, Rewrite, SplitRule, Written};
+
+/// So many changes of one range are laid over its records at once; more of them take turns. In tests they nearly always do.
+const AT_ONCE: usize = if cfg!(test) { 3 } else { 1 << 16 };
 
 /// What changes did to a content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +36,14 @@ impl Summary {
     }
 }
 
+impl std::ops::AddAssign for Summary {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.removed += other.removed;
+        self.changed += other.changed;
+    }
+}
+
 /// A content with changes.
 #[derive(Debug, Clone)]
 pub struct Applied {
@@ -47,110 +58,64 @@ pub struct Applied {
 pub async fn apply(
     storage: &Arc<Storage>,
     base: &Metarange,
-    changes: &Changes,
+    changes: &Arc<Changes>,
     rule: SplitRule,
     allow_empty: bool,
 ) -> Result<Applied> {
-    let mut work = Work {
-        writer: MetarangeWriter::new(storage.clone(), rule),
-        changes,
-        next: 0,
-        summary: Summary::default(),
-    };
-    let mut fetches = Fetches::new(storage.clone(), touched(base, changes));
+    apply_stream(storage, base, ChangeStream::of(changes.clone()), rule, allow_empty).await
+}
+
+/// The same for changes that come some at a time: never more than a few batches of them are held, and a few ranges.
+pub async fn apply_stream(
+    storage: &Arc<Storage>,
+    base: &Metarange,
+    mut changes: ChangeStream,
+    rule: SplitRule,
+    allow_empty: bool,
+) -> Result<Applied> {
+    let mut writer = MetarangeWriter::new(storage.clone(), rule);
     for range in base.ranges() {
-        match work.change() {
-            Some(change) if change.key <= range.max_key.as_slice() => {
-                if let Some(reader) = fetches.next().await? {
-                    work.rewrite(TableCursor::new(reader)?, &range.max_key).await?;
-                }
+        if changes
+            .next_key()
+            .await?
+            .is_none_or(|key| key > range.max_key.as_slice())
+        {
+            writer.write_range(range.clone()).await?;
+            continue;
+        }
+        let mut from = Vec::new();
+        loop {
+            let taken = changes.take(Some(&range.max_key), AT_ONCE).await?;
+            let next = changes.next_key().await?;
+            let to = next.filter(|key| *key <= range.max_key.as_slice()).map(<[u8]>::to_vec);
+            let part = Rewrite {
+                range: range.clone(),
+                from,
+                to: to.clone(),
+                changes: taken,
+            };
+            writer.rewrite(part).await?;
+            match to {
+                Some(to) => from = to,
+                None => break,
             }
-            _ => work.writer.write_range(range.clone()).await?,
         }
     }
-    while let Some(change) = work.change() {
-        work.add(change).await?;
+    loop {
+        let taken = changes.take(None, AT_ONCE).await?;
+        if taken.is_empty() {
+            break;
+        }
+        for slice in taken {
+            writer.write_changes(&slice.changes, slice.numbers).await?;
+        }
     }
-    let summary = work.summary;
+    let ranges = writer.end().await?;
+    let summary = ranges.summary;
     let written = if summary.is_empty() && !allow_empty {
         None
     } else {
-        Some(work.writer.finish().await?)
+        Some(ranges.write().await?)
     };
     Ok(Applied { written, summary })
-}
-
-/// The ranges that changes may fall into: up to the last key of each, from the last key of the one before.
-fn touched(base: &Metarange, changes: &Changes) -> Vec<RangeInfo> {
-    let mut next = 0;
-    let mut found = Vec::new();
-    for range in base.ranges() {
-        let first = next;
-        while changes
-            .get(next)
-            .is_some_and(|change| change.key <= range.max_key.as_slice())
-        {
-            next += 1;
-        }
-        if next > first {
-            found.push(range.clone());
-        }
-    }
-    found
-}
-
-struct Work<'a> {
-    writer: MetarangeWriter,
-    changes: &'a Changes,
-    next: usize,
-    summary: Summary,
-}
-
-impl<'a> Work<'a> {
-    fn change(&self) -> Option<Change<'a>> {
-        self.changes.get(self.next)
-    }
-
-    /// A change at a path that the base does not have.
-    async fn add(&mut self, change: Change<'_>) -> Result<()> {
-        self.next += 1;
-        if let Some(value) = change.value {
-            self.summary.added += 1;
-            self.writer.write_record(change.key, value).await?;
-        }
-        Ok(())
-    }
-
-    async fn rewrite(&mut self, mut range: TableCursor, max_key: &[u8]) -> Result<()> {
-        while range.advance().await? {
-            let key = range.key()?;
-            while let Some(change) = self.change().filter(|change| change.key < key) {
-                self.add(change).await?;
-            }
-            match self.change().filter(|change| change.key == key) {
-                None => self.writer.write_record(key, range.value()).await?,
-                Some(change) => {
-                    self.next += 1;
-                    self.replace(change, range.value()).await?;
-                }
-            }
-        }
-        // What a range holds less than its metarange says.
-        while let Some(change) = self.change().filter(|change| change.key <= max_key) {
-            self.add(change).await?;
-        }
-        Ok(())
-    }
-
-    async fn replace(&mut self, change: Change<'_>, base: &[u8]) -> Result<()> {
-        let Some(value) = change.value else {
-            self.summary.removed += 1;
-            return Ok(());
-        };
-        if identity_of(value)? == identity_of(base)? {
-            return self.writer.write_record(change.key, base).await;
-        }
-        self.summary.changed += 1;
-        self.writer.write_record(change.key, value).await
-    }
 }

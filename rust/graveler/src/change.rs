@@ -6,13 +6,48 @@ use crate::error::{GravelerError, Result};
 
 /// Fewer changes than this are not worth a thread.
 const LEAST_A_CORE: usize = 8192;
+/// A piece of memory takes no more changes when it is this large.
+const PIECE: usize = 16 << 20;
 
 /// Sorted changes, in few large pieces of memory rather than one a change.
 #[derive(Debug, Default, Clone)]
 pub struct Changes {
+    pieces: Vec<Piece>,
+    len: usize,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Piece {
+    /// The number of its first change.
+    first: usize,
     bytes: Vec<u8>,
-    /// Where each change's key and value end in `bytes`, and whether it is a deletion.
-    ends: Vec<(usize, usize, bool)>,
+    ends: Vec<Ends>,
+}
+
+/// Where a change's key and value end.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    key: u32,
+    /// The highest bit says that it is a deletion.
+    value: u32,
+}
+
+const DELETED: u32 = 1 << 31;
+
+impl Piece {
+    #[inline]
+    fn get(&self, at: usize) -> Option<Change<'_>> {
+        let ends = self.ends.get(at)?;
+        let start = match at.checked_sub(1) {
+            Some(before) => self.ends.get(before)?.value & !DELETED,
+            None => 0,
+        };
+        let value = self.bytes.get(ends.key as usize..(ends.value & !DELETED) as usize)?;
+        Some(Change {
+            key: self.bytes.get(start as usize..ends.key as usize)?,
+            value: (ends.value & DELETED == 0).then_some(value),
+        })
+    }
 }
 
 /// One of them, where it lies.
@@ -33,13 +68,35 @@ impl Changes {
     /// Appends a change, whose value `write` appends to the buffer it is given; none at all is a deletion.
     pub fn push_with(&mut self, key: &[u8], write: Option<impl FnOnce(&mut Vec<u8>)>) -> Result<()> {
         self.check(key)?;
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len();
-        let deleted = write.is_none();
-        if let Some(write) = write {
-            write(&mut self.bytes);
+        if self.pieces.last().is_none_or(|piece| piece.bytes.len() >= PIECE) {
+            self.pieces.push(Piece {
+                first: self.len,
+                ..Piece::default()
+            });
         }
-        self.ends.push((key_end, self.bytes.len(), deleted));
+        let Some(piece) = self.pieces.last_mut() else {
+            return Ok(());
+        };
+        let start = piece.bytes.len();
+        piece.bytes.extend_from_slice(key);
+        let key_end = piece.bytes.len();
+        let deleted = if write.is_none() { DELETED } else { 0 };
+        if let Some(write) = write {
+            write(&mut piece.bytes);
+        }
+        let end = u32::try_from(piece.bytes.len()).ok().filter(|end| *end < DELETED);
+        let (Ok(key_end), Some(end)) = (u32::try_from(key_end), end) else {
+            let found = piece.bytes.len() - start;
+            piece.bytes.truncate(start);
+            return Err(GravelerError::invalid(format!(
+                "expected a path and an entry of less than two gigabytes, found {found} bytes"
+            )));
+        };
+        piece.ends.push(Ends {
+            key: key_end,
+            value: end | deleted,
+        });
+        self.len += 1;
         Ok(())
     }
 
@@ -47,15 +104,16 @@ impl Changes {
         if key.is_empty() {
             return Err(GravelerError::invalid("expected a path, found an empty one"));
         }
-        let last = self.len().checked_sub(1).and_then(|last| self.get(last));
-        match last.filter(|last| key <= last.key) {
+        match self.last_key().filter(|last| key <= *last) {
             None => Ok(()),
-            Some(last) => Err(GravelerError::invalid(format!(
-                "expected changes sorted by path, each path once, found {:?} after {:?}",
-                String::from_utf8_lossy(key),
-                String::from_utf8_lossy(last.key)
-            ))),
+            Some(last) => Err(unsorted(key, last)),
         }
+    }
+
+    /// The last path.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        let piece = self.pieces.iter().rfind(|piece| !piece.ends.is_empty())?;
+        piece.get(piece.ends.len().checked_sub(1)?).map(|change| change.key)
     }
 
     /// Appends a change with a framed value, or a deletion.
@@ -68,32 +126,52 @@ impl Changes {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len == 0
     }
 
     /// One by number.
-    #[inline]
     pub fn get(&self, at: usize) -> Option<Change<'_>> {
-        let (key_end, end, deleted) = *self.ends.get(at)?;
-        let start = match at.checked_sub(1) {
-            Some(before) => self.ends.get(before)?.1,
-            None => 0,
-        };
-        let value = self.bytes.get(key_end..end)?;
-        Some(Change {
-            key: self.bytes.get(start..key_end)?,
-            value: (!deleted).then_some(value),
-        })
+        let piece = self.pieces.partition_point(|piece| piece.first <= at).checked_sub(1)?;
+        let piece = self.pieces.get(piece)?;
+        piece.get(at - piece.first)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
-        (0..self.len()).filter_map(|at| self.get(at))
+        self.within(0..self.len)
+    }
+
+    /// Those of some numbers.
+    pub fn within(&self, numbers: Range<usize>) -> impl Iterator<Item = Change<'_>> {
+        let from = self.pieces.partition_point(|piece| piece.first <= numbers.start);
+        let pieces = self.pieces.get(from.saturating_sub(1)..).unwrap_or_default();
+        pieces.iter().flat_map(move |piece| {
+            let start = numbers.start.saturating_sub(piece.first);
+            let end = numbers.end.saturating_sub(piece.first).min(piece.ends.len());
+            (start..end).filter_map(|at| piece.get(at))
+        })
+    }
+
+    /// The number of the first whose path is not before `key`, or comes after it.
+    pub(crate) fn position(&self, from: usize, key: &[u8], after: bool) -> usize {
+        let (mut low, mut high) = (from, self.len);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let before = self
+                .get(middle)
+                .is_some_and(|change| change.key < key || (after && change.key == key));
+            if before {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// Changes that are made by number, some thousands at a time on each core.
@@ -136,19 +214,22 @@ impl Changes {
             return Ok(());
         };
         self.check(first.key)?;
-        if self.is_empty() {
-            *self = others;
-            return Ok(());
+        for mut piece in others.pieces {
+            piece.first += self.len;
+            self.pieces.push(piece);
         }
-        let offset = self.bytes.len();
-        self.bytes.extend_from_slice(&others.bytes);
-        let moved = others
-            .ends
-            .iter()
-            .map(|(key_end, end, deleted)| (offset + key_end, offset + end, *deleted));
-        self.ends.extend(moved);
+        self.len += others.len;
         Ok(())
     }
+}
+
+/// What is said of changes that are not sorted.
+pub(crate) fn unsorted(key: &[u8], last: &[u8]) -> GravelerError {
+    GravelerError::invalid(format!(
+        "expected changes sorted by path, each path once, found {:?} after {:?}",
+        String::from_utf8_lossy(key),
+        String::from_utf8_lossy(last)
+    ))
 }
 
 #[cfg(test)]
@@ -169,6 +250,16 @@ mod tests {
             make(0..count, &mut one).unwrap();
             let many = Changes::build(count, make).unwrap();
             assert!(many.iter().eq(one.iter()) && many.len() == count);
+            for at in [0, 1, count / 2, count / 2 + 1, count.saturating_sub(1), count] {
+                assert_eq!(many.get(at), one.iter().nth(at));
+                assert!(many.within(at..count.min(at + 9)).eq(one.iter().skip(at).take(9)));
+                if let Some(change) = one.get(at) {
+                    assert_eq!(
+                        (many.position(0, change.key, false), many.position(at, change.key, true)),
+                        (at, at + 1)
+                    );
+                }
+            }
         }
     }
 

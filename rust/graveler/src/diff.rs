@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::apply::Summary;
 use crate::cluster::{clusters, Cluster};
 use crate::error::Result;
-use crate::list::within;
+use crate::list::{within, BATCH_SIZE};
 use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::{RunCursor, Storage};
 use crate::value::identity_of;
@@ -49,14 +49,14 @@ impl Diff {
         }
     }
 
-    /// The next differences, at most `count`; none at the end.
+    /// The next differences, at most `count`, and fewer of large ones; none at the end.
     pub async fn next_batch(&mut self, count: usize) -> Result<Vec<Difference>> {
-        let mut found = Vec::new();
-        while found.len() < count {
-            match self.next().await? {
-                Some(difference) => found.push(difference),
-                None => break,
-            }
+        let (mut found, mut size) = (Vec::new(), 0);
+        while found.len() < count && size < BATCH_SIZE {
+            let Some(difference) = self.next().await? else { break };
+            let sides = [&difference.left, &difference.right].into_iter().flatten();
+            size += difference.key.len() + sides.map(Bytes::len).sum::<usize>();
+            found.push(difference);
         }
         Ok(found)
     }

@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::apply::apply;
+use crate::change::Changes;
 use crate::commit::{decode_ref, Commit};
 use crate::entry::Entry;
 use crate::error::{GravelerError, Result};
 use crate::id::TableId;
-use crate::metarange::RangeInfo;
+use crate::metarange::{Metarange, RangeInfo};
 use crate::sstable::block::{self, BlockSealer};
 use crate::sstable::{properties, BlockCursor, Footer, Handle};
-use crate::storage::{Storage, TableCursor, PREFIX};
+use crate::storage::{cached_table, Storage, TableCursor, PREFIX};
 use crate::value::Value;
 use crate::verify::verify;
+use crate::write::SplitRule;
 
 /// What is read of one input at most, in bytes of keys and values: keys that share their start are worth more than they take.
 const MOST_READ: usize = 8 << 20;
 
 /// Their names, which are those of folders in `fuzz/corpus`.
-pub const TARGETS: [&str; 9] = [
+pub const TARGETS: [&str; 10] = [
     "sstable",
     "assembled_sstable",
     "sstable_block",
@@ -31,6 +34,7 @@ pub const TARGETS: [&str; 9] = [
     "range_info",
     "commit_data",
     "ref_data",
+    "cached_table",
 ];
 
 /// What came of an input.
@@ -66,6 +70,7 @@ pub fn run(target: &str, data: &[u8]) -> Outcome {
         "range_info" => Outcome::of(Value::decode(data).and_then(|key| RangeInfo::decode(key.identity, key.data))),
         "commit_data" => Outcome::of(Commit::decode(data)),
         "ref_data" => Outcome::of(decode_ref(data)),
+        "cached_table" => Outcome::of(cached(data)),
         other => Outcome::of::<()>(Err(GravelerError::invalid(format!(
             "expected one of {TARGETS:?}, found {other:?}"
         )))),
@@ -90,6 +95,12 @@ fn blocks(data: &[u8]) -> Outcome {
         let _ = properties::decode(bytes);
     }
     outcome
+}
+
+/// A file of the cache on disk, under the id that is all sevens.
+fn cached(data: &[u8]) -> Result<Bytes> {
+    let found = cached_table(&TableId::of_hash(&[7; 32]), &Bytes::copy_from_slice(data));
+    found.ok_or_else(|| GravelerError::corrupt("cache", "expected a table under its own name, found another or a part"))
 }
 
 /// A table of blocks with the checksums that they should have, for mutations to get below them.
@@ -123,6 +134,49 @@ fn assembled(data: &[u8]) -> Bytes {
     };
     footer.encode_to(&mut out);
     out.into()
+}
+
+/// A range that can be read from end to end is written anew with all of its records, by a commit that adds one after the last.
+async fn rewritten(storage: &Arc<Storage>, id: &TableId, read: &Outcome) -> Result<()> {
+    let mut cursor = TableCursor::new(storage.open(id).await?)?;
+    if !cursor.advance().await? {
+        return Ok(());
+    }
+    let min_key = cursor.key()?.to_vec();
+    let (mut max_key, mut sorted) = (min_key.clone(), true);
+    while cursor.advance().await? {
+        sorted &= cursor.key()? > max_key.as_slice();
+        max_key.clear();
+        max_key.extend_from_slice(cursor.key()?);
+    }
+    let range = RangeInfo {
+        id: id.clone(),
+        min_key,
+        max_key: max_key.clone(),
+        estimated_size: 0,
+        count: read.records as u64,
+    };
+    let mut changes = Changes::new();
+    max_key.extend_from_slice(b"/added");
+    changes.push(&max_key, Some(&[0, 0]))?;
+    let wide = RangeInfo {
+        max_key: max_key.clone(),
+        ..range
+    };
+    let base = Metarange::new(None, vec![wide])?;
+    let applied = apply(storage, &base, &Arc::new(changes), SplitRule::default(), true).await;
+    match (sorted, applied) {
+        (true, Ok(applied)) => {
+            let count = applied.written.map_or(0, |written| written.metarange.count());
+            if count == read.records as u64 + 1 {
+                return Ok(());
+            }
+            let message = format!("expected {} records and one more, found {count}", read.records);
+            Err(GravelerError::corrupt("rewritten table", message))
+        }
+        (true, Err(error)) => Err(error),
+        (false, _) => Ok(()),
+    }
 }
 
 /// A table, by all ways to read one: from end to end, by single keys, as a metarange, and with its id computed anew.
@@ -159,6 +213,7 @@ fn table(file: Bytes) -> Outcome {
         }
         let _ = storage.metarange(Some(&id)).await;
         let _ = storage.get(&id, b"a").await;
+        rewritten(&storage, &id, &outcome).await?;
         // The id is that of no content, so the only question is what that costs.
         let _ = verify(&storage, &id).await;
         Ok::<_, GravelerError>(())

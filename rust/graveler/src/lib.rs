@@ -20,6 +20,7 @@
 pub mod apply;
 pub mod branch;
 pub mod change;
+pub mod change_stream;
 mod cluster;
 pub mod commit;
 pub mod diff;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::metarange::{Metarange, RangeInfo};
-use crate::storage::{RunCursor, Storage};
-use crate::write::{MetarangeWriter, SplitRule, Written};
+use crate::storage::Storage;
+use crate::write::{MetarangeWriter, Rewrite, SplitRule, Written};
 
 /// A range is small below this part of what the rule allows and aims at.
 const SMALL: u64 = 4;
@@ -40,11 +40,8 @@ pub async fn repack(storage: &Arc<Storage>, metarange: &Metarange, rule: SplitRu
             writer.write_range(range.clone()).await?;
             continue;
         }
-        let mut records = RunCursor::new(storage.clone(), run);
-        while records.advance().await? {
-            if let Some(key) = records.key()? {
-                writer.write_record(key, records.value()).await?;
-            }
+        for range in run {
+            writer.rewrite(Rewrite::all_of(range)).await?;
         }
     }
     Ok(Repacked {

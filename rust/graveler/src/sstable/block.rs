@@ -57,6 +57,13 @@ impl BlockSealer {
     }
 }
 
+/// What a data block is when it is stored, type and checksum included.
+pub(crate) fn recompressed(block: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(block.len() + BLOCK_TRAILER_LEN);
+    BlockSealer::default().seal(block, true, &mut stored);
+    stored
+}
+
 /// The bytes of a block out of what is stored, type and checksum included.
 pub fn open(stored: &Bytes) -> Result<Bytes> {
     let corrupt = |message: String| GravelerError::corrupt("block", message);

@@ -35,6 +35,17 @@ impl BlockCursor {
         })
     }
 
+    /// Before the first entry of another block; the room for keys is kept.
+    pub(crate) fn enter(&mut self, block: Bytes) -> Result<()> {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        *self = BlockCursor {
+            key,
+            ..Self::new(block)?
+        };
+        Ok(())
+    }
+
     /// To the next entry; false after the last.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {

@@ -3,6 +3,9 @@
 use super::index_key::shared_prefix;
 use crate::varint::put_uvarint;
 
+/// Bytes of the longest length.
+const MOST_VARINT: usize = 10;
+
 /// A block that is being written.
 #[derive(Debug, Default)]
 pub struct BlockWriter {
@@ -23,27 +26,34 @@ impl BlockWriter {
         }
     }
 
-    /// Appends an entry. The key is in two parts; only the first may be left out where it is shared.
+    /// Appends an entry. Its key is compared with the last one, which is kept.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.append(key, shared_prefix(key, &self.last_key), &[], value);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+    }
+
+    /// Appends an entry of which the caller knows how many bytes of the key the last one starts with; what follows the key is never left
+    /// out. The key is not kept.
     #[inline]
-    pub fn add(&mut self, key: &[u8], trailer: &[u8], value: &[u8]) {
+    pub(super) fn append(&mut self, key: &[u8], shared: usize, trailer: &[u8], value: &[u8]) {
         let shared = if self.entries == self.next_restart {
             self.next_restart = self.entries + self.restart_interval;
             // Blocks are limited to less than 2^28 bytes by what a writer lets in.
             self.restarts.push(u32::try_from(self.buffer.len()).unwrap_or(u32::MAX));
             0
         } else {
-            shared_prefix(key, &self.last_key)
+            shared
         };
         let unshared = key.get(shared..).unwrap_or_default();
+        self.buffer
+            .reserve(unshared.len() + trailer.len() + value.len() + 3 * MOST_VARINT);
         put_uvarint(&mut self.buffer, shared as u64);
         put_uvarint(&mut self.buffer, (unshared.len() + trailer.len()) as u64);
         put_uvarint(&mut self.buffer, value.len() as u64);
         self.buffer.extend_from_slice(unshared);
         self.buffer.extend_from_slice(trailer);
         self.buffer.extend_from_slice(value);
-        self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(unshared);
-        self.last_key.extend_from_slice(trailer);
         self.entries += 1;
     }
 
@@ -52,9 +62,22 @@ impl BlockWriter {
         self.entries
     }
 
-    /// The key of the last entry, trailer included; empty before the first.
+    /// The key that [`BlockWriter::add`] was given last; empty before the first.
     pub fn last_key(&self) -> &[u8] {
         &self.last_key
+    }
+
+    /// Whether the block, if it ended here, would be these bytes.
+    pub(super) fn is(&self, block: &[u8]) -> bool {
+        let Some((entries, restarts)) = block.split_at_checked(self.buffer.len()) else {
+            return false;
+        };
+        if entries != self.buffer || restarts.len() != 4 * self.restarts.len() + 4 {
+            return false;
+        }
+        let count = u32::try_from(self.restarts.len()).unwrap_or(u32::MAX);
+        let ours = self.restarts.iter().chain(std::iter::once(&count));
+        ours.zip(restarts.chunks_exact(4)).all(|(a, b)| a.to_le_bytes() == b)
     }
 
     /// How large the block is, as Pebble counts: entries, restarts, and their number.
@@ -91,11 +114,16 @@ impl BlockWriter {
         let count = u32::try_from(self.restarts.len()).unwrap_or(u32::MAX);
         self.buffer.extend_from_slice(&count.to_le_bytes());
         let sealed = seal(&self.buffer);
+        self.clear();
+        sealed
+    }
+
+    /// Forgets all entries and keeps the room.
+    pub(super) fn clear(&mut self) {
         self.entries = 0;
         self.next_restart = 0;
         self.buffer.clear();
         self.restarts.clear();
         self.last_key.clear();
-        sealed
     }
 }

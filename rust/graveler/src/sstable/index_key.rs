@@ -47,7 +47,7 @@ fn successor(last: &[u8]) -> Option<(usize, u8)> {
 
 /// How many bytes two keys start with alike.
 #[inline]
-pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let (words_a, words_b) = (a.chunks_exact(8), b.chunks_exact(8));
     let words = 8 * words_a.zip(words_b).take_while(|(x, y)| x == y).count();
     let (rest_a, rest_b) = (a.get(words..).unwrap_or_default(), b.get(words..).unwrap_or_default());

@@ -24,6 +24,7 @@ pub mod writer;
 
 pub use block_cursor::BlockCursor;
 pub use footer::{Footer, Handle, FOOTER_LEN};
+pub(crate) use index_key::shared_prefix;
 pub use properties::{Properties, UserProperties};
 pub use writer::TableWriter;
 

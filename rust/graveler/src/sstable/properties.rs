@@ -6,13 +6,15 @@ use bytes::Bytes;
 
 use super::block_cursor::BlockCursor;
 use super::block_writer::BlockWriter;
-use crate::error::Result;
+use crate::error::{GravelerError, Result};
 use crate::varint::{put_uvarint, uvarint};
 
 /// The metaindex's only entry.
 pub const PROPERTIES: &str = "rocksdb.properties";
 /// Each key of the block leaves out what it shares, but for the first.
 const NEVER: usize = 1 << 31;
+/// What names may take together, in bytes, in however small a block.
+const NAMES_ROOM: usize = 64 << 10;
 const COMPRESSION_OPTIONS: &[u8] =
     b"window_bits=-14; level=32767; strategy=0; max_dict_bytes=0; zstd_max_train_bytes=0; enabled=0; ";
 
@@ -100,7 +102,7 @@ impl Properties {
         }
         let mut block = BlockWriter::new(NEVER);
         for (name, value) in all {
-            block.add(name, &[], &value);
+            block.add(name, &value);
         }
         block.finish(seal)
     }
@@ -115,11 +117,21 @@ impl Properties {
     }
 }
 
-/// All names and values of a properties block.
+/// All names and values of a properties block. Names may leave out what they share, but not so much that they take more room than
+/// the block by far.
 pub fn decode(block: Bytes) -> Result<BTreeMap<Vec<u8>, Bytes>> {
+    let most = NAMES_ROOM.saturating_add(4 * block.len());
     let mut cursor = BlockCursor::new(block)?;
     let mut found = BTreeMap::new();
+    let mut names = 0usize;
     while cursor.advance()? {
+        names = names.saturating_add(cursor.stored_key().len());
+        if names > most {
+            return Err(GravelerError::corrupt(
+                "properties",
+                format!("expected names of at most {most} bytes in all, found more"),
+            ));
+        }
         found.insert(cursor.stored_key().to_vec(), cursor.value_bytes());
     }
     Ok(found)

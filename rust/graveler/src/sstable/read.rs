@@ -146,6 +146,31 @@ pub fn decode_handle(value: &[u8]) -> Result<Handle> {
     found.ok_or_else(|| GravelerError::corrupt("index", "expected an offset and a length, found fewer bytes"))
 }
 
+/// Blocks must lie one after the other, as their keys do: so none is read twice, and a whole table costs what its bytes are.
+#[derive(Debug, Default)]
+pub(crate) struct InOrder {
+    /// Where the last block ended.
+    end: u64,
+}
+
+impl InOrder {
+    /// Checks the next block.
+    pub(crate) fn check(&mut self, handle: Handle) -> Result<()> {
+        if handle.offset < self.end {
+            return Err(GravelerError::corrupt(
+                "index",
+                format!(
+                    "expected blocks that lie in the order of the index, found one at byte {} before the last one's end at {}",
+                    handle.offset, self.end
+                ),
+            ));
+        }
+        let length = handle.length.saturating_add(BLOCK_TRAILER_LEN as u64);
+        self.end = handle.offset.saturating_add(length);
+        Ok(())
+    }
+}
+
 /// Walks an index block: the blocks below it, in the order of their keys.
 #[derive(Debug, Default)]
 pub struct IndexCursor(BlockCursor);

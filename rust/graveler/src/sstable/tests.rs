@@ -121,3 +121,14 @@ proptest! {
         let _ = read_all(&bytes.into());
     }
 }
+
+/// A table of the same records whose data blocks are stored as they are.
+pub(crate) fn without_compression(table: &Bytes) -> Vec<u8> {
+    let records = read_all(table).unwrap();
+    let mut writer = TableWriter::new();
+    writer.compress = false;
+    for (key, value) in &records {
+        writer.add(key, value).unwrap();
+    }
+    writer.finish(&UserProperties::new())
+}

@@ -2,12 +2,14 @@
 //!
 //! A range has at most some tens of megabytes, and its name is a hash that is known only at its end: so it is built whole, then put.
 
+use bytes::Bytes;
+
 use super::block::{BlockSealer, BLOCK_TRAILER_LEN};
 use super::block_writer::BlockWriter;
 use super::footer::{Footer, Handle};
-use super::index_key::push_index_key;
+use super::index_key::{push_index_key, shared_prefix};
 use super::properties::{Properties, UserProperties, PROPERTIES};
-use super::{user_key, TRAILER, TRAILER_LEN};
+use super::{TRAILER, TRAILER_LEN};
 use crate::error::{GravelerError, Result};
 
 /// What a block should have, in bytes before compression.
@@ -40,7 +42,12 @@ pub struct TableWriter {
     /// A key and a value of the index, kept for their room.
     scratch: (Vec<u8>, Vec<u8>),
     last_key: Vec<u8>,
+    /// What the open data block is when it is stored, if another table has it.
+    stored: Option<Bytes>,
     properties: Properties,
+    /// Tests write what others may have written.
+    #[cfg(test)]
+    pub(super) compress: bool,
 }
 
 impl Default for TableWriter {
@@ -60,13 +67,29 @@ impl TableWriter {
             sealer: BlockSealer::default(),
             scratch: (Vec::new(), Vec::new()),
             last_key: Vec::new(),
+            stored: None,
             properties: Properties::default(),
+            #[cfg(test)]
+            compress: true,
         }
     }
 
     /// Appends an entry, whose key must be after the last one's.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.properties.entries > 0 && key <= self.last_key.as_slice() {
+        self.add_after(key, shared_prefix(key, &self.last_key), value)
+    }
+
+    /// The same, where it is known how many bytes the key shares with the last one.
+    #[inline]
+    pub(crate) fn add_after(&mut self, key: &[u8], shared: usize, value: &[u8]) -> Result<()> {
+        let mut shared = if self.properties.entries == 0 { 0 } else { shared };
+        // Keys rise where the first byte that differs does, or where the last key ends.
+        let rises = match (key.get(shared), self.last_key.get(shared)) {
+            (Some(ours), Some(last)) => ours > last,
+            (ours, None) => ours.is_some(),
+            (None, Some(_)) => false,
+        };
+        if self.properties.entries > 0 && !rises {
             return Err(GravelerError::invalid(format!(
                 "expected keys in strictly rising order, found {:?} after {:?}; sort them first",
                 String::from_utf8_lossy(key),
@@ -84,13 +107,32 @@ impl TableWriter {
         if self.data.ends_before(key_len, value.len(), BLOCK_SIZE, BLOCK_THRESHOLD) {
             self.end_data_block(Some(key));
         }
-        self.data.add(key, &TRAILER, value);
+        let rest = key.get(shared..).unwrap_or_default();
+        if shared == self.last_key.len() {
+            // What stands after a key may be what a longer one goes on with.
+            shared += shared_prefix(rest, &TRAILER);
+        }
+        self.data.append(key, shared, &TRAILER, value);
+        self.stored = None;
         self.properties.entries += 1;
         self.properties.raw_key_size += key_len as u64;
         self.properties.raw_value_size += value.len() as u64;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
+        self.last_key.truncate(key.len() - rest.len());
+        self.last_key.extend_from_slice(rest);
         Ok(())
+    }
+
+    /// Says that a finished block of another table was read up to its end. If the open data block has come to be the same, it need not be
+    /// compressed again.
+    pub(crate) fn reached_end_of(&mut self, block: &[u8], stored: &Bytes) {
+        if self.data.is(block) {
+            self.stored = Some(stored.clone());
+        }
+    }
+
+    /// The key of the last entry; empty before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
     }
 
     /// How many entries there are.
@@ -104,7 +146,18 @@ impl TableWriter {
         (self.out.len() + self.data.estimated_size() + self.index.estimated_size()) as u64
     }
 
+    #[cfg(not(test))]
+    fn compresses(&self) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    fn compresses(&self) -> bool {
+        self.compress
+    }
+
     fn end_data_block(&mut self, next: Option<&[u8]>) {
+        let compress = self.compresses();
         let (key, value) = &mut self.scratch;
         key.clear();
         value.clear();
@@ -112,10 +165,20 @@ impl TableWriter {
             // A table without entries has an empty block, whose key is of no kind at all.
             key.extend_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0]);
         } else {
-            push_index_key(key, user_key(self.data.last_key()).unwrap_or_default(), next);
+            push_index_key(key, &self.last_key, next);
         }
         let offset = self.out.len() as u64;
-        let length = self.data.finish(|block| self.sealer.seal(block, true, &mut self.out)) as u64;
+        let length = match self.stored.take() {
+            Some(stored) => {
+                self.data.clear();
+                self.out.extend_from_slice(&stored);
+                stored.len().saturating_sub(BLOCK_TRAILER_LEN)
+            }
+            None => self
+                .data
+                .finish(|block| self.sealer.seal(block, compress, &mut self.out)),
+        };
+        let length = length as u64;
         Handle { offset, length }.encode_to(value);
         if self
             .index
@@ -123,7 +186,7 @@ impl TableWriter {
         {
             self.partitions.push(finished(&mut self.index));
         }
-        self.index.add(key, &[], value);
+        self.index.add(key, value);
     }
 
     /// Ends the table and returns its bytes.
@@ -142,7 +205,7 @@ impl TableWriter {
         let mut value = Vec::new();
         properties.encode_to(&mut value);
         let mut metaindex = BlockWriter::new(1);
-        metaindex.add(PROPERTIES.as_bytes(), &[], &value);
+        metaindex.add(PROPERTIES.as_bytes(), &value);
         let metaindex = metaindex.finish(&mut put);
         Footer { metaindex, index }.encode_to(&mut self.out);
         self.out
@@ -166,7 +229,7 @@ impl TableWriter {
             self.properties.index_size += partition.block.len() as u64;
             let mut value = Vec::new();
             put(&partition.block).encode_to(&mut value);
-            top.add(&partition.last_key, &[], &value);
+            top.add(&partition.last_key, &value);
         }
         self.properties.index_partitions = self.partitions.len() as u64;
         self.properties.top_level_index_size = top.estimated_size() as u64;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::reader::TableReader;
 use crate::error::{GravelerError, Result};
 use crate::sstable::footer::Handle;
-use crate::sstable::read::{IndexCursor, Piece};
+use crate::sstable::read::{InOrder, IndexCursor, Piece};
 use crate::sstable::BlockCursor;
 
 /// What a scan reads ahead at most, in bytes. It starts with one block and doubles: who wants one record reads one block.
@@ -24,8 +24,8 @@ pub struct TableCursor {
     ahead: Option<Piece>,
     ahead_size: u64,
     block: BlockCursor,
-    /// Where the last data block began, and one more: they lie in the order of their keys, so none comes twice.
-    least_offset: u64,
+    data_order: InOrder,
+    index_order: InOrder,
 }
 
 impl TableCursor {
@@ -39,7 +39,8 @@ impl TableCursor {
             ahead: None,
             ahead_size: 1,
             block: BlockCursor::default(),
-            least_offset: 0,
+            data_order: InOrder::default(),
+            index_order: InOrder::default(),
         })
     }
 
@@ -68,11 +69,15 @@ impl TableCursor {
         self.top = IndexCursor::new(self.reader.end().index.clone())?;
         self.blocks.clear();
         self.block = BlockCursor::default();
-        self.least_offset = 0;
+        // What follows may not be wanted at all.
+        self.ahead_size = 1;
+        self.data_order = InOrder::default();
+        self.index_order = InOrder::default();
         let Some(first) = self.top.advance_to(key)? else {
             return Ok(false);
         };
         if self.reader.end().has_partitions {
+            self.index_order.check(first)?;
             let mut partition = IndexCursor::new(self.reader.block(first).await?)?;
             self.blocks.extend(partition.advance_to(key)?);
             self.take_all(&mut partition)?;
@@ -85,6 +90,24 @@ impl TableCursor {
             }
         }
         Ok(false)
+    }
+
+    /// The same as [`TableCursor::seek`] for a key after the current record's: what is near is not looked up in the index.
+    pub(crate) async fn seek_on(&mut self, key: &[u8]) -> Result<bool> {
+        while self
+            .block
+            .advance()
+            .map_err(|error| error.in_file(&self.reader.path()))?
+        {
+            if self.key()? >= key {
+                return Ok(true);
+            }
+        }
+        self.seek(key).await
+    }
+
+    fn in_file<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| error.in_file(&self.reader.path()))
     }
 
     fn take_all(&mut self, index: &mut IndexCursor) -> Result<()> {
@@ -100,6 +123,8 @@ impl TableCursor {
                 return Ok(false);
             };
             if self.reader.end().has_partitions {
+                let checked = self.index_order.check(handle);
+                self.in_file(checked)?;
                 let mut partition = IndexCursor::new(self.reader.block(handle).await?)?;
                 self.take_all(&mut partition)?;
             } else {
@@ -109,17 +134,8 @@ impl TableCursor {
         let Some(handle) = self.blocks.pop_front() else {
             return Ok(false);
         };
-        if handle.offset < self.least_offset {
-            return Err(GravelerError::corrupt(
-                self.reader.path(),
-                format!(
-                    "expected data blocks in the order of the index, found one at byte {} after one at {}",
-                    handle.offset,
-                    self.least_offset - 1
-                ),
-            ));
-        }
-        self.least_offset = handle.offset.saturating_add(1);
+        let checked = self.data_order.check(handle);
+        self.in_file(checked)?;
         let block = self.data_block(handle).await?;
         self.block = BlockCursor::new(block).map_err(|error| error.in_file(&self.reader.path()))?;
         Ok(true)

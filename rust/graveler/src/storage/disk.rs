@@ -1,7 +1,7 @@
 //! Whole tables in a folder of this machine, bounded in bytes: what outlives a process.
 //!
 //! ```text
-//! <folder>/<64 hex digits>      CRC-32C of the rest (u32, little endian) | the table
+//! <folder>/<64 hex digits>      CRC-32C of the name and the table (u32, little endian) | the table
 //! ```
 //!
 //! Tables never change, so a file of an id is right or damaged; a damaged one is as good as none. Several processes may share a folder.
@@ -40,19 +40,22 @@ impl DiskCache {
     /// A table, if it is here and whole.
     pub(super) fn get(&self, id: &TableId) -> Option<Bytes> {
         let path = self.folder.join(id.as_str());
+        // What is larger than all of the cache was not put here by one.
+        fs::metadata(&path)
+            .ok()
+            .filter(|about| about.len() <= self.capacity.saturating_add(4))?;
         let file = Bytes::from(fs::read(&path).ok()?);
-        let (checksum, table) = file.split_first_chunk::<4>()?;
-        if u32::from_le_bytes(*checksum) != crc32c::crc32c(table) {
-            // Half-written before a crash, or damaged: to be fetched again.
+        let Some(table) = decode(id, &file) else {
+            // Half-written before a crash, damaged, or another one's: to be fetched again.
             let _ = fs::remove_file(&path);
             return None;
-        }
+        };
         // Eviction goes by the time of the last use.
         let _ = fs::File::options()
             .append(true)
             .open(&path)
             .and_then(|file| file.set_modified(SystemTime::now()));
-        Some(file.slice(4..))
+        Some(table)
     }
 
     /// Keeps a table. What fails here costs a read later, and nothing else.
@@ -72,10 +75,14 @@ impl DiskCache {
         let number = self.drawn.fetch_add(1, Relaxed);
         let temporary = self.folder.join(format!("{}-{number}.tmp", std::process::id()));
         let mut bytes = Vec::with_capacity(table.len() + 4);
-        bytes.extend_from_slice(&crc32c::crc32c(table).to_le_bytes());
+        bytes.extend_from_slice(&checksum(id, table).to_le_bytes());
         bytes.extend_from_slice(table);
-        fs::write(&temporary, bytes)?;
-        fs::rename(temporary, self.folder.join(id.as_str()))
+        let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, self.folder.join(id.as_str())));
+        if written.is_err() {
+            // The disk is full, perhaps: nothing half-written stays.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
     }
 
     /// Removes what was used longest ago until three quarters are left.
@@ -104,6 +111,16 @@ impl DiskCache {
     }
 }
 
+fn checksum(id: &TableId, table: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(id.as_str().as_bytes()), table)
+}
+
+/// The table out of a file's bytes, if they are that and whole.
+pub(crate) fn decode(id: &TableId, file: &Bytes) -> Option<Bytes> {
+    let (said, table) = file.split_first_chunk::<4>()?;
+    (u32::from_le_bytes(*said) == checksum(id, table)).then(|| file.slice(4..))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +139,32 @@ mod tests {
         fs::write(&path, bytes).unwrap();
         assert!(cache.get(&id).is_none());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn test_a_table_under_the_name_of_another_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(folder.path(), 10_000);
+        let [one, other] = [1, 2].map(|n| TableId::of_hash(&[n; 32]));
+        cache.put(&one, b"table");
+        fs::rename(folder.path().join(one.as_str()), folder.path().join(other.as_str())).unwrap();
+        assert!(cache.get(&other).is_none());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn test_a_full_disk_costs_no_more_than_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(folder.path(), 10_000);
+        let id = TableId::of_hash(&[1; 32]);
+        let first = folder.path().join(format!("{}-0.tmp", std::process::id()));
+        std::os::unix::fs::symlink("/dev/full", &first).unwrap();
+        cache.put(&id, b"table");
+        assert!(cache.get(&id).is_none() && !first.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        cache.put(&id, b"table");
+        assert_eq!(cache.get(&id).unwrap().as_ref(), b"table");
     }
 
     #[test]

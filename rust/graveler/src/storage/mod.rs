@@ -4,6 +4,7 @@
 //! <repository>/_lakefs/<64 hex digits>      ranges and metaranges alike
 //! ```
 
+mod blocks;
 mod cache;
 mod cursor;
 mod disk;
@@ -25,8 +26,9 @@ use crate::sstable::read::Piece;
 use cache::{Cache, Part};
 use disk::DiskCache;
 
+pub(crate) use blocks::Blocks;
 pub use cursor::TableCursor;
-pub(crate) use fetch::Fetches;
+pub(crate) use disk::decode as cached_table;
 pub use reader::TableReader;
 pub(crate) use run::RunCursor;
 
@@ -107,14 +109,25 @@ impl Storage {
 
     /// Opens a table that will be read from end to end: one read of all of it, or none.
     pub async fn open_whole(self: &Arc<Self>, id: &TableId) -> Result<TableReader> {
-        let piece = match self.cache.get(id, None) {
-            Some(Part::Tail(piece)) if piece.offset == 0 => piece,
-            _ => match self.on_disk(id) {
-                Some(piece) => piece,
-                None => self.fetch(id).await?,
-            },
-        };
+        let piece = self.whole(id).await?;
         TableReader::open(self.clone(), id, piece).await
+    }
+
+    /// The data blocks of a table, after one read of all of it, or none.
+    pub(crate) async fn blocks(self: &Arc<Self>, id: &TableId) -> Result<Blocks> {
+        let piece = self.whole(id).await?;
+        let reader = TableReader::open(self.clone(), id, piece.clone()).await?;
+        Blocks::new(&reader, piece)
+    }
+
+    async fn whole(&self, id: &TableId) -> Result<Piece> {
+        match self.cache.get(id, None) {
+            Some(Part::Tail(piece)) if piece.offset == 0 => Ok(piece),
+            _ => match self.on_disk(id) {
+                Some(piece) => Ok(piece),
+                None => self.fetch(id).await,
+            },
+        }
     }
 
     fn on_disk(&self, id: &TableId) -> Option<Piece> {

@@ -10,7 +10,11 @@ use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::sstable::block;
 use crate::sstable::footer::Handle;
+use crate::sstable::properties::number;
 use crate::sstable::read::{decode_end, stored_range, End, Piece, TableEnd};
+
+/// More than this is read of an index only block by block, in bytes.
+const MOST_INDEX: u64 = 4 << 20;
 
 /// An opened table.
 #[derive(Debug, Clone)]
@@ -70,6 +74,20 @@ impl TableReader {
     /// The path, for messages.
     pub fn path(&self) -> String {
         self.storage.path(&self.id)
+    }
+
+    /// The same table with all of its index in memory: what lies between the data blocks and what is known is one read.
+    pub(crate) async fn with_index(mut self) -> Result<Self> {
+        let start = number(&self.end.properties, "rocksdb.data.size").filter(|start| *start < self.tail.offset);
+        let Some(start) = start.filter(|start| self.end.has_partitions && self.tail.offset - start <= MOST_INDEX)
+        else {
+            return Ok(self);
+        };
+        let missing = self.storage.bytes(&self.id, start..self.tail.offset).await?;
+        let bytes = Bytes::from([missing.as_ref(), self.tail.bytes.as_ref()].concat());
+        self.tail = Piece { offset: start, bytes };
+        self.storage.cache.put(&self.id, None, Part::Tail(self.tail.clone()));
+        Ok(self)
     }
 
     /// Whether a block needs no read. What is not kept is then read with its neighbours by [`TableReader::read_run`].

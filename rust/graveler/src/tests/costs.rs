@@ -83,3 +83,21 @@ fn test_a_listing_of_a_few_paths_does_not_read_whole_ranges() {
     let folders = list(&cold, &metarange, b"table/", b"", b"/");
     assert_eq!(folders.len(), 60);
 }
+
+#[test]
+fn test_a_listing_of_folders_reads_about_a_block_a_folder_and_the_end_of_each_range() {
+    let storage = storage();
+    let model: Model = many(60_000).into_iter().collect();
+    let metarange = content(&storage, &model, SplitRule::new(0, 1 << 20, 9000).unwrap());
+    let ranges = metarange.ranges().len() as u64;
+    assert!(ranges > 4);
+    let cold = Storage::new(storage.store().clone(), PREFIX, CACHE_BYTES);
+    cold.store().stats().take();
+    assert_eq!(list(&cold, &metarange, b"table/", b"", b"/").len(), 60);
+    let requests = cold.store().stats().take().read_requests;
+    assert!(requests <= 70 + 2 * ranges, "{requests} requests, {ranges} ranges");
+    // One folder of all: the metarange says it.
+    let cold = Storage::new(storage.store().clone(), PREFIX, CACHE_BYTES);
+    assert_eq!(list(&cold, &metarange, b"", b"", b"/").len(), 1);
+    assert_eq!(cold.store().stats().take().read_requests, 0);
+}

@@ -3,6 +3,7 @@
 mod costs;
 mod document;
 mod model;
+mod rewrite;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use esker_store::{block_on, memory};
 use crate::apply::{apply, Applied};
 use crate::change::Changes;
 use crate::list::{List, Listed};
-use crate::metarange::Metarange;
-use crate::storage::{Storage, CACHE_BYTES, PREFIX};
+use crate::metarange::{Metarange, RangeInfo};
+use crate::storage::{Storage, TableCursor, CACHE_BYTES, PREFIX};
 use crate::value::Value;
-use crate::write::SplitRule;
+use crate::write::{table_of_records, SplitRule};
 use crate::Result;
 
 /// Paths, and what stands there.
@@ -51,7 +52,7 @@ fn changes<'a>(changes: impl IntoIterator<Item = (&'a [u8], Option<u8>)>) -> Cha
 }
 
 fn applied(storage: &Arc<Storage>, base: &Metarange, changes: &Changes, rule: SplitRule) -> Applied {
-    block_on(apply(storage, base, changes, rule, true)).unwrap()
+    block_on(apply(storage, base, &Arc::new(changes.clone()), rule, true)).unwrap()
 }
 
 fn content(storage: &Arc<Storage>, model: &Model, rule: SplitRule) -> Arc<Metarange> {
@@ -69,6 +70,26 @@ fn read(storage: &Arc<Storage>, metarange: &Arc<Metarange>) -> Model {
         Listed::Prefix(_) => panic!("no delimiter was asked for"),
     };
     listed.into_iter().map(record).collect()
+}
+
+/// A range's file.
+fn stored(storage: &Arc<Storage>, range: &RangeInfo) -> bytes::Bytes {
+    block_on(storage.store().get(&storage.path(&range.id))).unwrap()
+}
+
+/// The file that a range's records would be if they were written alone.
+fn written_anew(storage: &Arc<Storage>, range: &RangeInfo) -> Vec<u8> {
+    let mut records = Vec::new();
+    let read: Result<()> = block_on(async {
+        let mut cursor = TableCursor::new(storage.open_whole(&range.id).await?)?;
+        while cursor.advance().await? {
+            records.push((cursor.key()?.to_vec(), cursor.value().to_vec()));
+        }
+        Ok(())
+    });
+    read.unwrap();
+    let records = records.iter().map(|(key, value)| (key.as_slice(), value.as_slice()));
+    table_of_records("ranges", &BTreeMap::new(), records).unwrap().bytes
 }
 
 fn list(

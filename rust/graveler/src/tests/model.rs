@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::apply::Summary;
+use crate::apply::{apply_stream, Summary};
+use crate::change_stream::ChangeStream;
 use crate::diff::{summary, Diff};
 use crate::merge::{merge, MergeOptions, Strategy as Wins};
 use crate::repack::repack;
@@ -101,10 +102,12 @@ fn merged(base: &Model, source: &Model, dest: &Model, wins: Wins) -> (Model, Vec
     (result, conflicts)
 }
 
+/// Each range is what its id says, and the bytes that its records alone would be.
 fn check_rule(storage: &Arc<Storage>, metarange: &Metarange) {
     for range in metarange.ranges() {
         let found = block_on(verify(storage, &range.id)).unwrap();
         assert_eq!(found, *range);
+        assert_eq!(stored(storage, range), written_anew(storage, range));
     }
     if let Some(id) = metarange.id() {
         block_on(verify(storage, id)).unwrap();
@@ -131,6 +134,27 @@ proptest! {
             let found = block_on(cold(&storage).get(after.id().unwrap(), key)).unwrap();
             prop_assert_eq!(of(&found), expected.get(key).copied());
         }
+    }
+
+    #[test]
+    fn test_a_commit_of_changes_that_come_in_parts_is_that_of_all_at_once(
+        base in model(60), edits in edits(), rule in rule(), parts in prop::collection::vec(0..4usize, 0..12)
+    ) {
+        let storage = storage();
+        let before = content(&storage, &base, rule);
+        let edits: std::collections::BTreeMap<_, _> = edits.into_iter().collect();
+        let all = changes(edits.iter().map(|(key, content)| (key.as_slice(), *content)));
+        let mut rest = edits.iter();
+        let mut batches: Vec<Changes> = Vec::new();
+        for count in parts {
+            batches.push(changes(rest.by_ref().take(count).map(|(key, content)| (key.as_slice(), *content))));
+        }
+        batches.push(changes(rest.map(|(key, content)| (key.as_slice(), *content))));
+        let stream = ChangeStream::new(Box::new(batches.into_iter().map(Ok)));
+        let found = block_on(apply_stream(&storage, &before, stream, rule, true)).unwrap();
+        let expected = applied(&storage, &before, &all, rule);
+        prop_assert_eq!(found.summary, expected.summary);
+        prop_assert_eq!(found.written.unwrap().metarange, expected.written.unwrap().metarange);
     }
 
     #[test]

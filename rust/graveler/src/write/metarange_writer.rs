@@ -1,13 +1,14 @@
-//! Writes a whole content: records and reused ranges go in by key, ranges and one metarange come out.
+//! Writes a whole content: records, changes and reused ranges go in by key, ranges and one metarange come out.
 //!
 //! ```text
-//! records -> segments, cut where a range ends whatever its size -> tasks that encode -> puts, some at a time
+//! records, changes, ranges to rewrite -> units, cut where a range ends whatever its size -> tasks that encode -> puts
 //! ```
 //!
-//! A segment's ranges do not depend on what stands before it, so segments are encoded side by side; where the rule has a least size, one
-//! waits for the one before.
+//! A unit's ranges do not depend on what stands before it, so units are encoded side by side. Where that is not so (the rule has a least
+//! size, or no break that is sure comes for long), one waits for the one before.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures::future::{try_join_all, BoxFuture};
@@ -16,15 +17,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{spawn_blocking, JoinHandle};
 
 use super::open_range::{check_key, EncodedTable, OpenTable};
+use super::range_encoder::RangeEncoder;
 use super::segment::Segment;
-use super::split_rule::SplitRule;
+use super::split_rule::{fnv1a, KeyHash, SplitRule};
+use super::unit::{Rewrite, Unit};
+use crate::apply::Summary;
+use crate::change::Changes;
 use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::metarange::{Metarange, RangeInfo};
+use crate::sstable::shared_prefix;
 use crate::storage::Storage;
 
-/// A segment is handed on when it is this large, even where no range ends.
-const SEGMENT_SIZE: usize = 8 << 20;
+/// A unit is handed on when it is this large, even where no range ends, in bytes. Those of tests are small.
+const UNIT_SIZE: usize = if cfg!(test) { 2 << 10 } else { 8 << 20 };
+/// Ranges that are smaller than this go into one unit.
+const LEAST_UNIT: usize = UNIT_SIZE / 8;
 
 /// What writing left.
 #[derive(Debug, Clone)]
@@ -39,10 +47,25 @@ pub struct Written {
     pub ranges_reused: u64,
 }
 
+/// All ranges of a content, which has no metarange yet.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    storage: Arc<Storage>,
+    properties: Arc<BTreeMap<String, String>>,
+    ranges: Vec<RangeInfo>,
+    ranges_written: u64,
+    ranges_reused: u64,
+    bytes_written: u64,
+    /// What changes did to ranges that were rewritten, and after them.
+    pub(crate) summary: Summary,
+}
+
 /// What a task leaves: its ranges, and one that goes on.
+#[derive(Default)]
 struct Encoded {
     ranges: Vec<RangeInfo>,
     bytes: u64,
+    summary: Summary,
     open: Option<Box<OpenTable>>,
 }
 
@@ -58,6 +81,7 @@ pub struct MetarangeWriter {
     properties: Arc<BTreeMap<String, String>>,
     segment: Segment,
     last_key: Vec<u8>,
+    hash: KeyHash,
     any: bool,
     parts: Vec<Part>,
     /// The last part is a task whose last range is not closed yet.
@@ -80,27 +104,85 @@ impl MetarangeWriter {
             properties: Arc::new(properties),
             segment: Segment::default(),
             last_key: Vec::new(),
+            hash: KeyHash::new(),
             any: false,
             parts: Vec::new(),
             continues: false,
-            slots: Arc::new(Semaphore::new(cores + 1)),
+            slots: Arc::new(Semaphore::new(cores + 2)),
         }
     }
 
     /// Appends a record with a framed value.
     #[inline]
     pub async fn write_record(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(&self.last_key, key, self.any)?;
+        let shared = shared_prefix(key, &self.last_key);
+        if self.any && key.get(shared..) <= self.last_key.get(shared..) {
+            check_key(&self.last_key, key, self.any)?;
+        }
         self.any = true;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(key.get(shared..).unwrap_or_default());
         self.segment.push(key, value);
-        if self.rule.always_breaks_after(key) {
+        let hash = self.hash.of(key, shared);
+        if self.rule.always_breaks_at(hash) && self.segment.size() >= LEAST_UNIT {
             self.flush(true).await?;
-        } else if self.segment.size() >= SEGMENT_SIZE {
-            self.flush(false).await?;
+        } else if self.segment.size() >= UNIT_SIZE {
+            self.flush(self.rule.always_breaks_at(hash)).await?;
         }
         Ok(())
+    }
+
+    /// Appends the records that changes bring; deletions among them do nothing.
+    pub async fn write_changes(&mut self, changes: &Arc<Changes>, numbers: Range<usize>) -> Result<()> {
+        let Some(first) = changes.get(numbers.start) else {
+            return Ok(());
+        };
+        check_key(&self.last_key, first.key, self.any)?;
+        let (mut start, mut size) = (numbers.start, 0);
+        let mut last: &[u8] = &[];
+        let mut hashes = KeyHash::new();
+        let mut cuts = Vec::new();
+        for (number, change) in (numbers.start..).zip(changes.within(numbers.clone())) {
+            let hash = hashes.of(change.key, shared_prefix(change.key, last));
+            last = change.key;
+            size += change.key.len() + change.value.map_or(0, <[u8]>::len);
+            let breaks = change.value.is_some() && self.rule.always_breaks_at(hash);
+            if size >= UNIT_SIZE || (breaks && size >= LEAST_UNIT) {
+                cuts.push((start..number + 1, breaks));
+                (start, size) = (number + 1, 0);
+                if cuts.len() > 4 {
+                    self.cut(changes, &mut cuts).await?;
+                }
+            }
+        }
+        cuts.push((start..numbers.end.min(changes.len()), false));
+        self.cut(changes, &mut cuts).await?;
+        self.any = true;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(last);
+        self.hash = hashes;
+        Ok(())
+    }
+
+    async fn cut(&mut self, changes: &Arc<Changes>, cuts: &mut Vec<(Range<usize>, bool)>) -> Result<()> {
+        for (numbers, close) in cuts.drain(..).filter(|(numbers, _)| !numbers.is_empty()) {
+            let changes = changes.clone();
+            self.hand_on(Unit::Changes { changes, numbers }, close).await?;
+        }
+        Ok(())
+    }
+
+    /// Appends what changes make of records of a range.
+    pub(crate) async fn rewrite(&mut self, part: Rewrite) -> Result<()> {
+        check_key(&self.last_key, part.first_key(), self.any)?;
+        let max_key = part.max_key();
+        self.any = true;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(max_key);
+        self.hash = KeyHash::new();
+        // What is written last is the last record of the range, unless a change takes it away.
+        let ends = part.keeps_last() && self.rule.always_breaks_at(fnv1a(max_key));
+        self.hand_on(Unit::Rewrite(part), ends).await
     }
 
     /// Appends a range that exists. It closes the open one at any size: only breaks of our own follow the rule.
@@ -110,14 +192,28 @@ impl MetarangeWriter {
         self.any = true;
         self.last_key.clear();
         self.last_key.extend_from_slice(&range.max_key);
+        self.hash = KeyHash::new();
         self.parts.push(Part::Reused(range));
         Ok(())
     }
 
+    /// Hands the records on that were gathered; where nothing was, ends the range that is open.
     async fn flush(&mut self, close: bool) -> Result<()> {
         if self.segment.is_empty() && !(close && self.continues) {
             return Ok(());
         }
+        let segment = std::mem::take(&mut self.segment);
+        self.spawn(Unit::Segment(segment), close).await
+    }
+
+    async fn hand_on(&mut self, unit: Unit, close: bool) -> Result<()> {
+        if !self.segment.is_empty() {
+            self.flush(false).await?;
+        }
+        self.spawn(unit, close).await
+    }
+
+    async fn spawn(&mut self, unit: Unit, close: bool) -> Result<()> {
         let before = match self.parts.pop() {
             Some(part) if self.continues => Some(part),
             other => {
@@ -132,7 +228,7 @@ impl MetarangeWriter {
             storage: self.storage.clone(),
             rule: self.rule,
             properties: self.properties.clone(),
-            segment: std::mem::take(&mut self.segment),
+            unit,
             close,
         };
         self.parts.push(Part::Task(tokio::spawn(task.run(before, slot))));
@@ -141,33 +237,54 @@ impl MetarangeWriter {
     }
 
     /// Ends the last range and writes the metarange.
-    pub async fn finish(mut self) -> Result<Written> {
+    pub async fn finish(self) -> Result<Written> {
+        self.end().await?.write().await
+    }
+
+    /// Ends the last range.
+    pub(crate) async fn end(mut self) -> Result<Ranges> {
         self.flush(true).await?;
-        let mut ranges = Vec::with_capacity(self.parts.len());
-        let (mut ranges_written, mut ranges_reused, mut bytes_written) = (0, 0, 0);
+        let mut all = Ranges {
+            storage: self.storage.clone(),
+            properties: self.properties.clone(),
+            ranges: Vec::with_capacity(self.parts.len()),
+            ranges_written: 0,
+            ranges_reused: 0,
+            bytes_written: 0,
+            summary: Summary::default(),
+        };
         for part in std::mem::take(&mut self.parts) {
             match part {
                 Part::Reused(range) => {
-                    ranges_reused += 1;
-                    ranges.push(range);
+                    all.ranges_reused += 1;
+                    all.ranges.push(range);
                 }
                 other => {
                     let encoded = other.wait().await?;
-                    ranges_written += encoded.ranges.len() as u64;
-                    bytes_written += encoded.bytes;
-                    ranges.extend(encoded.ranges);
+                    all.ranges_written += encoded.ranges.len() as u64;
+                    all.bytes_written += encoded.bytes;
+                    all.summary += encoded.summary;
+                    all.ranges.extend(encoded.ranges);
                 }
             }
         }
-        let table = encode_metarange(&ranges, &self.properties)?;
-        bytes_written += table.bytes.len() as u64;
+        Ok(all)
+    }
+}
+
+impl Ranges {
+    /// Writes the metarange.
+    pub(crate) async fn write(self) -> Result<Written> {
+        let table = encode_metarange(&self.ranges, &self.properties)?;
+        let bytes_written = self.bytes_written + table.bytes.len() as u64;
         let id = table.info.id.clone();
+        let metarange = Arc::new(Metarange::new(Some(id.clone()), self.ranges)?);
         self.storage.put(&id, table.bytes.into()).await?;
         Ok(Written {
-            metarange: Arc::new(Metarange::new(Some(id), ranges)?),
-            ranges_written,
+            metarange,
+            ranges_written: self.ranges_written,
             bytes_written,
-            ranges_reused,
+            ranges_reused: self.ranges_reused,
         })
     }
 }
@@ -197,8 +314,7 @@ impl Part {
                 .map_err(|error| GravelerError::task_failed("ranges", &error))?,
             Part::Reused(range) => Ok(Encoded {
                 ranges: vec![range],
-                bytes: 0,
-                open: None,
+                ..Encoded::default()
             }),
         }
     }
@@ -208,25 +324,30 @@ struct Task {
     storage: Arc<Storage>,
     rule: SplitRule,
     properties: Arc<BTreeMap<String, String>>,
-    segment: Segment,
+    unit: Unit,
     close: bool,
 }
 
 impl Task {
     fn run(self, before: Option<Part>, slot: OwnedSemaphorePermit) -> BoxFuture<'static, Result<Encoded>> {
         async move {
+            // While the one before is under way.
+            let opened = self.unit.open(&self.storage).await?;
             let mut so_far = match before {
                 Some(part) => part.wait().await?,
-                None => Encoded {
-                    ranges: Vec::new(),
-                    bytes: 0,
-                    open: None,
-                },
+                None => Encoded::default(),
             };
-            let open = so_far.open.take();
-            let storage = self.storage.clone();
-            let encoded = spawn_blocking(move || self.encode(open)).await;
-            let (tables, open) = encoded.map_err(|error| GravelerError::task_failed("ranges", &error))??;
+            let mut encoder = RangeEncoder::new(self.rule, self.properties, so_far.open.take());
+            let encode = move || {
+                let summary = opened.encode_to(&mut encoder)?;
+                if self.close {
+                    encoder.close();
+                }
+                Ok::<_, GravelerError>((summary, encoder.finish()))
+            };
+            let encoded = spawn_blocking(encode).await;
+            let (summary, (tables, open)) = encoded.map_err(|error| GravelerError::task_failed("ranges", &error))??;
+            let storage = self.storage;
             let puts = tables.into_iter().map(|table| {
                 let storage = storage.clone();
                 async move {
@@ -240,25 +361,10 @@ impl Task {
                 so_far.bytes += bytes;
             }
             drop(slot);
+            so_far.summary += summary;
             so_far.open = open;
             Ok(so_far)
         }
         .boxed()
-    }
-
-    fn encode(self, open: Option<Box<OpenTable>>) -> Result<(Vec<EncodedTable>, Option<Box<OpenTable>>)> {
-        let mut tables = Vec::new();
-        let mut current = open;
-        for (key, value) in self.segment.iter() {
-            let table = current.get_or_insert_with(|| Box::new(OpenTable::new("ranges", &self.properties)));
-            let size = table.add(key, value)?;
-            if self.rule.breaks_after(key, size) {
-                tables.extend(current.take().map(|table| table.finish()));
-            }
-        }
-        if self.close {
-            tables.extend(current.take().map(|table| table.finish()));
-        }
-        Ok((tables, current))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::ident::Identity;
 use crate::metarange::RangeInfo;
-use crate::sstable::{TableWriter, UserProperties};
+use crate::sstable::{shared_prefix, TableWriter, UserProperties};
 
 /// Bytes are hashed in pieces of this size.
 const HASHED_AT_ONCE: usize = 16 << 10;
@@ -29,7 +30,6 @@ pub(crate) struct OpenTable {
     hash: Sha256,
     unhashed: Vec<u8>,
     min_key: Vec<u8>,
-    max_key: Vec<u8>,
     properties: BTreeMap<String, String>,
 }
 
@@ -43,19 +43,22 @@ impl OpenTable {
             hash: Sha256::new(),
             unhashed: Vec::with_capacity(HASHED_AT_ONCE + 1024),
             min_key: Vec::new(),
-            max_key: Vec::new(),
             properties,
         }
     }
 
     /// Appends a record; how large the table is with it.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
-        self.table.add(key, value)?;
+        self.add_after(key, shared_prefix(key, self.table.last_key()), value)
+    }
+
+    /// The same, where it is known how many bytes the key shares with the last one.
+    #[inline]
+    pub(crate) fn add_after(&mut self, key: &[u8], shared: usize, value: &[u8]) -> Result<u64> {
+        self.table.add_after(key, shared, value)?;
         if self.table.entries() == 1 {
             self.min_key = key.to_vec();
         }
-        self.max_key.clear();
-        self.max_key.extend_from_slice(key);
         for part in [key, value] {
             push_decimal(&mut self.unhashed, part.len());
             self.unhashed.extend_from_slice(part);
@@ -66,6 +69,16 @@ impl OpenTable {
             self.unhashed.clear();
         }
         Ok(self.table.estimated_size())
+    }
+
+    /// The key of the last record; empty before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        self.table.last_key()
+    }
+
+    /// Says that a block of another table was read up to its end, so that one that came out the same need not be compressed again.
+    pub(crate) fn reached_end_of(&mut self, block: &[u8], stored: &Bytes) {
+        self.table.reached_end_of(block, stored);
     }
 
     /// Ends the table.
@@ -80,7 +93,7 @@ impl OpenTable {
             estimated_size: self.table.estimated_size(),
             count: self.table.entries(),
             min_key: self.min_key,
-            max_key: self.max_key,
+            max_key: self.table.last_key().to_vec(),
         };
         let mut user: UserProperties = UserProperties::new();
         for (name, value) in self.properties {
@@ -101,11 +114,18 @@ impl OpenTable {
 }
 
 /// The digits of a length.
+#[inline]
 fn push_decimal(buffer: &mut Vec<u8>, mut value: usize) {
+    let digit = |value: usize| b'0' + u8::try_from(value % 10).unwrap_or(0);
+    match value {
+        0..10 => return buffer.push(digit(value)),
+        10..100 => return buffer.extend_from_slice(&[digit(value / 10), digit(value)]),
+        100..1000 => return buffer.extend_from_slice(&[digit(value / 100), digit(value / 10), digit(value)]),
+        _ => {}
+    }
     let start = buffer.len();
     loop {
-        // A digit fits a byte.
-        buffer.push(b'0' + u8::try_from(value % 10).unwrap_or(0));
+        buffer.push(digit(value));
         value /= 10;
         if value == 0 {
             break;

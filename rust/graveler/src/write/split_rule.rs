@@ -42,18 +42,19 @@ impl SplitRule {
     /// Whether the range ends after `key`, when it is `size` bytes large with it.
     #[inline]
     pub fn breaks_after(&self, key: &[u8], size: u64) -> bool {
-        size >= self.min_size && (size >= self.max_size || self.hash_breaks(key))
+        self.breaks_at(fnv1a(key), size)
     }
 
-    /// Whether a range of any size ends after `key`: then what follows can be written without knowing what went before.
+    /// The same, where the hash of the key is known.
     #[inline]
-    pub(super) fn always_breaks_after(&self, key: &[u8]) -> bool {
-        self.min_size == 0 && self.hash_breaks(key)
+    pub(super) fn breaks_at(&self, hash: u64, size: u64) -> bool {
+        size >= self.min_size && (size >= self.max_size || hash.is_multiple_of(self.raggedness))
     }
 
+    /// Whether a range of any size ends after a key of this hash: then what follows can be written without knowing what went before.
     #[inline]
-    fn hash_breaks(&self, key: &[u8]) -> bool {
-        fnv1a(key).is_multiple_of(self.raggedness)
+    pub(super) fn always_breaks_at(&self, hash: u64) -> bool {
+        self.min_size == 0 && hash.is_multiple_of(self.raggedness)
     }
 
     /// The least size, in bytes.
@@ -72,12 +73,50 @@ impl SplitRule {
     }
 }
 
+/// FNV-1a of nothing.
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+/// How many bytes of a key [`KeyHash`] remembers.
+const REMEMBERED: usize = 1024;
+
 /// FNV-1a of 64 bits.
 #[inline]
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(OFFSET, one_more)
+}
+
+#[inline]
+fn one_more(hash: u64, byte: &u8) -> u64 {
+    (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
+/// The hashes of keys that follow one another: what a key starts with as the last one did is not hashed again.
+#[derive(Debug)]
+pub(super) struct KeyHash {
+    /// The hash of the first byte of the last key, of the first two, and so on.
+    starts: Vec<u64>,
+}
+
+impl KeyHash {
+    pub(super) fn new() -> Self {
+        KeyHash {
+            starts: Vec::with_capacity(REMEMBERED),
+        }
+    }
+
+    /// The hash of a key that shares so many bytes with the last one.
+    #[inline]
+    pub(super) fn of(&mut self, key: &[u8], shared: usize) -> u64 {
+        self.starts.truncate(shared);
+        let known = self.starts.len();
+        let rest = key.get(known..).unwrap_or_default();
+        let (near, far) = rest.split_at(rest.len().min(REMEMBERED - known));
+        let mut hash = self.starts.last().copied().unwrap_or(OFFSET);
+        self.starts.extend(near.iter().map(|byte| {
+            hash = one_more(hash, byte);
+            hash
+        }));
+        far.iter().fold(hash, one_more)
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +128,30 @@ mod tests {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn test_a_hash_that_goes_on_from_the_last_key_is_the_same() {
+        let long = "x".repeat(1020);
+        let keys = [
+            "",
+            "a",
+            "a",
+            "ab",
+            "abcdef",
+            "abcxyz",
+            "b",
+            &long,
+            &format!("{long}abcdefgh"),
+            &format!("{long}abczz"),
+            "c",
+        ];
+        let (mut hash, mut last) = (KeyHash::new(), "");
+        for key in keys {
+            let shared = crate::sstable::shared_prefix(key.as_bytes(), last.as_bytes());
+            assert_eq!(hash.of(key.as_bytes(), shared), fnv1a(key.as_bytes()));
+            last = key;
+        }
     }
 
     #[test]

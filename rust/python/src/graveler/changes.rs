@@ -1,9 +1,12 @@
 //! `Changes`.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, RecordBatch};
 use arrow_schema::DataType;
 use esker_graveler::change::Changes;
+use esker_graveler::change_stream::Batches;
 use esker_graveler::entry::EntryEncoder;
 use esker_graveler::value::Value;
 use esker_graveler::GravelerError;
@@ -14,9 +17,12 @@ use super::entry_columns::{arrow, EntryColumns};
 use super::error::graveler;
 use crate::error::{python, Result};
 
+/// Rows of a stream that are encoded together.
+const AT_ONCE: usize = 1 << 15;
+
 /// Sorted changes of paths.
 #[pyclass(name = "Changes", module = "esker._native.graveler", frozen)]
-pub(crate) struct PyChanges(pub(super) Changes);
+pub(crate) struct PyChanges(pub(super) Arc<Changes>);
 
 #[pymethods]
 impl PyChanges {
@@ -30,7 +36,7 @@ impl PyChanges {
             }
             Ok::<_, GravelerError>(all)
         });
-        changes.map(PyChanges).map_err(graveler)
+        changes.map(Arc::new).map(PyChanges).map_err(graveler)
     }
 
     #[staticmethod]
@@ -43,12 +49,28 @@ impl PyChanges {
             }
             Ok::<_, GravelerError>(all)
         });
-        changes.map(PyChanges).map_err(graveler)
+        changes.map(Arc::new).map(PyChanges).map_err(graveler)
     }
 
     fn __len__(&self) -> usize {
         self.0.len()
     }
+}
+
+/// Changes out of a stream of entries, batch by batch.
+pub(super) fn batches(stream: PyRecordBatchReader) -> Result<Batches> {
+    let batches = stream.into_reader().map_err(python)?;
+    let parts = batches.flat_map(|batch| -> Box<dyn Iterator<Item = std::result::Result<Changes, GravelerError>> + Send> {
+        match batch {
+            Ok(batch) => Box::new(
+                (0..batch.num_rows())
+                    .step_by(AT_ONCE)
+                    .map(move |start| of_entries(&batch.slice(start, AT_ONCE.min(batch.num_rows() - start)))),
+            ),
+            Err(error) => Box::new(std::iter::once(Err(arrow(error)))),
+        }
+    });
+    Ok(Box::new(parts))
 }
 
 fn of_entries(batch: &RecordBatch) -> std::result::Result<Changes, GravelerError> {

@@ -51,11 +51,15 @@ impl PyRecords {
     }
 }
 
+/// A batch takes no more records when it is this large, in bytes.
+const BATCH_SIZE: usize = 64 << 20;
+
 async fn batch(cursor: &mut TableCursor, count: usize) -> std::result::Result<Option<RecordBatch>, GravelerError> {
     let (mut keys, mut identities, mut data) = (BinaryBuilder::new(), BinaryBuilder::new(), BinaryBuilder::new());
-    let mut rows = 0;
-    while rows < count && cursor.advance().await? {
+    let (mut rows, mut size) = (0, 0);
+    while rows < count && size < BATCH_SIZE && cursor.advance().await? {
         let value = Value::decode(cursor.value())?;
+        size += cursor.key()?.len() + cursor.value().len();
         keys.append_value(cursor.key()?);
         identities.append_value(value.identity);
         data.append_value(value.data);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use esker_graveler::apply::{apply, Summary};
+use esker_graveler::apply::{apply_stream, Summary};
+use esker_graveler::change_stream::ChangeStream;
 use esker_graveler::diff::{self, Diff};
 use esker_graveler::list::{List, Listed};
 use esker_graveler::merge::{self, MergeOptions, Strategy};
@@ -18,10 +19,11 @@ use esker_graveler::write::MetarangeWriter;
 use esker_graveler::{GravelerError, TableId};
 use esker_store::block_on;
 use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatchReader;
 
 use super::applied::PyApplied;
 use super::batch::PyBatch;
-use super::changes::PyChanges;
+use super::changes::{batches, PyChanges};
 use super::differences::PyDifferences;
 use super::entry_columns::{arrow, paths};
 use super::error::graveler;
@@ -33,6 +35,13 @@ use crate::error::Result;
 use crate::store::PyStore;
 
 type Found<T> = std::result::Result<T, GravelerError>;
+
+/// What a commit changes: made already, or as it comes.
+#[derive(FromPyObject)]
+enum ChangesOrStream<'py> {
+    Changes(Bound<'py, PyChanges>),
+    Stream(PyRecordBatchReader),
+}
 
 /// The ranges and metaranges of one repository.
 #[pyclass(name = "Storage", module = "esker._native.graveler", frozen)]
@@ -84,13 +93,17 @@ impl PyStorage {
         &self,
         py: Python<'_>,
         base: Option<&str>,
-        changes: &PyChanges,
+        changes: ChangesOrStream<'_>,
         rule: &PySplitRule,
         allow_empty: bool,
     ) -> Result<PyApplied> {
+        let changes = match changes {
+            ChangesOrStream::Changes(changes) => ChangeStream::of(changes.get().0.clone()),
+            ChangesOrStream::Stream(stream) => ChangeStream::new(batches(stream)?),
+        };
         let applied = PyStorage::run(py, || {
             let base = self.metarange(base)?;
-            block_on(apply(&self.0, &base, &changes.0, rule.0, allow_empty))
+            block_on(apply_stream(&self.0, &base, changes, rule.0, allow_empty))
         })?;
         Ok(PyApplied {
             written: applied.written,
@@ -109,11 +122,7 @@ impl PyStorage {
         let written = PyStorage::run(py, || {
             let mut writer = MetarangeWriter::with_properties(self.0.clone(), rule.0, properties);
             block_on(async {
-                for change in changes.0.iter() {
-                    if let Some(value) = change.value {
-                        writer.write_record(change.key, value).await?;
-                    }
-                }
+                writer.write_changes(&changes.0, 0..changes.0.len()).await?;
                 writer.finish().await
             })
         })?;

@@ -1,0 +1,6 @@
+//! The body `cached_table` of `esker_graveler::fuzz`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    esker_graveler::fuzz::run("cached_table", data);
+});

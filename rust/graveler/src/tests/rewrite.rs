@@ -1,0 +1,61 @@
+//! Ranges that are written anew: the bytes are those that the records alone would be, whatever was taken over.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Entries of uneven lengths, so that blocks of a rewritten range fall into step again after a while.
+fn numbered(count: usize) -> Vec<(Vec<u8>, u8)> {
+    let path = |n: usize| format!("t/part-{n:06}{}", "x".repeat(n * 7919 % 40)).into_bytes();
+    (0..count).map(|n| (path(n), (n % 251) as u8)).collect()
+}
+
+fn check(base: &Model, edits: Vec<(Vec<u8>, Option<u8>)>, rule: SplitRule) {
+    let storage = storage();
+    let before = content(&storage, base, rule);
+    let edits = changes(edits.iter().map(|(key, content)| (key.as_slice(), *content)));
+    let written = applied(&storage, &before, &edits, rule).written.unwrap();
+    for range in written.metarange.ranges() {
+        assert_eq!(stored(&storage, range), written_anew(&storage, range));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn test_rewritten_ranges_have_the_bytes_of_their_records(
+        edits in prop::collection::vec((0..3000usize, any::<bool>(), prop::option::weighted(0.6, 0..3u8)), 1..6),
+        raggedness in prop_oneof![Just(700u64), Just(50_000)]
+    ) {
+        let base: Model = numbered(3000).into_iter().collect();
+        let keys: Vec<_> = base.keys().cloned().collect();
+        let edit = |(at, between, content): (usize, bool, Option<u8>)| {
+            let mut key = keys[at].clone();
+            if between {
+                key.push(b'!');
+            }
+            (key, content)
+        };
+        check(&base, edits.into_iter().map(edit).collect(), SplitRule::new(0, 20 << 20, raggedness).unwrap());
+    }
+}
+
+#[test]
+fn test_blocks_that_another_compressor_made_are_not_taken_over() {
+    // The same records in blocks that are not compressed at all: as valid, and not what this writer makes.
+    let storage = storage();
+    let base: Model = numbered(2000).into_iter().collect();
+    let rule = SplitRule::new(0, 20 << 20, u64::MAX).unwrap();
+    let before = content(&storage, &base, rule);
+    let [range] = before.ranges() else {
+        panic!("expected one range")
+    };
+    let raw = crate::sstable::tests::without_compression(&stored(&storage, range));
+    block_on(storage.store().put(&storage.path(&range.id), raw.into())).unwrap();
+    let storage = cold(&storage);
+    let edits = changes([(b"t/part-001000!".as_slice(), Some(1))]);
+    let written = applied(&storage, &before, &edits, rule).written.unwrap();
+    for range in written.metarange.ranges() {
+        assert_eq!(stored(&storage, range), written_anew(&storage, range));
+    }
+}
