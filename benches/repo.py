@@ -217,8 +217,8 @@ def steps(folder: Path, count: int, rounds: int, synthetic: bool) -> None:
     ranges = lake.ranges(metarange)
     size = sum(one["estimated_size"] for one in ranges)
     print(
-        f"\n{count:,} entries of {size / count:.0f} bytes in {len(ranges)} ranges, metarange of {lake.size(metarange):,} bytes;"
-        f" written in {filled:.1f} s, memory {before:.0f} to {peak_memory():.0f} MB"
+        f"\n{count:,} entries of {size / count:.0f} bytes in {len(ranges)} ranges, metarange of"
+        f" {lake.size(metarange):,} bytes; written in {filled:.1f} s, memory {before:.0f} to {peak_memory():.0f} MB"
     )
     print(f"{'':44}{'time':>14}{'read':>13}{'gets':>6}{'written':>13}{'puts':>6}")
     chance = random.Random(1)

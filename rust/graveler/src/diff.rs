@@ -94,6 +94,9 @@ impl Diff {
                 left: order.is_le().then(|| left.value_bytes()),
                 right: order.is_ge().then(|| right.value_bytes()),
             });
+            if order.is_eq() {
+                left.skip_same(right).await?;
+            }
             if order.is_le() {
                 left.advance().await?;
             }

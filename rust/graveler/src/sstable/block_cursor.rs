@@ -46,6 +46,11 @@ impl BlockCursor {
         Ok(())
     }
 
+    /// Whether no entry follows.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.next >= self.end
+    }
+
     /// To the next entry; false after the last.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {

@@ -117,7 +117,39 @@ impl TableCursor {
         Ok(())
     }
 
-    async fn next_block(&mut self) -> Result<bool> {
+    /// Where both stand at the last record of a block, passes over the blocks after it that are stored alike on both sides.
+    pub(crate) async fn skip_same(&mut self, other: &mut TableCursor) -> Result<()> {
+        while self.block.is_at_end() && other.block.is_at_end() {
+            let (ours, theirs) = (self.next_stored().await?, other.next_stored().await?);
+            if ours.is_none() || ours != theirs {
+                break;
+            }
+            self.pass()?;
+            other.pass()?;
+        }
+        Ok(())
+    }
+
+    /// The next block as it is stored, if it is in memory.
+    async fn next_stored(&mut self) -> Result<Option<Bytes>> {
+        if !self.find_blocks().await? {
+            return Ok(None);
+        }
+        Ok(self.blocks.front().and_then(|handle| self.reader.stored(*handle)))
+    }
+
+    fn pass(&mut self) -> Result<()> {
+        match self.blocks.pop_front() {
+            Some(handle) => {
+                let checked = self.data_order.check(handle);
+                self.in_file(checked)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that the next block is known; false if there is none.
+    async fn find_blocks(&mut self) -> Result<bool> {
         while self.blocks.is_empty() {
             let Some(handle) = self.top.advance()? else {
                 return Ok(false);
@@ -130,6 +162,13 @@ impl TableCursor {
             } else {
                 self.blocks.push_back(handle);
             }
+        }
+        Ok(true)
+    }
+
+    async fn next_block(&mut self) -> Result<bool> {
+        if !self.find_blocks().await? {
+            return Ok(false);
         }
         let Some(handle) = self.blocks.pop_front() else {
             return Ok(false);

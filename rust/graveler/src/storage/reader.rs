@@ -101,6 +101,11 @@ impl TableReader {
         })
     }
 
+    /// A block as it is stored, if no read is needed.
+    pub(super) fn stored(&self, handle: Handle) -> Option<Bytes> {
+        self.tail.stored(handle)
+    }
+
     /// A block, from memory or by a read of its own.
     pub(super) async fn block(&self, handle: Handle) -> Result<Bytes> {
         if let Some(block) = self.known(handle)? {

@@ -43,6 +43,14 @@ impl RunCursor {
         }
     }
 
+    /// Passes over what follows on both sides and is stored alike; both stand at the same record.
+    pub(crate) async fn skip_same(&mut self, other: &mut RunCursor) -> Result<()> {
+        match (&mut self.current, &mut other.current) {
+            (Some(ours), Some(theirs)) => ours.skip_same(theirs).await,
+            _ => Ok(()),
+        }
+    }
+
     /// To the first record, from the one that the cursor stands at, whose key is not before `key`; false if there is none.
     pub(crate) async fn advance_to(&mut self, key: &[u8]) -> Result<bool> {
         loop {

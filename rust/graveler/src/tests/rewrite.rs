@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::diff::Diff;
 
 /// Entries of uneven lengths, so that blocks of a rewritten range fall into step again after a while.
 fn numbered(count: usize) -> Vec<(Vec<u8>, u8)> {
@@ -13,10 +14,18 @@ fn numbered(count: usize) -> Vec<(Vec<u8>, u8)> {
 fn check(base: &Model, edits: Vec<(Vec<u8>, Option<u8>)>, rule: SplitRule) {
     let storage = storage();
     let before = content(&storage, base, rule);
+    let edits: BTreeMap<_, _> = edits.into_iter().collect();
+    let differs = |(key, content): &(&Vec<u8>, &Option<u8>)| base.get(*key) != content.as_ref();
+    let expected: Vec<_> = edits.iter().filter(differs).map(|(key, _)| key.clone()).collect();
     let edits = changes(edits.iter().map(|(key, content)| (key.as_slice(), *content)));
     let written = applied(&storage, &before, &edits, rule).written.unwrap();
     for range in written.metarange.ranges() {
         assert_eq!(stored(&storage, range), written_anew(&storage, range));
+    }
+    for (left, right) in [(&before, &written.metarange), (&written.metarange, &before)] {
+        let found = block_on(Diff::new(&storage, left, right, b"").next_batch(usize::MAX)).unwrap();
+        let keys: Vec<_> = found.into_iter().map(|difference| difference.key).collect();
+        assert_eq!(keys, expected);
     }
 }
 
