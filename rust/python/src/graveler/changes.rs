@@ -60,16 +60,18 @@ impl PyChanges {
 /// Changes out of a stream of entries, batch by batch.
 pub(super) fn batches(stream: PyRecordBatchReader) -> Result<Batches> {
     let batches = stream.into_reader().map_err(python)?;
-    let parts = batches.flat_map(|batch| -> Box<dyn Iterator<Item = std::result::Result<Changes, GravelerError>> + Send> {
-        match batch {
-            Ok(batch) => Box::new(
-                (0..batch.num_rows())
-                    .step_by(AT_ONCE)
-                    .map(move |start| of_entries(&batch.slice(start, AT_ONCE.min(batch.num_rows() - start)))),
-            ),
-            Err(error) => Box::new(std::iter::once(Err(arrow(error)))),
-        }
-    });
+    let parts = batches.flat_map(
+        |batch| -> Box<dyn Iterator<Item = std::result::Result<Changes, GravelerError>> + Send> {
+            match batch {
+                Ok(batch) => Box::new(
+                    (0..batch.num_rows())
+                        .step_by(AT_ONCE)
+                        .map(move |start| of_entries(&batch.slice(start, AT_ONCE.min(batch.num_rows() - start)))),
+                ),
+                Err(error) => Box::new(std::iter::once(Err(arrow(error)))),
+            }
+        },
+    );
     Ok(Box::new(parts))
 }
 
