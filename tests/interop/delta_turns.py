@@ -142,6 +142,14 @@ class Turns:
     def compare(self) -> None:
         """All that the peer sees, now and of some versions before."""
         self.same(self.spark.read(self.path), self.rows)
+        for row in self.numbers.sample(self.rows, min(2, len(self.rows))):
+            # By statistics that either of us wrote.
+            for column, value in [*((name, row[name]) for name in ("p", "day", "x", "d", "at")), *_inner(row)]:
+                if value is None:
+                    continue
+                query = f"SELECT id FROM delta.`{self.path}` WHERE {column} = {literal(value)}"
+                found = self.spark.rows(query)["id"].to_pylist()
+                assert row["id"] in found, (self.done, query, row)
         for version in self.numbers.sample(range(len(self.history)), min(3, len(self.history))):
             there = ordered(DeltaTable(self.path, version=version).to_pyarrow_table())
             self.same(self.spark.read(self.path, versionAsOf=version), there)
@@ -255,6 +263,23 @@ SQL_TYPES = {
     "b": "BINARY",
     "f": "BOOLEAN",
 }
+
+
+def _inner(row: Row) -> list[tuple[str, Any]]:
+    return [(f"s.{name}", value) for name, value in (row["s"] or {}).items()]
+
+
+def literal(value: Any) -> str:
+    """A value as Spark's SQL has it."""
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP'{value.isoformat()}'"
+    if isinstance(value, date):
+        return f"DATE'{value.isoformat()}'"
+    if isinstance(value, float):
+        return f"DOUBLE('{value!r}')"
+    return f"{value}BD" if isinstance(value, Decimal) else str(value)
 
 
 def ordered(table: pa.Table) -> list[Row]:
