@@ -386,9 +386,8 @@ impl<'a> Attempt<'a> {
                 named.push(action.to_string());
             }
         }
-        let actions: Vec<&str> = (self.types.0.iter().map(|field| field.name().as_str()))
-            .filter(|name| !["add", "remove"].contains(name))
-            .collect();
+        // Spark opens no checkpoint without the columns `add` and `remove`, though they are null here.
+        let actions: Vec<&str> = self.types.0.iter().map(|field| field.name().as_str()).collect();
         let path = self.plan.files.first().map(String::as_str).unwrap_or_default();
         let mut top = ParquetSink::open(self.store, path, &self.fitter, &actions).await?;
         let version = json!({"version": self.snapshot.version}).to_string();
