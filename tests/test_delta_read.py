@@ -308,6 +308,21 @@ def test_widened_types_are_read_from_old_files(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == [expected]
 
 
+def test_bounds_of_floats_hold_after_they_were_widened(tmp_path: Path) -> None:
+    """The statistics of a float say `3.4`; as a double it is 3.4000000953674316."""
+    values = pa.array([3.4, -0.1], pa.float32())
+    _parquet(tmp_path / "old.parquet", pa.table({"f": values}))
+    statistics = {"numRecords": 2, "minValues": {"f": -0.1}, "maxValues": {"f": 3.4}, "nullCount": {"f": 0}}
+    changes = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    features = ["typeWidening"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    entry = [add("old.parquet", stats=json.dumps(statistics))]
+    _log(tmp_path, [_field("f", "double", **changes)], entry, protocol={"protocol": protocol})
+    for value in values.cast(pa.float64()).to_pylist():
+        assert DeltaTable(tmp_path).to_pyarrow_table(filters=[("f", "=", value)]).to_pylist() == [{"f": value}]
+        assert DeltaTable(tmp_path).to_pyarrow_table(filters=f"f = {value!r}").num_rows == 1
+
+
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_columns_are_read_by_their_physical_names(tmp_path: Path, mode: str) -> None:
     inner = pa.field("c-3", pa.int64(), metadata={"PARQUET:field_id": "3"})
@@ -475,7 +490,7 @@ def test_files_that_are_gone_or_broken_are_named_with_their_version(tmp_path: Pa
             read()
         assert Path(file).name in str(found.value)
     Path(file).unlink()
-    with pytest.raises(exceptions.NotFoundError, match="version 0 has a file that is not there") as missing:
+    with pytest.raises(exceptions.NotFoundError, match="version 0 has a file, which is not there") as missing:
         DeltaTable(uri).to_pyarrow_table()
     assert Path(file).name in str(missing.value)
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from .._native.delta import Snapshot, read_changes
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
+from .file_errors import each_batch
 from .file_reader import BATCH_ROWS
 from .filters import BoundFilter
 from .history import commit_path
@@ -132,13 +133,11 @@ class ChangeFeed:
             read += [name for name in wanted if name not in read]
         expression = where.expression if where is not None else None
         dataset = self._scan.dataset(files, schema=self.schema)
-        try:
-            for batch in dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS):
-                kept = where.keep(batch) if where is not None and where.expression is None else batch
-                if kept.num_rows:
-                    yield kept.select(names)
-        except FileNotFoundError as error:
-            raise NotFoundError(f"a file of the change feed is not there: {error}; start later") from error
+        batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
+        for batch in each_batch(batches, self._snapshot.version):
+            kept = where.keep(batch) if where is not None and where.expression is None else batch
+            if kept.num_rows:
+                yield kept.select(names)
 
     def _changes(self, start: int, end: int) -> Iterator[Changes]:
         enabled = self._enabled_before(start)

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from .._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from .._native.store import Store
-from ..exceptions import CorruptFileError, NotFoundError
 from .conform import MappingMode, conform, find, physical_name, plain
+from .file_errors import each_batch, file_errors
 from .filesystem import DataFiles
 from .filters import BoundFilter
 from .implied import all_of
@@ -100,18 +100,10 @@ class FileReader:
         """
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
-        try:
+        with file_errors(self.version, file.path):
             parquet = pq.ParquetFile(
                 filesystem.open_input_file(path), coerce_int96_timestamp_unit="us", pre_buffer=True
             )
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"version {self.version} has file {file.path}, but it is not there: {error}",
-                path=file.path,
-                version=self.version,
-            ) from error
-        except pa.ArrowInvalid as error:
-            raise CorruptFileError(f"corrupt {file.path}: expected Parquet, found: {error}", path=file.path) from error
         there = list(parquet.schema_arrow)
         fields = [*(self.annotated.field(name) for name in columns), *extra]
         found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
@@ -119,7 +111,7 @@ class FileReader:
         groups = self._row_groups(parquet, filesystem, path, file, where)
         batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
         if names:
-            batches = _numbered(parquet, names, groups)
+            batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
         # Deleted rows are told by their number in the file.
         for first, batch in batches:

@@ -10,15 +10,14 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
 from .._native.store import Store
-from ..exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError
 from .conform import plain
+from .file_errors import each_batch
 from .file_reader import BATCH_ROWS, DataFile, FileReader, guarantee
 from .filesystem import DataFiles
 from .filters import BoundFilter
@@ -93,31 +92,6 @@ class TableScan:
             fragments.append(format_.make_fragment(path, filesystem, partition_expression=guarantee(file.partition)))
         return ds.FileSystemDataset(fragments, schema or self.schema, format_, self._files.filesystem)
 
-    @contextmanager
-    def read_errors(self) -> Iterator[None]:
-        """What pyarrow says of files that are gone or broken, with the version that has them.
-
-        Raises:
-            NotFoundError: A file is not there.
-            CorruptFileError: A file is no Parquet.
-            IOFailedError: The system does not let it be read.
-        """
-        version = self._snapshot.version
-        try:
-            yield
-        except EskerError:
-            raise
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"version {version} has a file that is not there: {error}; if it was vacuumed, open a newer version",
-                version=version,
-            ) from error
-        except (OSError, pa.ArrowInvalid) as error:
-            # Those of the system have a number; those without tell of bytes that are no Parquet.
-            if getattr(error, "errno", None) is not None:
-                raise IOFailedError(f"a file of version {version} cannot be read: {error}") from error
-            raise CorruptFileError(f"corrupt file in version {version}: {error}") from error
-
     def batches(
         self, columns: list[str] | None = None, where: BoundFilter | None = None, *, threads: int | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -131,15 +105,12 @@ class TableScan:
         if self.is_plain(data_files):
             dataset = self.dataset(data_files)
             expression = where.implied if where is not None else None
-            batches = iter(dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS))
-            while True:
-                with self.read_errors():
-                    batch = next(batches, None)
-                if batch is None:
-                    return
+            batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
+            for batch in each_batch(batches, self._snapshot.version):
                 kept = where.keep(batch) if where is not None and where.expression is None else batch
                 if kept.num_rows:
                     yield kept.select(names)
+            return
         for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
             yield batch.select(names)
 

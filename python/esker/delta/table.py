@@ -21,6 +21,7 @@ from .alter import TableAlterer
 from .change_feed import ChangeFeed, version_range
 from .checkpoint_write import write_checkpoint
 from .external_log import ExternalLog
+from .file_errors import file_errors
 from .filesystem import DataFiles
 from .filters import BoundFilter, FilterType, bind
 from .log_cleanup import clean_log
@@ -386,7 +387,7 @@ class DeltaTable:
         data_files = scan.data_files()
         if scan.is_plain(data_files) and (where is None or where.expression is not None):
             expression = where.expression if where is not None else None
-            with scan.read_errors():
+            with file_errors(self.version()):
                 return scan.dataset(data_files).to_table(columns=columns, filter=expression)
         names = scan.schema.names if columns is None else columns
         schema = pa.schema([scan.schema.field(name) for name in names])

@@ -310,6 +310,7 @@ fn want(
             logical: logical.clone(),
             physical: physical.clone(),
             data_type: data_type.clone(),
+            was_float: field.was_float(),
         }),
         DeltaType::Struct(fields) => {
             for inner in fields {

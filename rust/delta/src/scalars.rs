@@ -28,6 +28,7 @@ const MILLISECOND: i64 = 1000;
 pub(crate) struct ScalarColumn {
     data_type: DataType,
     bound: Bound,
+    was_float: bool,
     values: Values,
 }
 
@@ -72,8 +73,15 @@ impl ScalarColumn {
         Self {
             data_type: data_type.clone(),
             bound,
+            was_float: false,
             values,
         }
+    }
+
+    /// Says that its doubles may be of files whose values are floats of 32 bits. The text of such a float is that of a double beside it.
+    pub(crate) fn widened(mut self, was_float: bool) -> Self {
+        self.was_float = was_float;
+        self
     }
 
     /// As many values as asked for: further ones are given up, missing ones unknown.
@@ -169,6 +177,15 @@ impl ScalarColumn {
                         .collect::<Float32Array>(),
                 )
             }
+            (Values::Floats(values), _) if self.was_float => {
+                let bound = self.bound;
+                Arc::new(
+                    values
+                        .into_iter()
+                        .map(|v| Some(around_float(v?, bound)))
+                        .collect::<Float64Array>(),
+                )
+            }
             (Values::Floats(values), _) => Arc::new(values.into_iter().collect::<Float64Array>()),
             (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
                 let len = values.len();
@@ -182,6 +199,17 @@ impl ScalarColumn {
             (Values::Texts(values), _) => Arc::new(values.into_iter().collect::<StringArray>()),
             (Values::Unknown(count), _) => new_null_array(&self.data_type, count),
         }
+    }
+}
+
+/// The bound that holds for a double and for the float of 32 bits that is written the same.
+#[allow(clippy::cast_possible_truncation)] // The float is looked for.
+fn around_float(value: f64, bound: Bound) -> f64 {
+    let float = f64::from(value as f32);
+    match bound {
+        Bound::Max => value.max(float),
+        Bound::Min => value.min(float),
+        Bound::Exact => value,
     }
 }
 
@@ -200,7 +228,7 @@ fn to_f32(value: f64, bound: Bound) -> f32 {
 mod tests {
     use super::*;
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Int8Type, TimestampMicrosecondType};
+    use arrow_array::types::{Float64Type, Int8Type, TimestampMicrosecondType};
     use arrow_array::Array;
 
     #[test]
@@ -230,6 +258,21 @@ mod tests {
                 column.finish().as_primitive::<TimestampMicrosecondType>().value(0),
                 expected
             );
+        }
+    }
+
+    #[test]
+    fn test_bounds_of_doubles_that_were_floats_hold_for_both() {
+        for float in [3.4_f32, 0.1, -7.3, 1e-40, 16_777_217.0] {
+            let text = float.to_string();
+            let bounds = [Bound::Min, Bound::Max].map(|bound| {
+                let mut column = ScalarColumn::new(&DataType::Float64, bound, 1).widened(true);
+                column.push_json(&text);
+                column.finish().as_primitive::<Float64Type>().value(0)
+            });
+            for value in [f64::from(float), text.parse().unwrap()] {
+                assert!(bounds[0] <= value && value <= bounds[1], "{value} {bounds:?}");
+            }
         }
     }
 

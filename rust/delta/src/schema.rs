@@ -16,6 +16,7 @@ use crate::listing::commit_path;
 
 /// Levels of types within types; a deeper schema is no schema.
 const DEPTH_LIMIT: usize = 100;
+const TYPE_CHANGES: &str = "delta.typeChanges";
 const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 const COLUMN_ID: &str = "delta.columnMapping.id";
 const COLUMN_MAPPING_MODE: &str = "delta.columnMapping.mode";
@@ -70,6 +71,16 @@ impl DeltaField {
     /// Its id, where columns are mapped.
     pub fn id(&self) -> Option<i64> {
         self.metadata.get(COLUMN_ID).and_then(Value::as_i64)
+    }
+
+    /// Whether older files may hold it as floats of 32 bits. Spec: "Type Widening", "Type Change Metadata".
+    pub fn was_float(&self) -> bool {
+        let changes = self.metadata.get(TYPE_CHANGES).and_then(Value::as_array);
+        changes.is_some_and(|changes| {
+            changes
+                .iter()
+                .any(|change| change.get("fromType") == Some(&"float".into()))
+        })
     }
 
     fn to_arrow(&self) -> Field {

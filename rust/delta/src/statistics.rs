@@ -34,6 +34,8 @@ pub(crate) struct WantedColumn {
     /// Its names in statistics.
     pub(crate) physical: Vec<String>,
     pub(crate) data_type: DataType,
+    /// Whether it was of 32 bits once.
+    pub(crate) was_float: bool,
 }
 
 /// What was decoded of a chunk's statistics.
@@ -259,7 +261,7 @@ impl Decoder {
         let columns = |bound: Bound| {
             wanted
                 .iter()
-                .map(|column| ScalarColumn::new(&column.data_type, bound, files))
+                .map(|column| ScalarColumn::new(&column.data_type, bound, files).widened(column.was_float))
                 .collect()
         };
         Self {
