@@ -18,8 +18,8 @@ from .external_log import ONLY_ESKER
 _LOCKING = ("aws_s3_locking_provider", "delta_dynamo_table_name")
 
 
-def resolve_for_writing(uri: str, storage_options: Mapping[str, str] | None) -> Store:
-    """The store of a table that is written to.
+def resolve_for_writing(uri: str, storage_options: Mapping[str, str] | None, *, durable: bool = True) -> Store:
+    """The store of a table that is written to. With `durable`, a put returns when its bytes are on stable storage.
 
     Raises:
         UnsupportedError: An external manifest store, or commits through DynamoDB, are asked for.
@@ -47,4 +47,4 @@ def resolve_for_writing(uri: str, storage_options: Mapping[str, str] | None) -> 
                 "take it from all writers of the table, or write with Spark",
                 uri=uri,
             )
-    return resolve(uri, storage_options=dict(storage_options or {}))
+    return resolve(uri, storage_options=dict(storage_options or {}), durable=durable)

@@ -52,6 +52,7 @@ class DeltaTable:
         skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
         timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
             them in the zone of their session.
+        durable: Whether what is written through it is on stable storage when a call returns.
 
     Raises:
         NotFoundError: There is no table, or no such version.
@@ -72,11 +73,12 @@ class DeltaTable:
         skip_stats: bool = False,
         *,
         timezone: str | None = None,
+        durable: bool = True,
     ) -> None:
         self._uri = absolute(table_uri)
         self._storage_options = storage_options
         self._timezone = timezone
-        self._store = resolve(self._uri, storage_options=storage_options)
+        self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         self._snapshot = self._load(version)
 
     def _load(self, version: int | None) -> Snapshot:

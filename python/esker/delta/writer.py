@@ -48,6 +48,7 @@ def write_deltalake(
     post_commithook_properties: PostCommitHookProperties | None = None,
     txn_app_id: str | None = None,
     txn_version: int | None = None,
+    durable: bool = True,
 ) -> None:
     """Writes rows to a Delta table, which is created if there is none.
 
@@ -69,6 +70,8 @@ def write_deltalake(
         post_commithook_properties: What is done after the commit.
         txn_app_id: An application that numbers its writes, with `txn_version`.
         txn_version: Its number of this write: if the table has it already, or a later one, nothing is written.
+        durable: Whether it returns only when files and log entry are on stable storage; without, local files are left
+            to the operating system, as deltalake leaves them. An open table has its own.
 
     Raises:
         AlreadyExistsError: There is a table, and the mode is `error`.
@@ -85,7 +88,7 @@ def write_deltalake(
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
-    target = WriteTarget.of(table_or_uri, storage_options)
+    target = WriteTarget.of(table_or_uri, storage_options, durable=durable)
     if target.snapshot is not None:
         if mode == "error":
             raise AlreadyExistsError(
@@ -153,7 +156,9 @@ class WriteTarget:
         self._table: DeltaTable | None = table
 
     @staticmethod
-    def of(table_or_uri: str | os.PathLike[str] | DeltaTable, options: dict[str, str] | None) -> WriteTarget:
+    def of(
+        table_or_uri: str | os.PathLike[str] | DeltaTable, options: dict[str, str] | None, *, durable: bool = True
+    ) -> WriteTarget:
         """The table, or the place."""
         from .table import DeltaTable
 
@@ -162,7 +167,7 @@ class WriteTarget:
             resolve_for_writing(table._uri, table._storage_options)
             return WriteTarget(table._uri, table._store, table._snapshot, table._storage_options, table)
         uri = absolute(table_or_uri)
-        store = resolve_for_writing(uri, options)
+        store = resolve_for_writing(uri, options, durable=durable)
         external = ExternalLog.of(store, uri, options)
         if external is not None:
             external.latest()

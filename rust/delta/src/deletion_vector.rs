@@ -8,7 +8,7 @@
 //!
 //! Spec: "Deletion Vectors": "Deletion Vector Format", "Deletion Vector File Storage Format", "Derived Fields".
 
-use esker_store::StoreRef;
+use esker_store::{StoreError, StoreRef};
 use roaring::RoaringTreemap;
 
 use crate::actions::DeletionVectorDescriptor;
@@ -86,7 +86,15 @@ impl DeletionVector {
             .checked_add(size + 8)
             .ok_or_else(|| corrupt("an offset that no file has"))?;
         // The store has the last word on how long the file is before anything is made room for.
-        let bytes = store.get_ranges(path, &[offset..end]).await?.pop().unwrap_or_default();
+        let found = store
+            .get_ranges(path, &[offset..end])
+            .await
+            .map_err(|error| match error {
+                // The log gave the path, not the caller.
+                StoreError::InvalidArgument { message, .. } => corrupt(&message),
+                other => DeltaError::Store(other),
+            })?;
+        let bytes = found.into_iter().next().unwrap_or_default();
         Self::of_file(&bytes, size, path)?.checked(descriptor, path)
     }
 
