@@ -173,7 +173,7 @@ def test_a_table_that_another_creates_meanwhile(tmp_path: Path, monkeypatch: pyt
 
     found = writer.WriteTarget.of(tmp_path, None)
     _table(tmp_path)
-    monkeypatch.setattr(writer.WriteTarget, "of", lambda *_: found)
+    monkeypatch.setattr(writer.WriteTarget, "of", lambda *_, **__: found)
     with pytest.raises(exceptions.AlreadyExistsError, match="meanwhile"):
         write_deltalake(tmp_path, _rows("a", 3))
     assert _ids(tmp_path) == [1, 2]
