@@ -79,14 +79,15 @@ clean: ## delete everything that is built, .venv included
 	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \
 	  echo "esker needs Rust 1.94 or newer: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y" >&2; exit 1; }
 	@[ -x $(PY) ] || python3 -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2" "setuptools>=77" wheel
 	@touch $@
 
 $(NATIVE): $(RUST) | .venv/.tools
 	$(PY) -m maturin develop --profile $(PROFILE) --skip-install
 	@touch $@
 
-# The package is installed in place, so that a change of Python code needs no build; its extension is there already.
+# The package is installed in place, so that a change of Python code needs no build; its extension is there already. What builds it is in
+# the environment, not in one of its own; so is what builds those of its dependencies that PyPI has as sources only, such as PySpark.
 .venv/.demo .venv/.dev: pyproject.toml | $(NATIVE)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
