@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,145 @@ def test_bars_move_while_garbage_is_collected_and_refs_are_checked(
     file.write_text("hello")
     told: list[tuple[str, int, int | None]] = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("esker.cli.repository._shown", lambda bar: lambda *said: told.append(said))
+    monkeypatch.setattr("esker.cli.repo.upkeep.moving", lambda bar: lambda *said: told.append(said))
     assert main(["repo", "put", uri, "main", "a", str(file)]) == 0
     assert main(["repo", "gc", uri, "--delete"]) == 0
     assert main(["repo", "fsck", uri]) == 0
     assert {what for what, _, _ in told} == {"marking what commits lead to", "checking what commits hold"}
     assert max(done for _, done, _ in told) == 1
+
+
+@pytest.fixture
+def lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    uri = str(tmp_path / "lake")
+    run(capsys, "create", uri, "--meta", "team=birds")
+    folder = tmp_path / "folder"
+    for path, text in (("a.txt", "1"), ("deep/b.txt", "22"), ("deep/er/c.txt", "333")):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return uri
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["repo", *arguments]) == 1
+    return capsys.readouterr().err
+
+
+def paths(capsys: pytest.CaptureFixture[str], uri: str, ref: str = "main") -> list[str]:
+    return [entry["path"] for entry in run(capsys, "ls", uri, ref, "-r")]
+
+
+def test_files_and_folders_go_in_and_out_in_one_commit(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "folder"
+    put = run(capsys, "put", lake, "main", "in", str(folder), "-m", "folder", "--meta", "job=17", "--meta", "k=a=b")
+    assert put["objects"] == "3"
+    assert paths(capsys, lake) == ["in/a.txt", "in/deep/b.txt", "in/deep/er/c.txt"]
+    told = run(capsys, "show", lake)
+    assert (told["id"], told["message"], told["metadata"]) == (put["commit"], "folder", {"job": "17", "k": "a=b"})
+    files = [str(folder / "a.txt"), str(folder / "deep/b.txt")]
+    run(capsys, "put", lake, "main", "", *files, "--content-type", "text/plain", "--object-meta", "o=1")
+    run(capsys, "put", lake, "main", "one/", files[0])
+    assert paths(capsys, lake) == ["a.txt", "b.txt", "in/a.txt", "in/deep/b.txt", "in/deep/er/c.txt", "one/a.txt"]
+    known = run(capsys, "stat", lake, "main", "b.txt")
+    assert (known["size_bytes"], known["content_type"], known["metadata"]) == (2, "text/plain", {"o": "1"})
+    assert main(["repo", "stat", lake, "main", "b.txt"]) == 0
+    assert "metadata o" in capsys.readouterr().out
+    assert run(capsys, "export", lake, "main", str(tmp_path / "out"), "--prefix", "in/deep/") == {"objects": "2"}
+    assert (tmp_path / "out/in/deep/er/c.txt").read_text() == "333"
+    assert "found nothing at" in failed(capsys, "put", lake, "main", "x", str(tmp_path / "none"))
+    (tmp_path / "empty").mkdir()
+    assert "found none in" in failed(capsys, "put", lake, "main", "x", str(tmp_path / "empty"))
+    assert "found 1 twice" in failed(capsys, "put", lake, "main", "x", files[0], files[0])
+    assert "expected --meta KEY=VALUE" in failed(capsys, "put", lake, "main", "x", files[0], "--meta", "nothing")
+    removed = run(capsys, "rm", lake, "main", "a.txt", "one/a.txt", "--meta", "why=old")
+    assert removed["objects"] == "2"
+    assert run(capsys, "show", lake, "main")["metadata"] == {"why": "old"}
+    assert "nothing was removed" in failed(capsys, "rm", lake, "main", "b.txt", "gone")
+    run(capsys, "rm", lake, "main", "-r", "in/deep/")
+    assert paths(capsys, lake) == ["b.txt", "in/a.txt"]
+
+
+def test_imports_are_references(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "folder")
+    made = run(capsys, "import", lake, "main", folder, "there/", "-m", "imported", "--meta", "k=v")
+    assert made["objects"] == "3"
+    assert run(capsys, "show", lake)["id"] == made["commit"]
+    run(capsys, "import", lake, "main", f"{folder}/a.txt", "one.txt", "--object")
+    assert run(capsys, "stat", lake, "main", "one.txt")["address_type"] == "full"
+    assert main(["repo", "cat", lake, "main", "there/deep/er/c.txt"]) == 0
+    assert capsys.readouterr().out == "333"
+
+
+def test_a_branch_goes_back_and_forth(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "folder/a.txt")
+    first = run(capsys, "put", lake, "main", "a", file)["commit"]
+    run(capsys, "branch", lake, "dev")
+    second = run(capsys, "put", lake, "dev", "b", file, "-m", "b")["commit"]
+    assert run(capsys, "merge-base", lake, "main", "dev") == {"commit": first}
+    picked = run(capsys, "cherry-pick", lake, "main", "dev")["commit"]
+    assert run(capsys, "show", lake, picked[:16])["metadata"]["cherry-pick-origin"] == second
+    run(capsys, "revert", lake, "main", "main~1")
+    assert paths(capsys, lake) == ["b"]
+    assert run(capsys, "reset", lake, "main", picked) == {"commit": picked}
+    assert paths(capsys, lake) == ["a", "b"]
+    assert run(capsys, "log", lake, "--object", "a", "-n", "1")[0]["id"] == first
+    run(capsys, "put", lake, "dev", "c", file)
+    merged = run(capsys, "merge", lake, "dev", "main", "--meta", "why=because")["commit"]
+    assert "parent_number" in failed(capsys, "revert", lake, "main", merged)
+    run(capsys, "revert", lake, "main", merged, "--parent-number", "1")
+    assert run(capsys, "show", lake, merged)["metadata"] == {"why": "because"}
+    assert len(run(capsys, "log", lake, "--first-parent", "--stop-at", first)) == 4
+    assert run(capsys, "log", lake, "--since", "2100-01-01") == []
+    assert run(capsys, "log", lake, "--after", merged, "-n", "1")[0]["id"] != merged
+    assert "expected a time" in failed(capsys, "log", lake, "--since", "yesterday")
+    assert main(["repo", "show", lake, "dev"]) == 0
+    assert "Put c" in capsys.readouterr().out
+
+
+def test_settings_and_protection_are_for_all_who_open_it(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "settings", lake)["retention_days"] == 21
+    changed = run(capsys, "settings", lake, "retention_days=90", 'branch_retention_days={"main": 9}', "grace_s=60")
+    assert (changed["retention_days"], changed["branch_retention_days"], changed["grace_s"]) == (90, {"main": 9}, 60)
+    assert run(capsys, "settings", lake, "protected_branches=main, release-*")["protected_branches"] == [
+        "main",
+        "release-*",
+    ]
+    assert main(["repo", "settings", lake]) == 0
+    assert "main, release-*" in capsys.readouterr().out
+    for wrong in (
+        "retention_days=long",
+        "retention_days=1.5",
+        "nothing=1",
+        "retention_days",
+        "branch_retention_days=3",
+    ):
+        assert "expected" in failed(capsys, "settings", lake, wrong)
+    assert run(capsys, "protect", lake, "dev") == ["main", "release-*", "dev"]
+    assert run(capsys, "protect", lake, "main", "--delete") == run(capsys, "protect", lake) == ["release-*", "dev"]
+    assert "found 'main'" in failed(capsys, "protect", lake, "main", "--delete")
+    run(capsys, "branch", lake, "dev")
+    assert "is protected" in failed(capsys, "put", lake, "dev", "a", str(tmp_path / "folder/a.txt"))
+
+
+def test_refs_are_packed_dumped_and_restored(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "put", lake, "main", "a", str(tmp_path / "folder/a.txt"))
+    run(capsys, "tag", lake, "v1")
+    assert run(capsys, "pack-refs", lake) == {"commits": "2"}
+    dump = run(capsys, "refs-dump", lake)
+    copy = str(tmp_path / "copy")
+    run(capsys, "create", copy)
+    shutil.copytree(Path(lake, "_lakefs"), Path(copy, "_lakefs"), dirs_exist_ok=True)
+    shutil.copytree(Path(lake, "data"), Path(copy, "data"))
+    (tmp_path / "manifest.json").write_text(json.dumps(dump))
+    (tmp_path / "wrong.json").write_text("{}")
+    assert "expected JSON with commits_meta" in failed(capsys, "refs-restore", copy, str(tmp_path / "wrong.json"))
+    assert run(capsys, "refs-restore", copy, str(tmp_path / "manifest.json")) == {"branches": "1", "tags": "1"}
+    assert run(capsys, "tag", copy) == run(capsys, "tag", lake)
+    assert paths(capsys, copy) == ["a"]
+    assert "say --yes" in failed(capsys, "delete", copy)
+    run(capsys, "delete", copy, "--yes")
+    assert "no repository at" in failed(capsys, "log", copy)

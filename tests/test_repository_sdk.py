@@ -7,18 +7,38 @@ A program that was written for the SDK needs another `repository(...)` and nothi
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from esker.exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, NotFoundError
-from esker.repo import Branch, NoChangesError, Reference, Repository, StoredObject, Tag, WriteableObject, repository
-from esker.repo.branch import TransactionBranch
-from esker.repo.import_data import ImportManager
+from esker.exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    EskerError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedError,
+)
+from esker.repo import (
+    Branch,
+    ImportManager,
+    NoChangesError,
+    Reference,
+    Repository,
+    StoredObject,
+    Tag,
+    TransactionBranch,
+    WriteableObject,
+    exceptions,
+    repositories,
+    repository,
+)
 
 SIGNATURES = {
     Repository: {
@@ -51,8 +71,17 @@ SIGNATURES = {
         "transact": ["commit_message", "commit_metadata", "delete_branch_on_error", "tag"],
     },
     Tag: {"create": ["source_ref", "exist_ok"], "delete": []},
-    StoredObject: {"reader": ["mode"], "stat": [], "exists": [], "copy": ["destination_branch_id", "destination_path"]},
-    WriteableObject: {"upload": ["data", "mode"], "delete": [], "writer": ["mode"]},
+    StoredObject: {
+        "reader": ["mode", "pre_sign"],
+        "stat": ["pre_sign"],
+        "exists": [],
+        "copy": ["destination_branch_id", "destination_path"],
+    },
+    WriteableObject: {
+        "upload": ["data", "mode", "pre_sign", "content_type", "metadata"],
+        "delete": [],
+        "writer": ["mode", "pre_sign", "content_type", "metadata"],
+    },
     ImportManager: {
         "prefix": ["object_store_uri", "destination"],
         "object": ["object_store_uri", "destination"],
@@ -75,9 +104,11 @@ KEYWORDS: dict[Callable[..., object], list[str]] = {
     Branch.commit: ["date", "allow_empty"],
     Branch.revert: ["reference_id"],
     Reference.merge_into: ["message", "metadata", "strategy", "squash_merge", "allow_empty", "force"],
-    Reference.log: ["objects", "prefixes", "first_parent", "stop_at"],
-    WriteableObject.upload: ["content_type", "metadata"],
-    WriteableObject.writer: ["content_type", "metadata"],
+    Reference.log: ["after", "amount", "objects", "prefixes", "limit", "first_parent", "since", "stop_at"],
+    Reference.diff: ["type"],
+    Repository.branches: ["show_hidden"],
+    Branch.create: ["hidden"],
+    Branch.uncommitted: ["delimiter"],
 }
 
 
@@ -248,3 +279,152 @@ def test_an_import_runs_in_the_background_once(lake: Repository, tmp_path: Path)
     (tmp_path / "out/2").write_text("longer")
     (finding,) = lake.fsck(imports=True)
     assert "'in/2' of the range" in finding
+
+
+def test_files_of_objects_do_what_the_sdks_do(lake: Repository) -> None:
+    target = lake.branch("main").object("a")
+    for mode in ("w", "wb", "x", "xb"):
+        writer = target.writer(mode)
+        assert writer.writable()
+        assert not writer.readable()
+        # Text goes into files of bytes, and bytes into files of text.
+        assert (writer.write("kör"), writer.write(b"!")) == (3 if "b" not in mode else 4, 1)
+        assert writer.tell() == 5
+        with pytest.raises(io.UnsupportedOperation):
+            writer.seek(1)
+        assert not target.exists()
+        # What is known of the object may be said until the file is closed.
+        writer.content_type, writer.metadata = "text/plain", {"mode": mode}
+        writer.close()
+        writer.close()
+        for late in (lambda writer=writer: writer.write("x"), writer.flush):
+            with pytest.raises(ValueError, match="closed file"):
+                late()
+        stat = target.stat()
+        assert (stat.size_bytes, stat.content_type, stat.metadata) == (5, "text/plain", {"mode": mode})
+        with pytest.raises(FileExistsError):
+            target.writer("x")
+        lake.branch("main").reset_changes()
+    with pytest.raises(ValueError, match="expected the mode"):
+        target.writer("a")
+    target.upload("0123456789", "w", False, None, {"k": "v"})
+    # As lakeFS says it where nobody does: it is part of what makes two objects the same.
+    assert target.stat(False).content_type == "application/octet-stream"
+    for reader in (target.reader("rb", True), target.reader("r")):
+        whole = b"0123456789" if reader.mode == "rb" else "0123456789"
+        assert (reader.read(), reader.read(1)) == (whole, whole[:0])
+        reader.seek(-4, os.SEEK_END)
+        assert reader.read() == whole[6:]
+        with pytest.raises(OSError, match="expected a place in the object"):
+            reader.seek(-11, os.SEEK_CUR)
+        assert reader.tell() == 10
+        with pytest.raises((io.UnsupportedOperation, ValueError)):
+            reader.seek(0, 10)
+        reader.close()
+        with pytest.raises(ValueError, match="closed file"):
+            reader.read()
+    with pytest.raises(UnsupportedError, match="not signed"):
+        target.stat(pre_sign=True)
+
+
+def test_changes_say_how_large_what_is_there_or_was_there_is(lake: Repository) -> None:
+    main = lake.branch("main")
+    for path in ("a", "b/1", "b/2"):
+        main.object(path).upload(path)
+    first = main.commit("first")
+    main.delete_objects(["a", "b/1"])
+    assert [(change.type, change.path, change.size_bytes) for change in main.uncommitted()] == [
+        ("removed", "a", 0),
+        ("removed", "b/1", 0),
+    ]
+    assert [(change.type, change.path, change.path_type) for change in main.uncommitted(delimiter="/")] == [
+        ("removed", "a", "object"),
+        ("prefix_changed", "b/", "common_prefix"),
+    ]
+    assert [change.path for change in main.uncommitted(1, "a", delimiter="/")] == ["b/"]
+    main.commit("second")
+    assert [(change.type, change.size_bytes) for change in first.diff(main)] == [("removed", 1), ("removed", 3)]
+
+
+def test_a_history_is_cut_where_the_server_would_cut_it(lake: Repository) -> None:
+    main = lake.branch("main")
+    for n in range(6):
+        main.object(f"p{n % 2}/{n}").upload(str(n))
+        main.commit(f"c{n}", date=1_000_000_000 + n)
+
+    def told(**options: object) -> list[str]:
+        return [commit.message for commit in main.log(**options)]  # type: ignore[arg-type]
+
+    assert told(amount=2) == told()
+    assert told(amount=2, limit=True) == ["c5", "c4"]
+    assert told(amount=4, limit=True, max_amount=3) == told(max_amount=3) == ["c5", "c4", "c3"]
+    after = next(iter(main.log())).id
+    assert told(after=after, max_amount=2) == ["c4", "c3"]
+    assert told(since=datetime.fromtimestamp(1_000_000_003, UTC)) == ["c5", "c4"]
+    assert told(stop_at="main~2") == ["c5", "c4", "c3"]
+    assert told(stop_at="main~3", prefixes=["p0/"]) == ["c4", "c2"]
+    assert told(objects=["p1/3", "p0/0"], max_amount=1) == ["c3"]
+    assert told(objects=["p1/3", "p0/0"]) == ["c3", "c0"]
+    assert told(prefixes=["p1/"], objects=["p0/4"], after=after) == ["c4", "c3", "c1"]
+    assert lake.ref("main").merge_base("main~2") == lake.ref("main~2").get_commit()
+
+
+def test_hidden_branches_are_not_listed_as_long_as_they_live(lake: Repository) -> None:
+    hidden = lake.branch("hidden").create("main", hidden=True)
+    hidden.object("a").upload("1")
+    hidden.commit("first")
+    lake.branch("dev").create(lake.ref(hidden.head))
+    lake.pack_refs()
+    assert [branch.id for branch in repository(lake.uri).branches()] == ["dev", "main"]
+    assert [branch.id for branch in lake.branches(show_hidden=True)] == ["dev", "hidden", "main"]
+    assert lake.ref("hidden").object("a").exists()
+    assert lake.commit(hidden.get_commit()).get_commit() == hidden.get_commit()
+    hidden.delete()
+    lake.branch("hidden").create("main")
+    assert [branch.id for branch in lake.branches()] == ["dev", "hidden", "main"]
+
+
+def test_a_tag_that_is_there_stays_and_no_transaction_is_committed_for_it(lake: Repository) -> None:
+    main = lake.branch("main")
+    tag = lake.tag("v1").create("main")
+    before = main.get_commit()
+    with pytest.raises(AlreadyExistsError, match="nothing was committed"), main.transact("x", tag="v1") as tx:
+        tx.object("a").upload("1")
+    assert main.get_commit() == before
+    main.commit("empty", allow_empty=True)
+    with pytest.raises(AlreadyExistsError):
+        lake.tag("v1").create("main")
+    assert lake.tag("v1").create("main", True).get_commit() == tag.get_commit() == before
+
+
+def test_errors_go_by_the_names_of_the_sdk_too(lake: Repository) -> None:
+    with pytest.raises(exceptions.NotFoundException):
+        lake.branch("none").get_commit()
+    with pytest.raises(exceptions.ObjectNotFoundException):
+        lake.branch("main").object("none").stat()
+    with pytest.raises(exceptions.ConflictException):
+        lake.branch("main").create("main")
+    with pytest.raises(exceptions.BadRequestException):
+        lake.branch("main").commit("nothing")
+    lake.branch("main").object("a").upload("1")
+    with pytest.raises(exceptions.ObjectExistsException):
+        lake.branch("main").object("a").upload("2", "x")
+    with pytest.raises(exceptions.ImportManagerException):
+        lake.branch("main").import_data().status()
+    for name in exceptions.__all__:
+        named = getattr(exceptions, name)
+        assert all(issubclass(one, EskerError) for one in (named if isinstance(named, tuple) else (named,)))
+
+
+def test_the_repositories_of_a_folder_are_listed(tmp_path: Path) -> None:
+    for name in ("a", "b", "bc", "d"):
+        Repository.create(tmp_path / name)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "file").write_text("1")
+
+    def names(*options: str | None) -> list[str]:
+        return [Path(found.uri).name for found in repositories(tmp_path, *options)]
+
+    assert names() == ["a", "b", "bc", "d"]
+    assert (names("b"), names(None, "b"), names("b", "b")) == (["b", "bc"], ["bc", "d"], ["bc"])
+    assert str(next(repositories(tmp_path))) == repository(tmp_path / "a").id

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..exceptions import EskerError
-from . import cleanup, inspect, repository, rows, tables
+from . import cleanup, inspect, repo, rows, tables
 from .output import Output
 
 
@@ -75,5 +75,5 @@ def _parser() -> argparse.ArgumentParser:
     layout.add_argument(
         "--why", action="store_true", help="for each page, what else it could be and what that would cost"
     )
-    repository.add_commands(commands)
+    repo.add_commands(commands)
     return parser

@@ -6,11 +6,13 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 
 from .branch import Branch, TransactionBranch
 from .commits import Commit
-from .errors import MergeConflictError, NoChangesError, ProtectedBranchError
+from .errors import InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
+from .import_data import ImportManager, ImportStatus
+from .object_io import ObjectReader, ObjectWriter
 from .objects import Change, CommonPrefix, Conflict, ObjectInfo
 from .reference import Reference
-from .repository import Repository, repository
+from .repository import Repository, RepositoryProperties, repositories, repository
 from .settings import Settings
 from .stored_object import StoredObject, WriteableObject
 from .tag import Tag
@@ -22,16 +24,23 @@ __all__ = [
     "CommonPrefix",
     "Conflict",
     "HookEvent",
+    "ImportManager",
+    "ImportStatus",
+    "InvalidSeekError",
     "MergeConflictError",
     "NoChangesError",
     "ObjectInfo",
+    "ObjectReader",
+    "ObjectWriter",
     "ProtectedBranchError",
     "Reference",
     "Repository",
+    "RepositoryProperties",
     "Settings",
     "StoredObject",
     "Tag",
     "TransactionBranch",
     "WriteableObject",
+    "repositories",
     "repository",
 ]

@@ -7,20 +7,21 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import islice
 
 from .._native.graveler import Applied
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
 from . import branch_store, merging
 from .collecting import Moment, moment
 from .commits import Commit
-from .core import RepositoryCore, default_committer
+from .core import HIDDEN, RepositoryCore, default_committer
 from .errors import NoChangesError
 from .hooks import HookEvent
 from .import_data import ImportManager
 from .layout import check_name
 from .numbered_log import LogEntry
 from .objects import Change, CommonPrefix, ObjectInfo
-from .reference import Reference, ReferenceType, id_of
+from .reference import Reference, ReferenceType, folded, id_of
 from .staging import Staging
 from .stored_object import StoredObject, WriteableObject
 from .transaction import Transaction
@@ -61,8 +62,13 @@ class Branch(Reference):
         """
         return self._core.head(self.id)
 
-    def create(self, source_reference: ReferenceType, exist_ok: bool = False) -> Branch:
+    def create(self, source_reference: ReferenceType, exist_ok: bool = False, *, hidden: bool = False) -> Branch:
         """Creates the branch where a ref is now.
+
+        Args:
+            source_reference: The ref.
+            exist_ok: Takes one that is there already as it is.
+            hidden: Leaves the branch out of `Repository.branches`, as long as it lives.
 
         Raises:
             AlreadyExistsError: It is there already, and `exist_ok` is not set.
@@ -73,7 +79,10 @@ class Branch(Reference):
         def build(head: LogEntry | None) -> LogEntry:
             if head is not None and head.kind != "delete":
                 raise AlreadyExistsError(f"branch {self.id!r} exists already", path=self.id)
-            return self._core.entry("create", commit, [commit.id])
+            entry = self._core.entry("create", commit, [commit.id])
+            if hidden:
+                entry.body[HIDDEN] = True
+            return entry
 
         try:
             self._core.move(self.id, build, f"create branch {self.id}")
@@ -174,19 +183,30 @@ class Branch(Reference):
             self._stage(path.path if isinstance(path, StoredObject) else path, None)
 
     def uncommitted(
-        self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None
+        self,
+        max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        delimiter: str | None = None,
     ) -> Iterator[Change]:
-        """What this process has staged and not committed."""
-        given = 0
-        for path, staged in self._staging.within(prefix or "", after + "\0" if after else ""):
+        """What this process has staged and not committed.
+
+        Args:
+            max_amount: At most so many.
+            after: Only paths behind this one.
+            prefix: What paths start with.
+            delimiter: Paths that go on after it are one `prefix_changed` together.
+        """
+        changes = self._staged_changes(prefix or "", after + "\0" if after else "")
+        yield from islice(folded(changes, prefix or "", delimiter) if delimiter else changes, max_amount)
+
+    def _staged_changes(self, prefix: str, from_path: str) -> Iterator[Change]:
+        for path, staged in self._staging.within(prefix, from_path):
             left = super()._find(path)
             if staged is None and left is None:
                 continue
-            if max_amount is not None and given >= max_amount:
-                return
-            given += 1
             kind = "removed" if staged is None else "changed" if left is not None else "added"
-            yield Change(kind, path, "object", staged.size_bytes if staged else None, left, staged)
+            yield Change(kind, path, "object", staged.size_bytes if staged else 0, left, staged)
 
     def reset_changes(self, path_type: str = "reset", path: str | None = None) -> None:
         """Takes back what is staged: all (`reset`), one path (`object`), or what starts with one (`common_prefix`)."""

@@ -54,6 +54,8 @@ MOST_BEFORE = 4 * PACK_COMMITS
 """Commits that an entry carries along at most, where no pack can be written."""
 UPKEEP_EVERY = 64
 """Every so many entries of a branch, whoever puts one joins packs and removes old entries."""
+HIDDEN = "hidden"
+"""In an entry's body: the branch is left out of listings."""
 _THREADS = 32
 
 
@@ -249,7 +251,11 @@ class RepositoryCore:
             raise CorruptFileError(f"{path}: expected a tag, found {error!r}", path=path) from error
 
     def heads(self) -> dict[str, Commit]:
-        """The last commits of all branches, by their names.
+        """The last commits of all branches, by their names. See `last_entries`."""
+        return {name: self.commit_of(entry, name) for name, entry in self.last_entries().items()}
+
+    def last_entries(self) -> dict[str, LogEntry]:
+        """The last entries of all branches, by their names.
 
         One delimited listing, what maintenance has packed, and a look behind each, side by side.
         """
@@ -259,7 +265,7 @@ class RepositoryCore:
         with ThreadPoolExecutor(_THREADS) as threads:
             entries = list(threads.map(lambda name: self.log(name).head(), names))
         found = zip(names, entries, strict=True)
-        return {name: self.commit_of(entry, name) for name, entry in found if entry and entry.kind != "delete"}
+        return {name: entry for name, entry in found if entry and entry.kind != "delete"}
 
     def entry(self, kind: str, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None) -> LogEntry:
         """An entry that leads to a commit, whose object is put: `collecting` tells why that comes first.
@@ -292,7 +298,14 @@ class RepositoryCore:
 
     def move(self, branch: str, build: Build, what: str) -> LogEntry:
         """Appends the entry that `build` makes of a branch's last one, and now and then looks after its log."""
-        entry = append(self.log(branch), build, what)
+
+        def build_again(head: LogEntry | None) -> LogEntry:
+            entry = build(head)
+            if head is not None and is_hidden(head) and head.kind != "delete":
+                entry.body[HIDDEN] = True
+            return entry
+
+        entry = append(self.log(branch), build_again, what)
         if entry.number % UPKEEP_EVERY == 0:
             # The commit is there: what fails here must not make it look as if it were not.
             with suppress(OSError):
@@ -329,6 +342,11 @@ class RepositoryCore:
                 count=found.conflict_count,
             )
         return found
+
+
+def is_hidden(entry: LogEntry) -> bool:
+    """Whether a branch is left out of listings."""
+    return entry.body.get(HIDDEN) is True
 
 
 def conflicts_of(merged: Merged) -> list[Conflict]:

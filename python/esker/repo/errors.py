@@ -23,6 +23,10 @@ class MergeConflictError(CommitConflictError):
         super().__init__(message, **{"conflicts": [], "count": 0, "retryable": False, **facts})
 
 
+class InvalidSeekError(InvalidArgumentError, OSError):
+    """A file was to be read from before its start."""
+
+
 class NoChangesError(InvalidArgumentError):
     """There is nothing to commit, or nothing to merge. `allow_empty=True` commits nevertheless."""
 

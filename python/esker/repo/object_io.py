@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..commit.stores import resolve
-from ..exceptions import InvalidArgumentError
+from .errors import InvalidSeekError
 from .objects import ObjectInfo
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 8 << 20
 """What is read or written at once of what is long."""
+
+
+MEDIA_TYPE = "application/octet-stream"
+"""Of objects that were written without one: lakeFS stores it as well, and objects are the same only if theirs are."""
 
 
 class ByteSource(Protocol):
@@ -62,10 +66,10 @@ class ObjectReader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a byte, from the start, from here or from the end."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size_bytes}[whence]
-        if start + offset < 0:
-            raise InvalidArgumentError(f"expected a place in the object, found {start + offset}")
-        self._at = start + offset
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size_bytes}.get(whence)
+        if start is None:
+            raise io.UnsupportedOperation(f"expected a whence of 0, 1 or 2, found {whence}")
+        self._at = _checked(start + offset)
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
@@ -86,11 +90,16 @@ class TextReader(io.TextIOWrapper):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a byte, from the start, from here or from the end."""
-        if offset and whence == io.SEEK_CUR:
-            return super().seek(self.tell() + offset)
-        if offset and whence == io.SEEK_END:
-            return super().seek(super().seek(0, io.SEEK_END) + offset)
-        return super().seek(offset, whence)
+        if not offset or whence not in (io.SEEK_CUR, io.SEEK_END):
+            return super().seek(_checked(offset) if whence == io.SEEK_SET else offset, whence)
+        start = self.tell() if whence == io.SEEK_CUR else super().seek(0, io.SEEK_END)
+        return super().seek(_checked(start + offset))
+
+
+def _checked(place: int) -> int:
+    if place < 0:
+        raise InvalidSeekError(f"expected a place in the object, found {place}; seek to 0 or behind it")
+    return place
 
 
 class ObjectWriter(io.BufferedIOBase):
@@ -134,7 +143,7 @@ class ObjectWriter(io.BufferedIOBase):
         if self.closed:
             return
         try:
-            info = self._upload.finish(self._target.path, self.content_type, dict(self.metadata))
+            info = self._upload.finish(self._target.path, self.content_type or MEDIA_TYPE, dict(self.metadata or {}))
             self._target._branch._stage(self._target.path, info)
         except BaseException:
             self._upload.abort()
@@ -163,6 +172,32 @@ class TextWriter(io.TextIOWrapper):
     def __init__(self, raw: ObjectWriter) -> None:
         super().__init__(raw, encoding="utf-8", newline="", write_through=True)
         self._raw = raw
+
+    @property
+    def content_type(self) -> str:
+        """The object's media type; may be set until the file is closed."""
+        return self._raw.content_type
+
+    @content_type.setter
+    def content_type(self, content_type: str) -> None:
+        self._raw.content_type = content_type
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The object's keys and values; may be set until the file is closed."""
+        return self._raw.metadata
+
+    @metadata.setter
+    def metadata(self, metadata: dict[str, str]) -> None:
+        self._raw.metadata = metadata
+
+    def write(self, data: Any) -> int:
+        """Appends text; bytes are taken as they are, as lakeFS's writers take them."""
+        return super().write(data) if isinstance(data, str) else self._raw.write(data)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._raw.tell()
 
     def discard(self) -> None:
         """Gives up what was written, and closes the file."""

@@ -28,7 +28,7 @@ class ObjectInfo:
         size_bytes: In bytes.
         checksum: A hash of the bytes: MD5 in hex for those that esker wrote.
         mtime: When they were put there.
-        content_type: A media type, or empty.
+        content_type: A media type; empty where it was written without one.
         metadata: The user's own keys and values.
 
     Example:
@@ -64,7 +64,7 @@ class Change:
         type: `added`, `removed`, `changed`, `conflict`, or `prefix_changed` for what several paths start with.
         path: In the repository.
         path_type: `object` or `common_prefix`.
-        size_bytes: Of the newer side; None where it is gone.
+        size_bytes: Of the newer side; where it is gone, of the older, and 0 for what is staged. None for prefixes.
         left: The object on the older side.
         right: The object on the newer side.
     """

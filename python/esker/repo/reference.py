@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from datetime import datetime
+from itertools import dropwhile, islice
 from typing import Any, TypeAlias
 
 from ..commit.stores import absolute, resolve
@@ -13,6 +14,7 @@ from . import branch_store
 from .commits import Commit
 from .core import RepositoryCore
 from .errors import MergeConflictError
+from .history import touching
 from .object_io import is_elsewhere
 from .objects import Change, CommonPrefix, ObjectInfo, info, rows, table
 from .stored_object import StoredObject
@@ -112,39 +114,39 @@ class Reference:
         self,
         max_amount: int | None = None,
         *,
-        objects: list[str] | None = None,
-        prefixes: list[str] | None = None,
+        after: str | None = None,
+        objects: Sequence[str] | None = None,
+        prefixes: Sequence[str] | None = None,
         first_parent: bool = False,
+        since: datetime | None = None,
         stop_at: str | None = None,
+        amount: int | None = None,
+        limit: bool = False,
     ) -> Iterator[Commit]:
         """The commits that led here, the youngest first.
 
         Args:
             max_amount: At most so many.
+            after: A commit's id: only those that come after it in this order.
             objects: Only commits that changed one of these paths, against their first parent.
             prefixes: The same for what paths start with.
             first_parent: Only the first parent of each commit.
+            since: A time at which to stop: the first commit that was made then or before is not given any more.
             stop_at: A ref at which to stop; its commit is the last.
+            amount: With `limit`, at most so many commits; without it of no effect here, where there are no pages.
+            limit: Whether `amount` is meant so.
         """
-        last = self._core.resolve(stop_at).id if stop_at else None
-        wanted = [*(objects or []), *(prefixes or [])]
-        given = 0
-        for commit in self._core.commits.log(self.get_commit().id, first_parent=first_parent):
-            if max_amount is not None and given >= max_amount:
-                return
-            if not wanted or self._touches(commit, objects or [], prefixes or []):
-                given += 1
-                yield commit
-            if commit.id == last:
-                return
-
-    def _touches(self, commit: Commit, objects: list[str], prefixes: list[str]) -> bool:
-        before = self._core.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
-        for wanted, exact in [*((path, True) for path in objects), *((prefix, False) for prefix in prefixes)]:
-            batch = self._core.storage.diff(before, commit.meta_range_id, prefix=wanted).next_batch(1)
-            if batch is not None and (not exact or table(batch)["path"][0].as_py() == wanted):
-                return True
-        return False
+        if limit and amount is not None:
+            max_amount = amount if max_amount is None else min(amount, max_amount)
+        commits = self._core.commits.log(self.get_commit().id, first_parent=first_parent)
+        if after is not None:
+            commits = islice(dropwhile(lambda commit: commit.id != after, commits), 1, None)
+        if stop_at or since:
+            last = self._core.resolve(stop_at).id if stop_at else None
+            commits = _until(commits, last, since)
+        if objects or prefixes:
+            commits = touching(self._core, commits, objects or [], prefixes or [])
+        yield from islice(commits, max_amount)
 
     def diff(
         self,
@@ -181,9 +183,9 @@ class Reference:
         changes: Iterator[Change] = (_change(row) for row in rows(differences))
         if mine is not None and mine[0] != mine[1]:
             changes = self._against(changes, *mine, prefix)
-        folded = _folded(changes, prefix, delimiter) if delimiter else changes
+        shown = folded(changes, prefix, delimiter) if delimiter else changes
         given = 0
-        for change in folded:
+        for change in shown:
             if max_amount is not None and given >= max_amount:
                 return
             if change.path > after:
@@ -201,6 +203,11 @@ class Reference:
                 yield change
             elif not _same(own.right, change.right):
                 yield Change("conflict", change.path, "object", change.size_bytes, own.right, change.right)
+
+    def merge_base(self, other: ReferenceType) -> Commit | None:
+        """The commit that a merge of this ref and another would compare with; None if they share none."""
+        other_id = other.get_commit().id if isinstance(other, Reference) else self._core.resolve(id_of(other)).id
+        return self._core.commits.merge_base(self.get_commit().id, other_id)
 
     def merge_into(
         self,
@@ -294,6 +301,16 @@ def id_of(reference: ReferenceType) -> str:
     return reference if isinstance(reference, str) else reference.id
 
 
+def _until(commits: Iterator[Commit], last: str | None, since: datetime | None) -> Iterator[Commit]:
+    oldest = since.timestamp() if since else None
+    for commit in commits:
+        if oldest is not None and commit.creation_date <= oldest:
+            return
+        yield commit
+        if commit.id == last:
+            return
+
+
 def _next(after: str) -> str:
     # The first string behind another one.
     return after + "\0" if after else ""
@@ -308,10 +325,12 @@ def _same(left: ObjectInfo | None, right: ObjectInfo | None) -> bool:
 
 def _change(row: dict[str, Any]) -> Change:
     left, right = info(row["path"], row["left"]), info(row["path"], row["right"])
-    return Change(row["type"], row["path"], "object", right.size_bytes if right else None, left, right)
+    there = right or left
+    return Change(row["type"], row["path"], "object", there.size_bytes if there else None, left, right)
 
 
-def _folded(changes: Iterator[Change], prefix: str, delimiter: str) -> Iterator[Change]:
+def folded(changes: Iterator[Change], prefix: str, delimiter: str) -> Iterator[Change]:
+    """Changes, of which those that go on after a delimiter are one `prefix_changed` together."""
     last = None
     for change in changes:
         head, found, _ = change.path[len(prefix) :].partition(delimiter)

@@ -16,13 +16,13 @@ from ..exceptions import AlreadyExistsError, NotFoundError
 from . import dump, fsck, packed_heads, retention
 from .atomic import AtomicObjects
 from .branch import Branch
-from .core import RepositoryCore, default_committer
+from .core import RepositoryCore, default_committer, is_hidden
 from .dump import RefsDump
 from .hooks import EventType, Hook
 from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .numbered_log import LogEntry
 from .read_only import open_core
-from .reference import Reference
+from .reference import Reference, ReferenceType, id_of
 from .retention import Collected, Progress
 from .settings import Settings
 from .tag import Tag
@@ -153,28 +153,36 @@ class Repository:
         """A branch, which need not exist."""
         return Branch(self._core, branch_id)
 
-    def ref(self, ref_id: str) -> Reference:
+    def ref(self, ref_id: ReferenceType) -> Reference:
         """A ref: a branch, a tag, a commit's id or the start of it, with steps back: `main~2`, `v1^`.
 
         `main@` is the branch without what is staged, `main$` with it: what `branch("main")` is.
         """
-        if ref_id.endswith("$"):
-            return Branch(self._core, ref_id.removesuffix("$"))
-        return Reference(self._core, ref_id)
+        expression = id_of(ref_id)
+        if expression.endswith("$"):
+            return Branch(self._core, expression.removesuffix("$"))
+        return Reference(self._core, expression)
 
-    def commit(self, commit_id: str) -> Reference:
+    def commit(self, commit_id: ReferenceType) -> Reference:
         """A commit by its id, or the start of it."""
-        return Reference(self._core, commit_id)
+        return Reference(self._core, id_of(commit_id))
 
     def tag(self, tag_id: str) -> Tag:
         """A tag, which need not exist."""
         return Tag(self._core, tag_id)
 
     def branches(
-        self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None
+        self,
+        max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        *,
+        show_hidden: bool = False,
     ) -> Iterator[Branch]:
-        """The branches, in the order of their names."""
-        found = [name for name in self._core.heads() if name.startswith(prefix or "") and name > (after or "")]
+        """The branches, in the order of their names; with `show_hidden` those as well that were created hidden."""
+        last = self._core.last_entries()
+        names = (name for name, entry in last.items() if show_hidden or not is_hidden(entry))
+        found = [name for name in names if name.startswith(prefix or "") and name > (after or "")]
         yield from (Branch(self._core, name) for name in found[:max_amount])
 
     def tags(self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None) -> Iterator[Tag]:
@@ -256,6 +264,9 @@ class Repository:
         """
         return fsck.check(self._core, imports=imports, progress=progress)
 
+    def __str__(self) -> str:
+        return self.id
+
     def __repr__(self) -> str:
         return f"Repository({self.uri!r})"
 
@@ -263,6 +274,33 @@ class Repository:
 def repository(uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Repository:
     """Opens a repository: `Repository(uri)`, under the name that lakeFS's SDK has."""
     return Repository(uri, storage_options=storage_options)
+
+
+def repositories(
+    uri: str | os.PathLike[str],
+    prefix: str | None = None,
+    after: str | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Iterator[Repository]:
+    """The repositories directly below a folder, in the order of their folders' names.
+
+    Args:
+        uri: The folder. There is no server to ask for all repositories that there are.
+        prefix: What their names start with.
+        after: Only names behind this one.
+        storage_options: Options of the store.
+
+    Example:
+        `[repository.uri for repository in repositories("s3://bucket/lakes")]`
+    """
+    root = absolute(uri).rstrip("/")
+    names = (path.strip("/") for path in resolve(root, storage_options=storage_options).list_folders())
+    for name in sorted(names):
+        place = f"{root}/{name}"
+        wanted = name.startswith(prefix or "") and name > (after or "")
+        if wanted and _exists(resolve(place, storage_options=storage_options)):
+            yield Repository(place, storage_options=storage_options)
 
 
 def _atomic(

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
 from .objects import ObjectInfo
 
@@ -38,12 +38,18 @@ class StoredObject:
         """The ref expression."""
         return self._ref.id
 
-    def stat(self) -> ObjectInfo:
+    def stat(self, pre_sign: bool | None = None) -> ObjectInfo:
         """What is known of it.
+
+        Args:
+            pre_sign: Asks for an address that anybody may read, in lakeFS: an error here.
 
         Raises:
             NotFoundError: There is no object at the path.
+            UnsupportedError: `pre_sign` is true.
         """
+        if pre_sign:
+            raise UnsupportedError("addresses are not signed here; give the store's own to whoever may read it")
         found = self._ref._find(self.path)
         if found is None:
             raise NotFoundError(f"no object {self.path!r} in {self._ref.id!r}", path=self.path)
@@ -56,8 +62,13 @@ class StoredObject:
         except NotFoundError:
             return False
 
-    def reader(self, mode: Literal["r", "rb"] = "rb") -> Any:
-        """Opens it for reading: bytes, or with `r` text in UTF-8. Seeking counts bytes."""
+    def reader(self, mode: Literal["r", "rb"] = "rb", pre_sign: bool | None = None) -> Any:
+        """Opens it for reading: bytes, or with `r` text in UTF-8. Seeking counts bytes.
+
+        Args:
+            mode: `rb` or `r`.
+            pre_sign: How lakeFS's client fetches; of no effect here.
+        """
         if mode not in ("r", "rb"):
             raise InvalidArgumentError(f"expected the mode 'r' or 'rb', found {mode!r}")
         raw = io.BufferedReader(ObjectReader(self._ref._core, self.stat()), 1 << 16)
@@ -98,7 +109,7 @@ class WriteableObject(StoredObject):
         self,
         data: bytes | str | ByteSource | Iterable[bytes],
         mode: WriteMode = "w",
-        *,
+        pre_sign: bool | None = None,
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> WriteableObject:
@@ -108,7 +119,8 @@ class WriteableObject(StoredObject):
             data: The bytes, or text to be stored in UTF-8, or an open file, or the pieces one after the other: what is
                 long goes to the store in parts, and only some of them are held in memory.
             mode: With `x`, there may be no object yet.
-            content_type: A media type.
+            pre_sign: How lakeFS's client sends; of no effect here.
+            content_type: A media type, `application/octet-stream` by default.
             metadata: Keys and values of your own, part of the object's identity.
 
         Raises:
@@ -122,7 +134,7 @@ class WriteableObject(StoredObject):
     def writer(
         self,
         mode: WriteMode = "wb",
-        *,
+        pre_sign: bool | None = None,
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> Any:
@@ -132,7 +144,9 @@ class WriteableObject(StoredObject):
 
         Args:
             mode: `wb` for bytes, `w` for text; with `x` in place of `w`, there may be no object yet.
-            content_type: A media type.
+            pre_sign: How lakeFS's client sends; of no effect here.
+            content_type: A media type, `application/octet-stream` by default; like `metadata` an attribute of the file
+                that may be set until it is closed.
             metadata: Keys and values of your own, part of the object's identity.
 
         Raises:

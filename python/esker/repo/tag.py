@@ -19,10 +19,10 @@ class Tag(Reference):
     """
 
     def create(self, source_ref: ReferenceType, exist_ok: bool | None = False) -> Tag:
-        """Creates the tag where a ref is now. A tag never moves.
+        """Creates the tag where a ref is now. A tag never moves: with `exist_ok`, one that is there stays where it is.
 
         Raises:
-            AlreadyExistsError: It stands for another commit, or `exist_ok` is not set.
+            AlreadyExistsError: It is there already, and `exist_ok` is not set.
         """
         check_name(self.id, "tag")
         commit = self._core.resolve(id_of(source_ref))
@@ -30,7 +30,7 @@ class Tag(Reference):
         said = {"commit_id": commit.id, "time": time.time()}
         if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
             there = self._core.tag_commit(self.id)
-            if there != commit.id or not exist_ok:
+            if there is None or not exist_ok:
                 raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
         return self
 

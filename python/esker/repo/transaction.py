@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ..exceptions import AlreadyExistsError
 from .staging import Staging
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Transaction:
             return
         inner._end()
         if kind is None and len(inner._staging):
+            if inner.tag and inner._core.tag_commit(inner.tag) is not None:
+                raise AlreadyExistsError(f"tag {inner.tag!r} exists already; nothing was committed", path=inner.tag)
             message = inner.commit_message or f"Transaction on {self._branch.id}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)
             if inner.tag:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._native import graveler
-from .._native.graveler import Records, Storage
-from ..commit.stores import absolute, resolve
-from ..repo.objects import rows, table
+from ..._native import graveler
+from ..._native.graveler import Records, Storage
+from ...commit.stores import absolute, resolve
+from ...repo.objects import rows, table
 
 Decode = Callable[[bytes], dict[str, Any]]
 
