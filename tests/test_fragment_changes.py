@@ -12,7 +12,7 @@ import pytest
 
 import esker
 from esker import LanceDataset, LanceOperation
-from esker._native.table import RowsToDelete
+from esker._native.deletion import RowsToDelete
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.fragment import DeletionFile, FragmentMetadata
 from tests.lineage import same_lineage

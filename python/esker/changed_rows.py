@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ._native import table as native
+from ._native.deletion import RowsToDelete
 from .blob_storage import marked_schema
 from .exceptions import UnsupportedError
 from .fragment import FragmentMetadata
@@ -69,7 +70,7 @@ class ChangedRows:
                 )
         self._memory_limit = memory_limit
         self._log = log or log_of(self.dataset, durable=True)
-        self._gone = native.RowsToDelete()
+        self._gone = RowsToDelete()
         self._all = False
         self._new: list[native.Fragment] = []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._native import table as native
+from ._native.deletion import RowsToDelete
 from .blob_storage import holds_blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from .types import ReaderLike, coerce_reader
@@ -216,7 +216,7 @@ class FragmentChangesApi:
     def _without(self, addresses: Iterable[pa.Array]) -> FragmentMetadata | None:
         from .fragment import FragmentMetadata
 
-        rows = native.RowsToDelete()
+        rows = RowsToDelete()
         for part in addresses:
             rows.add(part)
         updated, removed, _ = rows.stage(self._self._ds._store, self._self._ds._manifest)
@@ -266,7 +266,7 @@ class ColumnUpdate:
         self._keys = last["key"].combine_chunks()
         self._new = other.select(self.columns).take(last["row_max"]).combine_chunks()
         self._left_on = left_on
-        self.matched = native.RowsToDelete()
+        self.matched = RowsToDelete()
         """The rows that the data had a key for."""
 
     def values(self, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,8 @@ Errors are those of `esker.exceptions`.
 """
 
 from . import blob as blob
+from . import cleanup as cleanup
+from . import deletion as deletion
 from . import delta as delta
 from . import expr as expr
 from . import fault as fault
@@ -20,6 +22,8 @@ from . import write as write
 __all__ = [
     "__version__",
     "blob",
+    "cleanup",
+    "deletion",
     "delta",
     "expr",
     "fault",

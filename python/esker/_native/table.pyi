@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
+from .scan import ArrowArrayExportable
 from .store import Store
 
 __all__ = [
     "DataFile",
     "Field",
-    "FileListing",
-    "FileReferences",
     "Fragment",
     "Index",
     "Manifest",
     "Operation",
-    "RowsToDelete",
     "Schema",
     "Transaction",
     "manifest_name",
@@ -26,12 +24,6 @@ class ArrowSchemaExportable(Protocol):
     """Anything that hands out its schema by the Arrow PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
-
-@type_check_only
-class ArrowArrayExportable(Protocol):
-    """Anything that hands out an array by the Arrow PyCapsule interface."""
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Field:
@@ -600,56 +592,6 @@ class Transaction:
         """
 
     def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class FileReferences:
-    """What versions and transactions refer to. 100,000 fragments cost their names once, however many versions have them."""
-
-    def __new__(cls) -> FileReferences: ...
-    def keep(self, manifest: Manifest) -> None:
-        """Keeps the files that a version is made of."""
-
-    def discard(self, manifest: Manifest) -> None:
-        """Notes the files that a version is made of which goes. What is kept stays kept."""
-
-    def keep_transaction(self, transaction: Transaction) -> None:
-        """Keeps the files that a transaction names which may still be committed, and its own file."""
-
-@final
-class FileListing:
-    """The files in the folders that a table's writers stage files in, at one moment."""
-
-    @staticmethod
-    def read(store: Store, only: str | None = None) -> FileListing:
-        """Lists all of them, or only those in one of the folders, which ends in `/`."""
-
-    def leftovers(self, references: FileReferences) -> list[tuple[str, str, int, int | None, bool]]:
-        """The files that nothing kept refers to: kind ("data", "deletion", "transaction", "index", "unfinished"), path,
-        size in bytes, last change in microseconds since the Unix epoch where the store says, and whether a version that
-        goes refers to it. Manifests are not among them, nor files of a form that no writer gives to a table's files."""
-
-    def __len__(self) -> int: ...
-
-@final
-class RowsToDelete:
-    """Rows of one version on their way out, collected by address. Takes bits per row."""
-
-    def __new__(cls) -> RowsToDelete: ...
-    def add(self, addresses: ArrowArrayExportable) -> int:
-        """Adds the rows at these addresses (`_rowaddr` of a scan: uint64, no nulls) and returns how many of them were not
-        among its rows yet."""
-
-    def stage(self, store: Store, manifest: Manifest) -> tuple[list[Fragment], list[int], int]:
-        """Writes the deletion files that take these rows from a version, each with the rows that the version deleted before.
-
-        Returns the fragments with their new deletion files, the ids of fragments that lost all rows, and how many rows
-        were not deleted before. Raises `InvalidArgumentError` for addresses of another version's rows.
-        """
-
-    def encode_offsets(self, fragment_id: int) -> bytes:
-        """The offsets of its rows of one fragment, as a portable roaring bitmap."""
-
-    def __len__(self) -> int: ...
 
 def manifest_name(version: int, scheme: Literal["V1", "V2"]) -> str:
     """The file name of a version within `_versions/`."""

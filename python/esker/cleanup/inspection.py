@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from .._native.cleanup import FileListing, FileReferences
 from .._native.store import ObjectMeta
-from .._native.table import FileListing, FileReferences, Manifest, Transaction
+from .._native.table import Manifest, Transaction
 from ..commit.lance import DETACHED
 from ..commit.log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
 from ..exceptions import CorruptFileError, IOFailedError, NotFoundError, UnsupportedError

@@ -2,6 +2,8 @@
 
 mod arrow;
 mod blob;
+mod cleanup;
+mod deletion;
 mod delta;
 mod error;
 mod expr;

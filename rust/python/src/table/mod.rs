@@ -3,14 +3,11 @@
 mod base_path;
 mod data_file;
 mod field;
-mod file_listing;
-mod file_references;
 mod fragment;
 mod index;
 mod manifest;
 mod naming;
 mod operation;
-mod rows_to_delete;
 mod schema;
 mod transaction;
 
@@ -18,6 +15,7 @@ pub(crate) use fragment::PyFragment;
 pub(crate) use manifest::PyManifest;
 pub(crate) use operation::PyOperation;
 pub(crate) use schema::PySchema;
+pub(crate) use transaction::PyTransaction;
 
 use pyo3::prelude::*;
 
@@ -29,10 +27,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyManifest>()?;
     module.add_class::<index::PyIndex>()?;
     module.add_class::<operation::PyOperation>()?;
-    module.add_class::<transaction::PyTransaction>()?;
-    module.add_class::<file_listing::PyFileListing>()?;
-    module.add_class::<file_references::PyFileReferences>()?;
-    module.add_class::<rows_to_delete::PyRowsToDelete>()?;
+    module.add_class::<PyTransaction>()?;
     module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
     module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)
 }

@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use esker_table::cleanup::FileReferences;
 use pyo3::prelude::*;
 
-use super::manifest::PyManifest;
-use super::transaction::PyTransaction;
 use crate::error::Result;
+use crate::table::PyManifest;
+use crate::table::PyTransaction;
 
 /// What manifests and transactions refer to.
-#[pyclass(name = "FileReferences", module = "esker._native.table", frozen)]
+#[pyclass(name = "FileReferences", module = "esker._native.cleanup", frozen)]
 pub(crate) struct PyFileReferences(Mutex<FileReferences>);
 
 impl PyFileReferences {

@@ -13,7 +13,7 @@ use crate::store::PyStore;
 type Leftover = (&'static str, String, u64, Option<i64>, bool);
 
 /// The files of a table at one moment.
-#[pyclass(name = "FileListing", module = "esker._native.table", frozen)]
+#[pyclass(name = "FileListing", module = "esker._native.cleanup", frozen)]
 pub(crate) struct PyFileListing(FileListing);
 
 #[pymethods]

@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
 
-use super::fragment::PyFragment;
-use super::manifest::PyManifest;
 use crate::arrow::row_numbers;
 use crate::error::Result;
 use crate::store::PyStore;
+use crate::table::PyFragment;
+use crate::table::PyManifest;
 
 /// Rows of one version on their way out.
-#[pyclass(name = "RowsToDelete", module = "esker._native.table", frozen)]
+#[pyclass(name = "RowsToDelete", module = "esker._native.deletion", frozen)]
 #[derive(Default)]
 pub(crate) struct PyRowsToDelete(Mutex<RowsToDelete>);
 
