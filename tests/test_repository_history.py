@@ -13,6 +13,8 @@ import pytest
 from esker.exceptions import IOFailedError, NotFoundError
 from esker.repo import Repository, core, packs, repository
 from esker.repo.numbered_log import OLD_SECONDS, LogEntry, NumberedLog
+from tests.servers import S3Server
+from tests.servers.counting import CountingProxy
 
 
 @pytest.fixture
@@ -198,3 +200,48 @@ def test_of_a_pack_that_lies_nothing_is_believed(on_disk: Repository) -> None:
 def test_a_commit_that_is_nowhere_is_not_found(repo: Repository) -> None:
     with pytest.raises(NotFoundError, match="expected a commit of the id"):
         repo.ref("ab" * 32).get_commit()
+
+
+def test_a_history_by_path_reads_the_metaranges_and_little_of_the_ranges(repo: Repository) -> None:
+    main = repo.branch("main")
+    repo.change_settings(max_range_size=20_000, raggedness=100)
+    for n in range(600):
+        main.object(f"days/{n // 10:03}/{n:05}.csv").upload("1")
+    main.commit("filled")
+    changed = []
+    for n in range(60):
+        path = "days/005/00050.csv" if n % 20 == 7 else f"days/{n % 50 + 10:03}/new-{n}.csv"
+        main.object(path).upload(str(n))
+        commit = main.commit(f"{n}")
+        changed += [commit.id] if n % 20 == 7 else []
+        main.commit("nothing", allow_empty=True)
+    for asked in ({"objects": ["days/005/00050.csv"]}, {"prefixes": ["days/005/"]}):
+        found = cold(repo)
+        told = [commit.id for commit in found.ref("main").log(**asked)]  # type: ignore[arg-type]
+        assert told[:-1] == changed[::-1]
+        assert repo.ref(told[-1]).get_commit().message == "filled"
+        # A metarange for each content, and of few ranges an end and a block: those that cover the path.
+        assert reads(found) <= 61 + 4 * 4 + 8 + 2 * packs.JOINED
+    # Who wants the last change alone waits for no more than a few commits.
+    found = cold(repo)
+    found.ref("main").get_commit()
+    before = reads(found)
+    assert len(list(found.ref("main").log(1, prefixes=["days/"]))) == 1
+    assert reads(found) - before <= 24
+
+
+def test_the_start_of_an_id_is_looked_up_without_a_list_of_all_commits(s3: S3Server) -> None:
+    with CountingProxy(s3.server.port) as proxy:
+        options = {**s3.storage_options, "aws_endpoint": proxy.endpoint}
+        lake = Repository.create(f"s3://{s3.bucket()}/lake", storage_options=options)
+        for n in range(20):
+            lake.branch("main").commit(f"{n}", allow_empty=True)
+        wanted = lake.ref("main~7").get_commit()
+        found = repository(lake.uri, storage_options=options)
+        proxy.take()
+        assert found.ref(wanted.id[:12]).get_commit() == wanted
+        listed = [request.query for request in proxy.take() if request.kind.startswith("LIST")]
+        # The branch's log and the packs may be listed as well; commits only those that start so.
+        assert [wanted.id[:12] in query for query in listed if "commits" in query] == [True]
+        with pytest.raises(NotFoundError):
+            found.ref("0123456789").get_commit()

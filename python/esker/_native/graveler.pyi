@@ -317,6 +317,14 @@ class Storage:
     def diff(self, left: str | None, right: str | None, *, prefix: str = "") -> Differences:
         """The paths in which two contents differ. Ranges that both have are not opened."""
 
+    def touched(
+        self, contents: Sequence[tuple[str, str]], *, paths: Sequence[str] = ..., prefixes: Sequence[str] = ...
+    ) -> list[bool]:
+        """For each pair of contents, whether they differ at one of these paths, or at one that starts so.
+
+        Ranges that both have are not opened, and none where the metaranges tell; the pairs are compared side by side.
+        """
+
     def diff_summary(self, left: str | None, right: str | None) -> Applied:
         """How many paths were added, removed and changed from left to right. Nothing is written."""
 

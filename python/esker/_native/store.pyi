@@ -124,6 +124,9 @@ class Store:
         One request to a store that lists in byte order; others are asked for everything.
         """
 
+    def list_starting(self, prefix: str, start: str) -> list[str]:
+        """The paths in the folder `prefix` whose names start with `start`, in byte order; a store that can lists no others."""
+
     def list_unfinished(self, prefix: str = "") -> list[ObjectMeta]:
         """What dead writers, and writers at work, have below a folder that never got its object's name. Only local
         folders show it."""

@@ -242,9 +242,7 @@ class CommitStore:
 
     def with_prefix(self, prefix: str) -> list[str]:
         """The ids that start with some digits."""
-        return [
-            path.removeprefix(COMMITS) for path in self._store.list_paths(COMMITS) if path.startswith(COMMITS + prefix)
-        ]
+        return [path.removeprefix(COMMITS) for path in self._store.list_starting(COMMITS, prefix)]
 
     def log(self, id: str, *, first_parent: bool = False) -> Iterator[Commit]:
         """The commit and those before it, the youngest generation first, each once.

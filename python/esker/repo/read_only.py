@@ -67,6 +67,10 @@ class ReadOnlyStore:
         """See `Store`."""
         return self._of(prefix).list_folders(prefix)
 
+    def list_starting(self, prefix: str, start: str) -> list[str]:  # type: ignore[valid-type]
+        """See `Store`."""
+        return self._of(prefix).list_starting(prefix, start)
+
     def _refuse(self, path: str, *_: Any) -> NoReturn:
         refuse(self.uri)
 

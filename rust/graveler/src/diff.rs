@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::apply::Summary;
-use crate::cluster::{clusters, Cluster};
+use crate::cluster::{clusters, overlapping, Cluster};
 use crate::error::Result;
 use crate::list::{within, BATCH_SIZE};
 use crate::metarange::{Metarange, RangeInfo};
@@ -31,6 +31,8 @@ pub struct Diff {
     waiting: VecDeque<(Vec<RangeInfo>, Vec<RangeInfo>)>,
     current: Option<(RunCursor, RunCursor)>,
     prefix: Vec<u8>,
+    /// Whether of large ranges only those blocks are read that hold what starts so: for whoever looks for one difference.
+    seeks: bool,
 }
 
 impl Diff {
@@ -46,7 +48,35 @@ impl Diff {
             waiting: waiting.collect(),
             current: None,
             prefix: prefix.to_vec(),
+            seeks: false,
         }
+    }
+
+    /// The same for whoever looks for the first difference alone: of ranges only those blocks are read that it takes.
+    pub(crate) fn first(storage: &Arc<Storage>, left: &Metarange, right: &Metarange, prefix: &[u8]) -> Self {
+        let mut diff = Self::new(storage, left, right, prefix);
+        diff.seeks = true;
+        diff
+    }
+
+    /// Whether some path must differ, by what the metaranges say: a range begins or ends with a path that no range of the other side reaches,
+    /// or the sides have not as many paths.
+    pub(crate) fn is_certain(&self) -> bool {
+        let alone = |ranges: &[RangeInfo], others: &[RangeInfo]| {
+            let ends = ranges.iter().flat_map(|range| [&range.min_key, &range.max_key]);
+            let mut inside = ends.filter(|key| key.starts_with(&self.prefix));
+            inside.any(|key| overlapping(others, key, key).is_empty())
+        };
+        let count = |ranges: &[RangeInfo]| {
+            let mut counts = ranges
+                .iter()
+                .map(|range| range.is_within(&self.prefix).then_some(range.count));
+            counts.try_fold(0u64, |sum, count| Some(sum.saturating_add(count?)))
+        };
+        self.waiting.iter().any(|(left, right)| {
+            let counts = count(left).zip(count(right));
+            alone(left, right) || alone(right, left) || counts.is_some_and(|(left, right)| left != right)
+        })
     }
 
     /// The next differences, at most `count`, and fewer of large ones; none at the end.
@@ -68,13 +98,29 @@ impl Diff {
                 let Some((left, right)) = self.waiting.pop_front() else {
                     return Ok(None);
                 };
-                let mut left = RunCursor::new(self.storage.clone(), &left);
-                let mut right = RunCursor::new(self.storage.clone(), &right);
-                left.advance_to(&self.prefix).await?;
-                right.advance_to(&self.prefix).await?;
-                self.current = Some((left, right));
+                self.current = Some(match self.seeks {
+                    true => tokio::try_join!(
+                        RunCursor::within(self.storage.clone(), &left, &self.prefix),
+                        RunCursor::within(self.storage.clone(), &right, &self.prefix),
+                    )?,
+                    false => {
+                        let mut left = RunCursor::new(self.storage.clone(), &left);
+                        let mut right = RunCursor::new(self.storage.clone(), &right);
+                        left.advance_to(&self.prefix).await?;
+                        right.advance_to(&self.prefix).await?;
+                        (left, right)
+                    }
+                });
                 continue;
             };
+            // Sorted: what follows does not start with the prefix either.
+            let is_past = |key: Option<&[u8]>| {
+                key.is_none_or(|key| key > self.prefix.as_slice() && !key.starts_with(&self.prefix))
+            };
+            if is_past(left.key()?) && is_past(right.key()?) {
+                self.current = None;
+                continue;
+            }
             let order = match (left.key()?, right.key()?) {
                 (None, None) => {
                     self.current = None;
@@ -103,13 +149,9 @@ impl Diff {
             if order.is_ge() {
                 right.advance().await?;
             }
-            match difference {
-                Some(found) if found.key.starts_with(&self.prefix) => return Ok(Some(found)),
-                Some(_) => {
-                    // Sorted: whatever follows does not start with the prefix either.
-                    self.current = None;
-                }
-                None => {}
+            // One side alone may be past the prefix.
+            if let Some(found) = difference.filter(|found| found.key.starts_with(&self.prefix)) {
+                return Ok(Some(found));
             }
         }
     }
@@ -136,6 +178,7 @@ pub async fn summary(storage: &Arc<Storage>, left: &Metarange, right: &Metarange
         waiting: open.into(),
         current: None,
         prefix: Vec::new(),
+        seeks: false,
     };
     while let Some(found) = diff.next().await? {
         match (found.left.is_some(), found.right.is_some()) {

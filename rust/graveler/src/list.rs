@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::folds::{Folds, RangesAhead, MOST_BLOCKS};
+use crate::id::TableId;
 use crate::metarange::{Metarange, RangeInfo};
-use crate::storage::{Storage, TableCursor};
+use crate::storage::{Storage, TableCursor, TableReader};
 
 /// A batch of paths or differences takes no more when it is this large, in bytes.
 pub(crate) const BATCH_SIZE: usize = 64 << 20;
@@ -46,14 +48,16 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 pub struct List {
     storage: Arc<Storage>,
     metarange: Arc<Metarange>,
-    prefix: Vec<u8>,
-    delimiter: Vec<u8>,
+    folds: Folds,
     /// The first path that is wanted next; none at the end.
     from: Option<Vec<u8>>,
     /// Whether that is somewhere else than after the current record.
     jumps: bool,
     range: usize,
     current: Option<TableCursor>,
+    ahead: RangesAhead,
+    /// How many blocks of a range are read at once: few at first, for nobody may ask for more.
+    blocks_ahead: usize,
 }
 
 impl List {
@@ -68,12 +72,16 @@ impl List {
         List {
             storage: storage.clone(),
             metarange: metarange.clone(),
-            prefix: prefix.to_vec(),
-            delimiter: delimiter.to_vec(),
+            folds: Folds {
+                prefix: prefix.to_vec(),
+                delimiter: delimiter.to_vec(),
+            },
             from: Some(prefix.max(from).to_vec()),
             jumps: true,
             range: 0,
             current: None,
+            ahead: RangesAhead::default(),
+            blocks_ahead: 1,
         }
     }
 
@@ -101,10 +109,10 @@ impl List {
         }
         let Some(cursor) = &self.current else { return Ok(None) };
         let key = cursor.key()?;
-        if !key.starts_with(&self.prefix) {
+        if !key.starts_with(&self.folds.prefix) {
             return Ok(self.end());
         }
-        if let Some(common) = self.common(key) {
+        if let Some(common) = self.folds.common(key).map(<[u8]>::to_vec) {
             return Ok(Some(self.skip(common)));
         }
         Ok(Some(Listed::Record(key.to_vec(), cursor.value_bytes())))
@@ -116,22 +124,12 @@ impl List {
         None
     }
 
-    /// What a path has in common with others, up to and with the delimiter, if it goes on after one.
-    fn common(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let rest = key.strip_prefix(self.prefix.as_slice())?;
-        let at = match self.delimiter.as_slice() {
-            [] => None,
-            delimiter => rest.windows(delimiter.len()).position(|window| window == delimiter),
-        }?;
-        key.get(..self.prefix.len() + at + self.delimiter.len())
-            .map(<[u8]>::to_vec)
-    }
-
-    /// The same of the next path where that is the first of a range: the metarange knows it, and nothing needs to be read.
+    /// What the next path has in common with others where it is the first of a range: the metarange knows it, and nothing needs to be read.
     fn at_start_of_range(&self) -> Option<Vec<u8>> {
         let from = self.from.as_ref().filter(|_| self.jumps)?;
         let range = self.metarange.ranges().get(self.metarange.position(from))?;
-        self.common(&range.min_key).filter(|_| range.min_key >= *from)
+        let common = self.folds.common(&range.min_key)?;
+        (range.min_key >= *from).then(|| common.to_vec())
     }
 
     /// A common prefix, of which no further path is looked at.
@@ -156,7 +154,15 @@ impl List {
         }
         if let Some(cursor) = &mut self.current {
             let reached = match jumps {
-                true => cursor.seek_on(&from).await?,
+                true if cursor.seek_near(&from)? => true,
+                true => {
+                    if !cursor.reader().holds(&from) {
+                        let found = self.folds.boundaries(cursor.reader(), &from, self.blocks_ahead).await?;
+                        self.blocks_ahead = (2 * self.blocks_ahead).min(MOST_BLOCKS);
+                        cursor.reader_mut().hold(&found).await?;
+                    }
+                    cursor.seek(&from).await?
+                }
                 false => cursor.advance().await?,
             };
             if reached {
@@ -164,13 +170,8 @@ impl List {
             }
             self.range += 1;
         }
-        while let Some(range) = self.metarange.ranges().get(self.range) {
-            let mut reader = self.storage.open(&range.id).await?;
-            if !self.delimiter.is_empty() {
-                // What lies between two common prefixes is passed over by the index.
-                reader = reader.with_index().await?;
-            }
-            let mut cursor = TableCursor::new(reader)?;
+        while let Some(id) = self.metarange.ranges().get(self.range).map(|range| range.id.clone()) {
+            let mut cursor = TableCursor::new(self.open(id).await?)?;
             if cursor.seek(&from).await? {
                 self.current = Some(cursor);
                 return Ok(true);
@@ -179,5 +180,18 @@ impl List {
         }
         self.current = None;
         Ok(false)
+    }
+
+    /// Opens the range that comes next, and begins to open those after it where only their folds are wanted.
+    async fn open(&mut self, id: TableId) -> Result<TableReader> {
+        if self.folds.delimiter.is_empty() {
+            return self.storage.open(&id).await;
+        }
+        let (storage, metarange) = (&self.storage, &self.metarange);
+        match self.ahead.take(storage, metarange, &self.folds, self.range).await? {
+            Some(reader) => Ok(reader),
+            // What lies between two common prefixes is passed over by the index.
+            None => self.storage.open(&id).await?.with_index().await,
+        }
     }
 }

@@ -7,6 +7,9 @@ use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::value::Value;
 
+/// A range of so many bytes is fetched whole, whatever is wanted of it: two requests take longer.
+const SMALL: u64 = 512 << 10;
+
 /// What a metarange says of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeInfo {
@@ -66,6 +69,16 @@ impl RangeInfo {
         let count = u64::try_from(data.count)
             .map_err(|_| GravelerError::corrupt("range", format!("expected a count, found {}", data.count)))?;
         Ok((data.min_key.into(), data.max_key.into(), data.estimated_size, count))
+    }
+
+    /// Whether all of it costs hardly more to fetch than some blocks of it.
+    pub(crate) fn is_small(&self) -> bool {
+        self.estimated_size <= SMALL
+    }
+
+    /// Whether all of its keys start so.
+    pub(crate) fn is_within(&self, prefix: &[u8]) -> bool {
+        self.min_key.starts_with(prefix) && self.max_key.starts_with(prefix)
     }
 
     /// Whether a key may be in it.

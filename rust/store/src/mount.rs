@@ -234,6 +234,16 @@ impl Store for Mounts {
         Ok(found)
     }
 
+    async fn list_starting(&self, prefix: &str, start: &str) -> Result<Vec<String>> {
+        let (store, there) = self.find(prefix)?;
+        let outside = prefix.strip_suffix(there).unwrap_or_default();
+        let mut found = store.list_starting(there, start).await?;
+        for path in &mut found {
+            path.insert_str(0, outside);
+        }
+        Ok(found)
+    }
+
     async fn delete(&self, path: &str) -> Result<()> {
         let (store, path) = self.find(path)?;
         store.delete(path).await

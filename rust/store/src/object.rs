@@ -392,6 +392,35 @@ impl Store for ObjectAdapter {
         Ok(FirstPaths { paths, complete: true })
     }
 
+    async fn list_starting(&self, prefix: &str, start: &str) -> Result<Vec<String>> {
+        check_folder(prefix)?;
+        let wanted = format!("{}{prefix}{start}", self.prefix);
+        let Some(pages) = &self.pages else {
+            let mut found = self.list_paths(prefix).await?;
+            found.retain(|path| path.strip_prefix(prefix).is_some_and(|name| name.starts_with(start)));
+            return Ok(found);
+        };
+        let (mut found, mut token) = (Vec::new(), None);
+        loop {
+            let options = PaginatedListOptions {
+                page_token: token,
+                ..PaginatedListOptions::default()
+            };
+            self.stats.add_list();
+            let page = pages.list_paginated(Some(&wanted), options).await;
+            let page = page.map_err(|error| self.fail(prefix, "list", error))?;
+            let paths = page.result.objects.iter().map(|meta| meta.location.as_ref());
+            let wanted = paths.filter(|path| path.starts_with(&wanted));
+            found.extend(wanted.filter_map(|path| Some(path.strip_prefix(&self.prefix)?.to_owned())));
+            token = page.page_token;
+            if token.is_none() {
+                break;
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
     async fn delete(&self, path: &str) -> Result<()> {
         let location = self.location(path)?;
         let mut tries = 0;

@@ -123,6 +123,14 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(FirstPaths { paths, complete: true })
     }
 
+    /// The paths in a folder whose names start with `start`, in byte order. A store that can list them alone lists no others.
+    async fn list_starting(&self, prefix: &str, start: &str) -> Result<Vec<String>> {
+        let wanted = format!("{prefix}{start}");
+        let mut found = self.list_paths(prefix).await?;
+        found.retain(|path| path.starts_with(&wanted));
+        Ok(found)
+    }
+
     /// Removes an object. Removing what is not there is not an error.
     async fn delete(&self, path: &str) -> Result<()>;
 

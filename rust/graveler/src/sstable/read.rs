@@ -190,6 +190,11 @@ impl IndexCursor {
         }
     }
 
+    /// The last path that the current block may have.
+    pub fn key(&self) -> Result<&[u8]> {
+        self.0.key()
+    }
+
     /// The next block whose keys may reach `key`.
     pub fn advance_to(&mut self, key: &[u8]) -> Result<Option<Handle>> {
         // A separator's trailer sorts it before all of the same user key; they are in a later block, unless the separator is a real key.

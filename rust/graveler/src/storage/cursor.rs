@@ -49,6 +49,11 @@ impl TableCursor {
         &self.reader
     }
 
+    /// The table, to read ahead of it.
+    pub(crate) fn reader_mut(&mut self) -> &mut TableReader {
+        &mut self.reader
+    }
+
     /// To the next record; false after the last.
     #[inline]
     pub async fn advance(&mut self) -> Result<bool> {
@@ -92,8 +97,8 @@ impl TableCursor {
         Ok(false)
     }
 
-    /// The same as [`TableCursor::seek`] for a key after the current record's: what is near is not looked up in the index.
-    pub(crate) async fn seek_on(&mut self, key: &[u8]) -> Result<bool> {
+    /// To the first record in what is left of the current block whose key is not before `key`; false if there is none.
+    pub(crate) fn seek_near(&mut self, key: &[u8]) -> Result<bool> {
         while self
             .block
             .advance()
@@ -103,7 +108,7 @@ impl TableCursor {
                 return Ok(true);
             }
         }
-        self.seek(key).await
+        Ok(false)
     }
 
     fn in_file<T>(&self, result: Result<T>) -> Result<T> {

@@ -1,4 +1,4 @@
-//! Ranges that will be read whole, fetched some ahead of their use.
+//! Ranges in the order of their use, fetched some ahead of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,19 +19,41 @@ pub(crate) struct Fetches {
     storage: Arc<Storage>,
     waiting: VecDeque<RangeInfo>,
     under_way: VecDeque<JoinHandle<Result<TableReader>>>,
+    /// What keys start with that are wanted, if not all are.
+    prefix: Option<Vec<u8>>,
 }
 
 impl Fetches {
+    /// Ranges that will be read whole.
     pub(crate) fn new(storage: Arc<Storage>, ranges: impl IntoIterator<Item = RangeInfo>) -> Self {
         Fetches {
             storage,
             waiting: ranges.into_iter().collect(),
             under_way: VecDeque::new(),
+            prefix: None,
         }
     }
 
-    /// The next range, whole.
+    /// Ranges of which only the keys are wanted that start with a prefix, one at a time: of a large one that has others too its end is
+    /// fetched, any other whole.
+    pub(crate) fn within(storage: Arc<Storage>, ranges: impl IntoIterator<Item = RangeInfo>, prefix: &[u8]) -> Self {
+        let mut fetches = Self::new(storage, ranges);
+        fetches.prefix = Some(prefix.to_vec());
+        fetches
+    }
+
+    /// The next range.
     pub(crate) async fn next(&mut self) -> Result<Option<TableReader>> {
+        if let Some(prefix) = &self.prefix {
+            let Some(range) = self.waiting.pop_front() else {
+                return Ok(None);
+            };
+            let reader = match range.is_small() || range.is_within(prefix) {
+                true => self.storage.open_whole(&range.id).await?,
+                false => self.storage.open(&range.id).await?,
+            };
+            return Ok(Some(reader));
+        }
         while self.under_way.len() < AHEAD {
             let Some(range) = self.waiting.pop_front() else { break };
             let storage = self.storage.clone();

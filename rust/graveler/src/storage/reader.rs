@@ -1,12 +1,15 @@
 //! One table, of which its end is known and blocks are read as they are needed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream::{StreamExt, TryStreamExt};
 
 use super::cache::Part;
 use super::Storage;
 use crate::error::{GravelerError, Result};
+use crate::folds::Boundaries;
 use crate::id::TableId;
 use crate::sstable::block;
 use crate::sstable::footer::Handle;
@@ -15,6 +18,10 @@ use crate::sstable::read::{decode_end, stored_range, End, Piece, TableEnd};
 
 /// More than this is read of an index only block by block, in bytes.
 const MOST_INDEX: u64 = 4 << 20;
+/// Blocks that are no further apart than this are read together, in bytes.
+const NEAR: u64 = 32 << 10;
+/// Reads of one table that are under way at once.
+const READS: usize = 16;
 
 /// An opened table.
 #[derive(Debug, Clone)]
@@ -24,6 +31,10 @@ pub struct TableReader {
     size: u64,
     tail: Piece,
     end: Arc<TableEnd>,
+    /// Blocks that were read ahead, by their places.
+    held: BTreeMap<u64, Bytes>,
+    /// Up to which path they were.
+    held_until: Vec<u8>,
 }
 
 impl TableReader {
@@ -41,6 +52,8 @@ impl TableReader {
                         size,
                         tail,
                         end: Arc::new(end),
+                        held: BTreeMap::new(),
+                        held_until: Vec::new(),
                     })
                 }
                 End::StartsAt(offset) => {
@@ -95,10 +108,63 @@ impl TableReader {
         if let Some(block) = self.tail.block(handle).map_err(|error| error.in_file(&self.path()))? {
             return Ok(Some(block));
         }
+        if let Some(block) = self.held.get(&handle.offset) {
+            return Ok(Some(block.clone()));
+        }
         Ok(match self.storage.cache.get(&self.id, Some(handle.offset)) {
             Some(Part::Block(bytes)) => Some(bytes),
             _ => None,
         })
+    }
+
+    /// Reads blocks side by side, for whoever comes to them later; those that were read so before are behind us.
+    pub(crate) async fn hold(&mut self, boundaries: &Boundaries) -> Result<()> {
+        self.held.clear();
+        self.held_until.clone_from(&boundaries.until);
+        let mut missing = Vec::new();
+        for handle in &boundaries.blocks {
+            if self.tail.stored(*handle).is_none() && self.known(*handle)?.is_none() {
+                missing.push(*handle);
+            }
+        }
+        // What lies between them is not wanted: only what is near is one read.
+        let near = |left: &Handle, right: &Handle| {
+            right.offset <= left.offset.saturating_add(left.length).saturating_add(NEAR)
+        };
+        let mut reads = Vec::new();
+        for run in missing.chunk_by(near) {
+            reads.push(self.read_blocks(run.to_vec()));
+        }
+        let found: Vec<_> = futures::stream::iter(reads)
+            .buffer_unordered(READS)
+            .try_collect()
+            .await?;
+        self.held.extend(found.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Blocks that lie near each other, by one read, with their places.
+    async fn read_blocks(&self, run: Vec<Handle>) -> Result<Vec<(u64, Bytes)>> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return Ok(Vec::new());
+        };
+        let piece = self.read_run(*first, *last).await?;
+        let path = self.path();
+        let blocks = run.iter().map(|handle| {
+            let block = piece.block(*handle).map_err(|error| error.in_file(&path))?;
+            let block = block.ok_or_else(|| {
+                GravelerError::corrupt(path.as_str(), format!("expected a block at byte {}", handle.offset))
+            })?;
+            let part = Part::Block(block.clone());
+            self.storage.cache.put(&self.id, Some(handle.offset), part);
+            Ok((handle.offset, block))
+        });
+        blocks.collect()
+    }
+
+    /// Whether the block in which a path may be was read ahead.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        key <= self.held_until.as_slice()
     }
 
     /// A block as it is stored, if no read is needed.
@@ -107,7 +173,7 @@ impl TableReader {
     }
 
     /// A block, from memory or by a read of its own.
-    pub(super) async fn block(&self, handle: Handle) -> Result<Bytes> {
+    pub(crate) async fn block(&self, handle: Handle) -> Result<Bytes> {
         if let Some(block) = self.known(handle)? {
             return Ok(block);
         }

@@ -24,6 +24,22 @@ impl RunCursor {
         }
     }
 
+    /// At the first record whose key is not before `prefix`, for whoever asks for no other keys than those that start so.
+    pub(crate) async fn within(storage: Arc<Storage>, ranges: &[RangeInfo], prefix: &[u8]) -> Result<Self> {
+        let mut run = RunCursor {
+            fetches: Fetches::within(storage, ranges.iter().cloned(), prefix),
+            current: None,
+        };
+        while let Some(reader) = run.fetches.next().await? {
+            let mut cursor = TableCursor::new(reader)?;
+            if cursor.seek(prefix).await? {
+                run.current = Some(cursor);
+                break;
+            }
+        }
+        Ok(run)
+    }
+
     /// To the next record; false after the last.
     #[inline]
     pub(crate) async fn advance(&mut self) -> Result<bool> {

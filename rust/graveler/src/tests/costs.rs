@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::diff::Diff;
+use crate::touched::{touched, Watched};
 
 fn many(count: usize) -> Vec<(Vec<u8>, u8)> {
     (0..count)
@@ -100,4 +101,59 @@ fn test_a_listing_of_folders_reads_about_a_block_a_folder_and_the_end_of_each_ra
     let cold = Storage::new(storage.store().clone(), PREFIX, CACHE_BYTES);
     assert_eq!(list(&cold, &metarange, b"", b"", b"/").len(), 1);
     assert_eq!(cold.store().stats().take().read_requests, 0);
+}
+
+#[test]
+fn test_whether_a_path_was_touched_is_told_by_metaranges_and_a_block_of_each_range_that_covers_it() {
+    let storage = storage();
+    let rule = SplitRule::new(0, 40_000, 1000).unwrap();
+    let model: Model = many(20_000).into_iter().collect();
+    let mut contents = vec![content(&storage, &model, rule)];
+    let edits: [(&[u8], Option<u8>); 6] = [
+        (b"table/part=003/file-0003007.parquet", Some(201)),
+        (b"table/part=003/file-0003008.parquet", Some(202)),
+        (b"table/part=019/file-0019001.parquet", Some(203)),
+        (b"zzz/new", Some(204)),
+        (b"table/part=003/file-0003007.parquet", None),
+        (b"zzz/new", Some(205)),
+    ];
+    for edit in edits {
+        let before = contents.last().unwrap().clone();
+        let applied = applied(&storage, &before, &changes([edit]), rule);
+        contents.push(applied.written.unwrap().metarange);
+    }
+    let id = |at: usize| contents[at].id().cloned();
+    let pairs: Vec<_> = (0..edits.len()).map(|at| (id(at), id(at + 1))).collect();
+    let ask = |paths: &[&str], prefixes: &[&str]| {
+        let bytes = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+        let watched = Watched {
+            paths: bytes(paths),
+            prefixes: bytes(prefixes),
+        };
+        let cold = Storage::new(storage.store().clone(), PREFIX, CACHE_BYTES);
+        cold.store().stats().take();
+        let found = block_on(touched(&cold, &pairs, &watched)).unwrap();
+        (found, cold.store().stats().take())
+    };
+    let at = |wanted: &[usize]| (0..edits.len()).map(|n| wanted.contains(&n)).collect::<Vec<_>>();
+    let (found, stats) = ask(&["table/part=003/file-0003007.parquet"], &[]);
+    assert_eq!(found, at(&[0, 4]));
+    // Seven metaranges, and of four ranges what lies at their ends and one block.
+    assert!(stats.read_requests <= 7 + 2 * 4, "{stats:?}");
+    let (found, stats) = ask(&[], &["table/part=003/"]);
+    assert_eq!(found, at(&[0, 1, 4]));
+    assert!(stats.read_requests <= 7 + 3 * 4, "{stats:?}");
+    // A path that is alone in its range's place is known to be new without a look at it.
+    let (found, stats) = ask(&[], &["zzz/"]);
+    assert_eq!(found, at(&[3, 5]));
+    assert!(stats.read_requests <= 7 + 2 * 2, "{stats:?}");
+    assert_eq!(
+        ask(&["zzz/new", "table/part=019/file-0019001.parquet"], &["none"]).0,
+        at(&[2, 3, 5])
+    );
+    assert_eq!(ask(&[], &[""]).0, at(&[0, 1, 2, 3, 4, 5]));
+    assert_eq!(
+        block_on(touched(&storage, &[(id(2), id(2)), (None, id(0))], &Watched::default())).unwrap(),
+        [false; 2]
+    );
 }

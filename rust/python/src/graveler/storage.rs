@@ -14,6 +14,7 @@ use esker_graveler::merge::{self, MergeOptions, Strategy};
 use esker_graveler::metarange::{Metarange, RangeInfo};
 use esker_graveler::repack::repack;
 use esker_graveler::storage::{Storage, TableCursor};
+use esker_graveler::touched::{touched, Watched};
 use esker_graveler::verify::verify;
 use esker_graveler::write::MetarangeWriter;
 use esker_graveler::{GravelerError, TableId};
@@ -178,6 +179,27 @@ impl PyStorage {
             Ok(Diff::new(&self.0, &left, &right, prefix.as_bytes()))
         })?;
         Ok(PyDifferences(Mutex::new(diff)))
+    }
+
+    #[pyo3(signature = (contents, *, paths = Vec::new(), prefixes = Vec::new()))]
+    fn touched(
+        &self,
+        py: Python<'_>,
+        contents: Vec<(String, String)>,
+        paths: Vec<String>,
+        prefixes: Vec<String>,
+    ) -> Result<Vec<bool>> {
+        let bytes = |texts: Vec<String>| texts.into_iter().map(String::into_bytes).collect();
+        let watched = Watched {
+            paths: bytes(paths),
+            prefixes: bytes(prefixes),
+        };
+        let id = |text: &str| (!text.is_empty()).then(|| table_id(text)).transpose();
+        PyStorage::run(py, || {
+            let pairs = contents.iter().map(|(left, right)| Ok((id(left)?, id(right)?)));
+            let pairs: Vec<_> = pairs.collect::<Found<_>>()?;
+            block_on(touched(&self.0, &pairs, &watched))
+        })
     }
 
     fn diff_summary(&self, py: Python<'_>, left: Option<&str>, right: Option<&str>) -> Result<PyApplied> {

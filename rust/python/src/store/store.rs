@@ -163,6 +163,10 @@ impl PyStore {
         Ok((found.paths, found.complete))
     }
 
+    fn list_starting(&self, py: Python<'_>, prefix: &str, start: &str) -> Result<Vec<String>> {
+        Ok(py.detach(|| block_on(self.store().list_starting(prefix, start)))?)
+    }
+
     fn delete(&self, py: Python<'_>, path: &str) -> Result<()> {
         Ok(py.detach(|| block_on(self.store().delete(path)))?)
     }

@@ -209,6 +209,26 @@ fn test_the_first_paths_are_one_page_unless_the_store_lists_out_of_order() {
 }
 
 #[test]
+fn test_paths_that_start_alike_are_asked_for_alone() {
+    for paginated in [true, false] {
+        let inner = Arc::new(InMemory::new());
+        let store = ObjectAdapter::new("pages://b", inner, "t", ObjectOptions::default()).unwrap();
+        let names = vec!["ab2", "ab1", "b"];
+        let store: StoreRef = match paginated {
+            true => Arc::new(store.with_pages(Arc::new(Pages { names, more: false }), true)),
+            false => Arc::new(store),
+        };
+        for name in ["v/ab2", "v/ab1", "v/b", "va"] {
+            put(&store, name, "x");
+        }
+        store.stats().take();
+        let found = block_on(store.list_starting("v/", "ab")).unwrap();
+        assert_eq!(found, ["v/ab1", "v/ab2"]);
+        assert_eq!(block_on(store.list_starting("v/", "zz")).unwrap(), [""; 0]);
+    }
+}
+
+#[test]
 fn test_a_long_object_is_written_in_parts() {
     let (inner, store) = lossy();
     let mut writer = block_on(store.writer("data/x")).unwrap();
