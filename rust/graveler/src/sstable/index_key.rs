@@ -48,10 +48,18 @@ fn successor(last: &[u8]) -> Option<(usize, u8)> {
 /// How many bytes two keys start with alike.
 #[inline]
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    let (words_a, words_b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let words = 8 * words_a.zip(words_b).take_while(|(x, y)| x == y).count();
-    let (rest_a, rest_b) = (a.get(words..).unwrap_or_default(), b.get(words..).unwrap_or_default());
-    words + rest_a.iter().zip(rest_b).take_while(|(x, y)| x == y).count()
+    let ((words_a, _), (words_b, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut shared = 0;
+    // A word at a time: keys of a folder share dozens of bytes.
+    for (x, y) in words_a.iter().zip(words_b) {
+        let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differing != 0 {
+            return shared + differing.trailing_zeros() as usize / 8;
+        }
+        shared += 8;
+    }
+    let (rest_a, rest_b) = (a.get(shared..).unwrap_or_default(), b.get(shared..).unwrap_or_default());
+    shared + rest_a.iter().zip(rest_b).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]
@@ -85,6 +93,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn test_what_two_keys_share_is_found_wherever_they_part(
+            key in prop::collection::vec(any::<u8>(), 0..40), at in 0..40usize, rest in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let mut other = key[..at.min(key.len())].to_vec();
+            other.extend_from_slice(&rest);
+            let expected = key.iter().zip(&other).take_while(|(x, y)| x == y).count();
+            prop_assert_eq!(shared_prefix(&key, &other), expected);
+            prop_assert_eq!(shared_prefix(&other, &key), expected);
+        }
+
         #[test]
         fn test_an_index_key_is_never_before_the_last_and_always_before_the_next(
             a in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(254), Just(255), any::<u8>()], 0..6),

@@ -153,12 +153,17 @@ impl<'a, I: Iterator<Item = Change<'a>>> Work<'a, I> {
         let mut compressor = Compressor::Unknown;
         let mut cursor = BlockCursor::default();
         blocks.skip_to(&part.from)?;
+        // A record is compared only while it has to be: against nothing at all, that costs a quarter of all the rest.
+        let mut before = !part.from.is_empty();
         'blocks: while let Some((block, stored)) = blocks.next()? {
             cursor.enter(block.clone()).map_err(|error| blocks.in_file(error))?;
             while cursor.advance().map_err(|error| blocks.in_file(error))? {
                 let key = cursor.key().map_err(|error| blocks.in_file(error))?;
-                if key < part.from.as_slice() {
-                    continue;
+                if before {
+                    before = key < part.from.as_slice();
+                    if before {
+                        continue;
+                    }
                 }
                 if part.to.as_ref().is_some_and(|to| key >= to.as_slice()) {
                     break 'blocks;
