@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::apply::Summary;
 use crate::cluster::{clusters, overlapping, Cluster};
 use crate::error::Result;
-use crate::list::{within, BATCH_SIZE};
+use crate::list::{starts_with, within, BATCH_SIZE};
 use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::{RunCursor, Storage};
 use crate::value::identity_of;
@@ -115,7 +115,7 @@ impl Diff {
             };
             // Sorted: what follows does not start with the prefix either.
             let is_past = |key: Option<&[u8]>| {
-                key.is_none_or(|key| key > self.prefix.as_slice() && !key.starts_with(&self.prefix))
+                key.is_none_or(|key| !starts_with(key, &self.prefix) && key > self.prefix.as_slice())
             };
             if is_past(left.key()?) && is_past(right.key()?) {
                 self.current = None;
@@ -150,7 +150,7 @@ impl Diff {
                 right.advance().await?;
             }
             // One side alone may be past the prefix.
-            if let Some(found) = difference.filter(|found| found.key.starts_with(&self.prefix)) {
+            if let Some(found) = difference.filter(|found| starts_with(&found.key, &self.prefix)) {
                 return Ok(Some(found));
             }
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use crate::error::{GravelerError, Result};
-use crate::list::after_prefix;
+use crate::list::{after_prefix, starts_with};
 use crate::metarange::{Metarange, RangeInfo};
 use crate::sstable::footer::Handle;
 use crate::sstable::read::IndexCursor;
@@ -43,9 +43,11 @@ pub(crate) struct Boundaries {
 impl Folds {
     /// What a path has in common with others, up to and with the delimiter, if it goes on after one.
     pub(crate) fn common<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
-        let rest = key.strip_prefix(self.prefix.as_slice())?;
+        if self.delimiter.is_empty() || !starts_with(key, &self.prefix) {
+            return None;
+        }
+        let rest = key.get(self.prefix.len()..)?;
         let at = match self.delimiter.as_slice() {
-            [] => None,
             [byte] => rest.iter().position(|found| found == byte),
             delimiter => rest.windows(delimiter.len()).position(|window| window == delimiter),
         }?;
