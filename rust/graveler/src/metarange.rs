@@ -81,6 +81,12 @@ impl RangeInfo {
         self.min_key.starts_with(prefix) && self.max_key.starts_with(prefix)
     }
 
+    /// Whether to fetch all of it for those of its keys that start so: they are all, or many where it begins or ends with one.
+    pub(crate) fn is_worth_fetching(&self, prefix: &[u8]) -> bool {
+        let many = self.min_key.starts_with(prefix) || self.max_key.starts_with(prefix);
+        self.is_within(prefix) || self.estimated_size <= if many { 4 * SMALL } else { SMALL }
+    }
+
     /// Whether a key may be in it.
     pub fn covers(&self, key: &[u8]) -> bool {
         self.min_key.as_slice() <= key && key <= self.max_key.as_slice()

@@ -48,7 +48,7 @@ impl Fetches {
             let Some(range) = self.waiting.pop_front() else {
                 return Ok(None);
             };
-            let reader = match range.is_small() || range.is_within(prefix) {
+            let reader = match range.is_worth_fetching(prefix) {
                 true => self.storage.open_whole(&range.id).await?,
                 false => self.storage.open(&range.id).await?,
             };

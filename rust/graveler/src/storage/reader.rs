@@ -14,7 +14,7 @@ use crate::id::TableId;
 use crate::sstable::block;
 use crate::sstable::footer::Handle;
 use crate::sstable::properties::number;
-use crate::sstable::read::{decode_end, stored_range, End, Piece, TableEnd};
+use crate::sstable::read::{decode_end, stored_range, End, InOrder, Piece, TableEnd};
 
 /// More than this is read of an index only block by block, in bytes.
 const MOST_INDEX: u64 = 4 << 20;
@@ -121,8 +121,9 @@ impl TableReader {
     pub(crate) async fn hold(&mut self, boundaries: &Boundaries) -> Result<()> {
         self.held.clear();
         self.held_until.clone_from(&boundaries.until);
-        let mut missing = Vec::new();
+        let (mut missing, mut order) = (Vec::new(), InOrder::default());
         for handle in &boundaries.blocks {
+            order.check(*handle).map_err(|error| error.in_file(&self.path()))?;
             if self.tail.stored(*handle).is_none() && self.known(*handle)?.is_none() {
                 missing.push(*handle);
             }
