@@ -2,6 +2,8 @@
 //!
 //! `cargo test` replays `fuzz/corpus` and seeded mutations of it; `cargo fuzz` calls the same function, see `fuzz/README.md`.
 
+mod contents;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,7 +26,7 @@ use crate::write::SplitRule;
 const MOST_READ: usize = 8 << 20;
 
 /// Their names, which are those of folders in `fuzz/corpus`.
-pub const TARGETS: [&str; 10] = [
+pub const TARGETS: [&str; 11] = [
     "sstable",
     "assembled_sstable",
     "sstable_block",
@@ -35,6 +37,7 @@ pub const TARGETS: [&str; 10] = [
     "commit_data",
     "ref_data",
     "cached_table",
+    "contents",
 ];
 
 /// What came of an input.
@@ -71,6 +74,7 @@ pub fn run(target: &str, data: &[u8]) -> Outcome {
         "commit_data" => Outcome::of(Commit::decode(data)),
         "ref_data" => Outcome::of(decode_ref(data)),
         "cached_table" => Outcome::of(cached(data)),
+        "contents" => contents::contents(data),
         other => Outcome::of::<()>(Err(GravelerError::invalid(format!(
             "expected one of {TARGETS:?}, found {other:?}"
         )))),

@@ -7,7 +7,7 @@ mod segment;
 pub mod split_rule;
 mod unit;
 
-pub use metarange_writer::{MetarangeWriter, Written};
+pub use metarange_writer::{encode_metarange, MetarangeWriter, Written};
 pub(crate) use open_range::OpenTable;
 pub use open_range::{table_of_records, EncodedTable};
 pub use split_rule::SplitRule;
