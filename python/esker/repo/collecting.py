@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .._native.store import Store
 from ..exceptions import CommitConflictError, CorruptFileError, IOFailedError, NotFoundError
+from .json_record import WRONG, decode_json
 from .layout import EXPIRED, RUNS, TABLES
 from .objects import table
 
@@ -124,16 +125,18 @@ def _runs(core: RepositoryCore) -> list[Condemned]:
             found.append(known)
             continue
         try:
-            said = json.loads(core.store.get(path))
+            data = core.store.get(path)
+        except NotFoundError:
+            continue
+        said = decode_json(data, path, "what a collection deletes")
+        try:
             # One that is silent for so long has deleted nothing for half of it.
             ended = bool(said["ended"]) or time.time() - float(said["time"]) > 2 * DEAD_S
-            run = Condemned(ended, frozenset(said["commits"]), frozenset(said["tables"]))
+            run = Condemned(ended, frozenset(_ids(said["commits"])), frozenset(_ids(said["tables"])))
             found.append(run)
             if ended:
                 core.ended_runs[path] = run
-        except NotFoundError:
-            continue
-        except (ValueError, KeyError, TypeError) as error:
+        except WRONG as error:
             raise CorruptFileError(f"{path}: expected what a collection deletes, found {error!r}", path=path) from error
     return found
 
@@ -144,10 +147,17 @@ def expired_ids(store: Store) -> set[str]:
         data = store.get(EXPIRED)
     except NotFoundError:
         return set()
+    said = decode_json(data, EXPIRED, "ids of commits")
     try:
-        return set(json.loads(data))
-    except (ValueError, TypeError) as error:
+        return set(_ids(said))
+    except ValueError as error:
         raise CorruptFileError(f"{EXPIRED}: expected ids of commits, found {error}", path=EXPIRED) from error
+
+
+def _ids(said: object) -> list[str]:
+    if not isinstance(said, list) or not all(isinstance(id, str) for id in said):
+        raise ValueError("no list of ids")
+    return said
 
 
 def check_not_condemned(

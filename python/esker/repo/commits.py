@@ -11,6 +11,7 @@ from typing import Any
 from .._native import graveler
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
+from .json_record import WRONG, decode_json
 from .layout import COMMITS
 from .packs import PACK_COMMITS, Packs
 
@@ -130,7 +131,7 @@ class Commit:
                 said["version"],
             )
             found = commit.record().id
-        except (KeyError, TypeError, OverflowError) as error:
+        except WRONG as error:
             raise CorruptFileError(f"{path}: expected a commit, found {error!r}", path=path) from error
         if found != commit.id:
             raise CorruptFileError(
@@ -204,11 +205,7 @@ class CommitStore:
             data = self._store.get(path)
         except NotFoundError as error:
             raise NotFoundError(f"expected a commit of the id {id}, found none", path=path) from error
-        try:
-            said = json.loads(data)
-        except ValueError as error:
-            raise CorruptFileError(f"{path}: expected JSON, found {error}", path=path) from error
-        found = Commit.from_json(said, path)
+        found = Commit.from_json(decode_json(data, path, "a commit"), path)
         if found.id != id:
             raise CorruptFileError(f"{path}: expected the commit {id}, found {found.id}; restore it", path=path)
         return found

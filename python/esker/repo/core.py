@@ -24,6 +24,7 @@ from .collecting import Condemned, Moment, check_not_condemned
 from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
+from .json_record import WRONG, decode_json
 from .layout import (
     FORMAT_VERSION,
     HEADS,
@@ -93,14 +94,16 @@ class RepositoryCore:
         self._staging: dict[str, Staging] = {}
         self.ended_runs: dict[str, Condemned] = {}
         try:
-            said = json.loads(atomic.get(REPOSITORY))
+            data = atomic.get(REPOSITORY)
+        except NotFoundError as error:
+            raise NotFoundError(f"no repository at {uri}: expected {REPOSITORY}; create it first", uri=uri) from error
+        said = decode_json(data, f"{REPOSITORY} of {uri}", "a repository")
+        try:
             self.id = str(said["id"])
             self.default_branch = str(said["default_branch"])
             self.metadata = {str(key): str(value) for key, value in said.get("metadata", {}).items()}
             version = int(said["format_version"])
-        except NotFoundError as error:
-            raise NotFoundError(f"no repository at {uri}: expected {REPOSITORY}; create it first", uri=uri) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except WRONG as error:
             raise CorruptFileError(f"{REPOSITORY} of {uri}: {error!r}", path=REPOSITORY, uri=uri) from error
         if version > FORMAT_VERSION:
             raise UnsupportedError(
@@ -243,12 +246,13 @@ class RepositoryCore:
         """The id that a tag stands for, None if there is no such tag."""
         path = tag_path(tag)
         try:
-            said = json.loads(self.atomic.get(path))
-            return str(said["commit_id"])
+            data = self.atomic.get(path)
         except NotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFileError(f"{path}: expected a tag, found {error!r}", path=path) from error
+        said = decode_json(data, path, "a tag")
+        if not isinstance(said, dict) or not isinstance(said.get("commit_id"), str):
+            raise CorruptFileError(f"{path}: expected a tag, found no commit_id", path=path)
+        return str(said["commit_id"])
 
     def heads(self) -> dict[str, Commit]:
         """The last commits of all branches, by their names. See `last_entries`."""
@@ -308,7 +312,7 @@ class RepositoryCore:
         entry = append(self.log(branch), build_again, what)
         if entry.number % UPKEEP_EVERY == 0:
             # The commit is there: what fails here must not make it look as if it were not.
-            with suppress(OSError):
+            with suppress(OSError, CorruptFileError):
                 self.commits.packs.join()
                 self.log(branch).compact()
         return entry

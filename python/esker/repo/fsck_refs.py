@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,6 +12,7 @@ from ..exceptions import CorruptFileError
 from .collecting import expired_ids
 from .commits import Commit
 from .core import RepositoryCore
+from .json_record import decode_json
 from .layout import COMMITS, HEADS, SETTINGS, TAGS, branch_of
 from .numbered_log import LogEntry, NumberedLog
 
@@ -158,7 +158,7 @@ def _packs(core: RepositoryCore, commits: Commits) -> Iterator[str]:
     for path in core.commits.packs.paths():
         try:
             data = core.store.get(path)
-            said = json.loads(data)
+            said = decode_json(data, path, "a list of commits")
         except FileNotFoundError:
             continue
         except ValueError as error:

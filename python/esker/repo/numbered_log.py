@@ -18,6 +18,7 @@ from typing import Any
 
 from ..exceptions import CorruptFileError, NotFoundError
 from .atomic import AtomicObjects
+from .json_record import WRONG, decode_json
 from .layout import DIGITS, numbered
 
 HINT = "hint"
@@ -56,12 +57,12 @@ class LogEntry:
         Raises:
             CorruptFileError: It is no entry.
         """
+        said = decode_json(data, path, "an entry of a log")
         try:
-            said = json.loads(data)
             kind, write_id, when = said.pop("kind"), said.pop("write_id"), said.pop("time")
             if not (isinstance(kind, str) and isinstance(write_id, str) and isinstance(when, int | float)):
                 raise ValueError("kind, write_id or time of another type")
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
+        except WRONG as error:
             raise CorruptFileError(f"{path}: expected an entry of a log, found {error!r}", path=path) from error
         return cls(number, kind, write_id, float(when), said)
 
@@ -171,7 +172,7 @@ class NumberedLog:
             said = self.store.get(self.folder + HINT)
         except NotFoundError:
             return 0
-        return int(said) if said.isdigit() else 0
+        return int(said) if said.isdigit() and len(said) <= DIGITS else 0
 
     def _listed(self) -> int:
         numbers = self.numbers()

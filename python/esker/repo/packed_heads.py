@@ -11,7 +11,8 @@ import time
 
 from .._native.store import Store
 from ..exceptions import NotFoundError
-from .layout import PACKED_HEADS
+from .json_record import WRONG, decode_json
+from .layout import DIGITS, PACKED_HEADS
 from .numbered_log import KEPT_SECONDS, LogEntry
 
 USED_SECONDS = KEPT_SECONDS / 7
@@ -21,14 +22,16 @@ USED_SECONDS = KEPT_SECONDS / 7
 def read(store: Store, now: float | None = None) -> dict[str, LogEntry]:
     """The entries by branch; none where there is no such object, or an old one, or one that does not read."""
     try:
-        said = json.loads(store.get(PACKED_HEADS))
-        if (time.time() if now is None else now) - float(said["time"]) > USED_SECONDS:
+        said = decode_json(store.get(PACKED_HEADS), PACKED_HEADS, "the last entries of branches")
+        age = (time.time() if now is None else now) - float(said["time"])
+        if not abs(age) <= USED_SECONDS:
             return {}
-        return {
-            name: LogEntry.decode(int(entry["number"]), json.dumps(entry["entry"]).encode(), PACKED_HEADS)
+        heads = {
+            str(name): LogEntry.decode(int(entry["number"]), json.dumps(entry["entry"]).encode(), PACKED_HEADS)
             for name, entry in said["heads"].items()
         }
-    except (NotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return {name: entry for name, entry in heads.items() if 0 < entry.number < 10**DIGITS - 1}
+    except (NotFoundError, *WRONG):
         # A copy, and no more.
         return {}
 

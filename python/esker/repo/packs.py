@@ -19,6 +19,7 @@ from typing import Any
 
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
+from .json_record import decode_json
 from .layout import PACKS
 
 PACK_COMMITS = 32
@@ -79,11 +80,8 @@ class Packs:
             data = self._store.get(path)
         except NotFoundError:
             return None
-        try:
-            said = json.loads(data)
-        except ValueError as error:
-            raise CorruptFileError(f"{path}: expected JSON, found {error}; delete this copy", path=path) from error
-        if not isinstance(said, list):
+        said = decode_json(data, path, "a list of commits; delete this copy")
+        if not isinstance(said, list) or not all(_is_commit(one) for one in said):
             raise CorruptFileError(f"{path}: expected a list of commits; delete this copy", path=path)
         return said
 
@@ -108,6 +106,10 @@ class Packs:
                 if path != made:
                     self._store.delete(path)
                     gone += 1
+
+
+def _is_commit(said: Any) -> bool:
+    return isinstance(said, dict) and isinstance(said.get("id"), str) and isinstance(said.get("generation"), int)
 
 
 def size_of(path: str) -> int:

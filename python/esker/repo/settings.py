@@ -7,11 +7,22 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from .._native.graveler import SplitRule
-from ..exceptions import InvalidArgumentError
+from ..exceptions import CorruptFileError, InvalidArgumentError
 from .atomic import AtomicObjects
 from .layout import SETTINGS
 from .numbered_log import LogEntry, NumberedLog
 from .ref_commit import append
+
+_MOST = 1 << 63
+_FIT = {
+    "min_range_size": "a number of bytes",
+    "max_range_size": "a number of bytes",
+    "raggedness": "a number of entries",
+    "protected_branches": "a list of patterns",
+    "retention_days": "days, 0 or more,",
+    "branch_retention_days": "days by branch",
+    "grace_s": "seconds, 0 or more,",
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ class SettingsLog:
 
     def read(self) -> Settings:
         """The settings as they are now; the defaults where nobody has set any."""
-        return _of(self._log.head())
+        return self._of(self._log.head())
 
     def change(self, **changes: Any) -> Settings:
         """Changes some settings and returns all.
@@ -76,21 +87,34 @@ class SettingsLog:
             raise InvalidArgumentError(f"expected settings among {sorted(known)}, found {sorted(unknown)}")
 
         def build(head: LogEntry | None) -> LogEntry:
-            changed = Settings(**{**asdict(_of(head)), **changes})
+            changed = Settings(**{**asdict(self._of(head)), **changes})
+            for name, value in asdict(changed).items():
+                if not _is_fit(name, value):
+                    raise InvalidArgumentError(f"expected {_FIT[name]} as {name}, found {value!r}")
             changed.rule()
-            if changed.grace_s < 0 or changed.retention_days < 0:
-                raise InvalidArgumentError("expected grace_s and retention_days of 0 or more")
             body = asdict(changed)
             body["protected_branches"] = list(changed.protected_branches)
             return LogEntry(0, "settings", body=body)
 
-        return _of(append(self._log, build, "change the settings"))
+        return self._of(append(self._log, build, "change the settings"))
+
+    def _of(self, entry: LogEntry | None) -> Settings:
+        if entry is None:
+            return Settings()
+        known = {setting.name for setting in fields(Settings)}
+        said = {name: value for name, value in entry.body.items() if name in known}
+        path = self._log.path(entry.number)
+        for name, value in said.items():
+            if not _is_fit(name, value):
+                raise CorruptFileError(f"{path}: expected settings, found {value!r} as {name}", path=path)
+        said["protected_branches"] = tuple(said.get("protected_branches", ()))
+        return Settings(**said)
 
 
-def _of(entry: LogEntry | None) -> Settings:
-    if entry is None:
-        return Settings()
-    known = {setting.name for setting in fields(Settings)}
-    said = {name: value for name, value in entry.body.items() if name in known}
-    said["protected_branches"] = tuple(said.get("protected_branches", ()))
-    return Settings(**said)
+def _is_fit(name: str, value: Any) -> bool:
+    if name == "protected_branches":
+        return isinstance(value, list | tuple) and all(isinstance(pattern, str) for pattern in value)
+    if name == "branch_retention_days":
+        return isinstance(value, Mapping) and all(_is_fit("retention_days", days) for days in value.values())
+    whole = int if name in ("min_range_size", "max_range_size", "raggedness") else int | float
+    return isinstance(value, whole) and 0 <= value < _MOST
