@@ -4,60 +4,15 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from esker.repo import Reference, Repository
+from esker.repo import Repository
 
-from . import tools
-from .lakefs_server import LakeFS, ServerError, build
-
-Told = list[tuple[str, str, int, str]]
-
-
-@pytest.fixture(scope="module")
-def lakefs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeFS]:
-    """A server."""
-    with LakeFS(build(tools.room()), tmp_path_factory.mktemp("lakefs")) as server:
-        yield server
-
-
-def theirs(lakefs: LakeFS, repository: str, ref: str) -> Told:
-    """What the server lists on a ref: path, address, size and checksum."""
-    found = lakefs.pages("repositories", repository, "refs", ref, "objects", "ls", presign="false")
-    root = f"local://{lakefs.root}/{repository}/"
-    return [(o["path"], o["physical_address"].removeprefix(root), o["size_bytes"], o["checksum"]) for o in found]
-
-
-def ours(ref: Reference) -> Told:
-    """The same by esker."""
-    found: Any = ref.objects()
-    return [(o.path, o.physical_address, o.size_bytes, o.checksum) for o in found]
-
-
-def their_diff(lakefs: LakeFS, repository: str, left: str, right: str) -> list[tuple[str, str]]:
-    """The two-dot difference by the server."""
-    found = lakefs.pages("repositories", repository, "refs", left, "diff", right, type="two_dot")
-    return [(o["type"], o["path"]) for o in found]
-
-
-def our_diff(repository: Repository, left: str, right: str) -> list[tuple[str, str]]:
-    """The same by esker."""
-    return [(one.type, one.path) for one in repository.ref(left).diff(right, type="two_dot")]
-
-
-def write(branch: Any, numbers: random.Random, count: int, message: str) -> None:
-    """A commit of some objects: new ones, changed ones, and some that go."""
-    for _ in range(count):
-        path = f"t/day={numbers.randrange(20):02}/part-{numbers.randrange(400):04}"
-        metadata = {"k": "v"} if numbers.random() < 0.2 else {}
-        branch.object(path).upload(numbers.randbytes(numbers.randrange(50)), metadata=metadata)
-    there = [one.path for one in branch.objects()]
-    branch.delete_objects(numbers.sample(there, min(len(there), count // 10)))
-    branch.commit(message, metadata={"n": str(count)})
+from .lakefs_server import LakeFS, ServerError
+from .told import move_in, our_diff, ours, their_diff, theirs, write
 
 
 def history(folder: Path) -> Repository:
@@ -76,20 +31,6 @@ def history(folder: Path) -> Repository:
     repository.tag("v1").create("main~1")
     main.revert("main", parent_number=1)
     return repository
-
-
-def move_in(lakefs: LakeFS, repository: Repository, name: str) -> None:
-    """Gives the server a repository of ours: a bare one, our files, and the dump of our refs."""
-    dump = repository.dump_refs()
-    folder = lakefs.create(name, bare=True)
-    for below in ("_lakefs", "data"):
-        shutil.copytree(Path(repository.uri, below), folder / below, dirs_exist_ok=True)
-    body = {
-        "commits_meta_range_id": dump.commits_meta_range_id,
-        "branches_meta_range_id": dump.branches_meta_range_id,
-        "tags_meta_range_id": dump.tags_meta_range_id,
-    }
-    lakefs.call("PUT", "repositories", name, "refs", "restore", body=body)
 
 
 def test_the_server_takes_our_refs_and_lists_diffs_and_reads_the_same(lakefs: LakeFS, tmp_path: Path) -> None:

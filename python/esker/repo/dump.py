@@ -19,6 +19,7 @@ from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentEr
 from .commits import Commit
 from .core import RepositoryCore
 from .dump_schema import PACKAGE, definition
+from .json_record import WRONG, decode_json
 from .layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
 from .numbered_log import LogEntry
 from .objects import rows, table
@@ -65,12 +66,19 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
 
     Raises:
         AlreadyExistsError: Something was committed already.
+        InvalidArgumentError: The dump has other branches than the default branch of this repository.
         CorruptFileError: A commit's id is not that of what it says.
     """
     said = dump or read_manifest(core.store)
     entry = core.log(core.default_branch).head()
     if entry is not None and entry.number > 1:
         raise AlreadyExistsError(f"{core.uri} has commits already; restore into a repository that was just created")
+    branches = {graveler.decode_ref(data)[0] for _, data in records(core.storage, said.branches_meta_range_id)}
+    if branches and core.default_branch not in branches:
+        raise InvalidArgumentError(
+            f"expected the default branch {core.default_branch!r} among those of the dump, found "
+            f"{sorted(branches)[:5]}; create the repository with one of these as its default_branch"
+        )
     commits = {}
     for key, data in records(core.storage, said.commits_meta_range_id):
         commit = Commit.of_record(graveler.Commit.decode(data))
@@ -99,10 +107,15 @@ def read_manifest(store: Store) -> RefsDump:
         NotFoundError: There is none.
     """
     data = store.get(LAKEFS_REFS)
+    said = decode_json(data, LAKEFS_REFS, "a dump of refs")
     try:
-        return RefsDump(**json.loads(data))
-    except (ValueError, TypeError) as error:
+        dump = RefsDump(**said)
+        wrong = [id for id in asdict(dump).values() if not isinstance(id, str)]
+    except WRONG as error:
         raise CorruptFileError(f"{LAKEFS_REFS}: expected a dump of refs, found {error}", path=LAKEFS_REFS) from error
+    if wrong:
+        raise CorruptFileError(f"{LAKEFS_REFS}: expected a dump of refs, found the id {wrong[0]!r}", path=LAKEFS_REFS)
+    return dump
 
 
 def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..commit.stores import resolve
 from ..exceptions import NotFoundError
+from .address import uri_of
 from .collecting import expired_ids
 from .commits import Commit
 from .core import RepositoryCore
@@ -128,7 +129,7 @@ class _Contents:
 
 
 def _import(address: str, size: int, note: str) -> Iterator[str]:
-    folder, _, name = address.rpartition("/")
+    folder, _, name = uri_of(address).rpartition("/")
     try:
         meta = resolve(folder).head(name)
         if meta.size != size:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..commit.stores import absolute, resolve
 from ..exceptions import CommitConflictError, InvalidArgumentError
+from .address import address_of
 from .commits import Commit
 from .objects import ObjectInfo
 from .staging import Staging
@@ -164,7 +165,7 @@ def _info(path: str, uri: str, size: int, modified_us: int | None) -> ObjectInfo
     when = None if modified_us is None else datetime.fromtimestamp(modified_us / 1e6, UTC)
     return ObjectInfo(
         path=path,
-        physical_address=uri,
+        physical_address=address_of(uri),
         address_type="full",
         size_bytes=size,
         checksum=f"{size:x}-{modified_us or 0:x}-{uri}",

@@ -45,7 +45,7 @@ def merge_into(
     def content(dest: Commit) -> str:
         base = core.commits.merge_base(dest.id, source.id)
         before = base.meta_range_id if base else ""
-        if base is not None and base.id == source.id and not allow_empty:
+        if base is not None and before == source.meta_range_id and not allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
         found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
         return found.metarange_id or ""

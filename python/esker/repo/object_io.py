@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..commit.stores import resolve
+from .address import uri_of
 from .errors import InvalidSeekError
 from .objects import ObjectInfo
 
@@ -32,7 +33,7 @@ class ByteSource(Protocol):
 def read_range(core: RepositoryCore, info: ObjectInfo, start: int, end: int) -> bytes:
     """Some bytes of an object, wherever they are."""
     if is_elsewhere(info):
-        folder, _, name = info.physical_address.rpartition("/")
+        folder, _, name = uri_of(info.physical_address).rpartition("/")
         return resolve(folder).get_ranges(name, [(start, end)])[0]
     return core.store.get_ranges(info.physical_address, [(start, end)])[0]
 

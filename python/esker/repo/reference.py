@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import branch_store
+from .address import uri_of
 from .commits import Commit
 from .core import RepositoryCore
 from .errors import MergeConflictError
@@ -95,7 +96,7 @@ class Reference:
         root = self._core.uri.rstrip("/")
         found = (entry for entry in self.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
         return [
-            entry.physical_address
+            uri_of(entry.physical_address)
             if entry.address_type == "full" or "://" in entry.physical_address
             else f"{root}/{entry.physical_address}"
             for entry in found
@@ -268,7 +269,7 @@ class Reference:
 
         def copy(entry: ObjectInfo) -> None:
             if is_elsewhere(entry):
-                folder, _, name = entry.physical_address.rpartition("/")
+                folder, _, name = uri_of(entry.physical_address).rpartition("/")
                 resolve(folder).copy(name, target, entry.path)
             else:
                 self._core.store.copy(entry.physical_address, target, entry.path)
