@@ -134,6 +134,9 @@ class Store:
     def delete_unfinished(self, path: str) -> None:
         """Removes what `list_unfinished` told of. Raises `InvalidArgumentError` for any other path."""
 
+    def delete_all(self, paths: list[str]) -> None:
+        """Removes objects, a thousand with one request where the store takes that. After an error some are gone."""
+
     def list(self, prefix: str = "") -> list[ObjectMeta]:
         """All objects whose path starts with `prefix` (a folder, ending in `/`), in byte order of their paths.
 

@@ -74,7 +74,7 @@ class ReadOnlyStore:
     def _refuse(self, path: str, *_: Any) -> NoReturn:
         refuse(self.uri)
 
-    writer = put = put_if_absent = delete = _refuse
+    writer = put = put_if_absent = delete = delete_all = delete_unfinished = _refuse
 
 
 class ReadOnlyStorage:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from ..exceptions import NotFoundError
+from .address import uri_of
 from .collecting import Run, announced, expired_ids
 from .commits import Commit
 from .core import RepositoryCore
@@ -206,24 +207,23 @@ def _old(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
 def _deleted(
     core: RepositoryCore, run: Run, found: Iterator[tuple[str, int]], young_us: float
 ) -> Iterator[tuple[str, int]]:
-    def delete(one: tuple[str, int]) -> bool:
-        path, _ = one
-        if path.startswith(TABLES):
-            # Named by its content: somebody may have put the same again meanwhile.
-            try:
-                modified = core.store.head(path).last_modified_us
-            except NotFoundError:
-                return False
-            if modified is None or modified >= young_us:
-                return False
-        core.store.delete(path)
-        return True
+    def is_old(path: str) -> bool:
+        if not path.startswith(TABLES):
+            return True
+        # Named by its content: somebody may have put the same again meanwhile.
+        try:
+            modified = core.store.head(path).last_modified_us
+        except NotFoundError:
+            return False
+        return modified is not None and modified < young_us
 
     with ThreadPoolExecutor(_THREADS) as threads:
         while batch := list(islice(found, _BATCH)):
             run.keep_alive()
-            done = list(threads.map(delete, batch))
-            yield from (one for one, is_done in zip(batch, done, strict=True) if is_done)
+            still_old = threads.map(is_old, [path for path, _ in batch])
+            going = [one for one, old in zip(batch, still_old, strict=True) if old]
+            core.store.delete_all([path for path, _ in going])
+            yield from going
 
 
 def _unfinished(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
@@ -289,7 +289,7 @@ class _Marks:
                 left -= batch.num_rows
                 for address in table(batch)["entry"].field("physical_address").to_pylist():
                     # An import may have led to this repository itself.
-                    within = address.removeprefix(self._root)
+                    within = uri_of(address).removeprefix(self._root)
                     if within.startswith(DATA):
                         self._alive.add(within)
 

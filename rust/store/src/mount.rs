@@ -249,6 +249,16 @@ impl Store for Mounts {
         store.delete(path).await
     }
 
+    async fn delete_all(&self, paths: &[String]) -> Result<()> {
+        if paths.iter().any(|path| path.starts_with(FOLDER)) {
+            for path in paths {
+                self.delete(path).await?;
+            }
+            return Ok(());
+        }
+        self.root.delete_all(paths).await
+    }
+
     async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
         let (store, there) = self.find(prefix)?;
         let outside = prefix.strip_suffix(there).unwrap_or_default();

@@ -24,6 +24,9 @@ use crate::store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail
 /// How often a request is sent that may be sent twice and that `object_store` sends once.
 const TRIES: usize = 4;
 
+/// How many objects one request deletes at most: what S3 takes. Where it is fewer or one, `object_store` sends more requests.
+const MOST_DELETED: usize = 1000;
+
 /// How an object store is spoken to. The defaults are for one behind a network.
 #[derive(Debug, Clone)]
 pub struct ObjectOptions {
@@ -433,6 +436,34 @@ impl Store for ObjectAdapter {
                 Err(error) => return Err(self.fail(path, "delete", error)),
             }
         }
+    }
+
+    async fn delete_all(&self, paths: &[String]) -> Result<()> {
+        let locations: Result<Vec<Path>> = paths.iter().map(|path| self.location(path)).collect();
+        let mut left = paths;
+        for batch in locations?.chunks(MOST_DELETED) {
+            let (now, later) = left.split_at(batch.len());
+            left = later;
+            self.stats.add_write(0);
+            let sent = futures::stream::iter(batch.to_vec()).map(Ok).boxed();
+            let mut replies = self.inner.delete_stream(sent);
+            let mut failed = false;
+            while let Some(reply) = replies.next().await {
+                failed |= !matches!(reply, Ok(_) | Err(object_store::Error::NotFound { .. }));
+            }
+            if failed {
+                // Not every store takes many at once, and of some it may have said no: each by itself says why.
+                let mut waiting = futures::stream::FuturesUnordered::new();
+                for path in now {
+                    waiting.push(self.delete(path));
+                    if waiting.len() >= self.options.concurrency.max(1) {
+                        waiting.try_next().await?;
+                    }
+                }
+                while waiting.try_next().await?.is_some() {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -134,6 +134,14 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Removes an object. Removing what is not there is not an error.
     async fn delete(&self, path: &str) -> Result<()>;
 
+    /// Removes objects, many with one request where the store takes that. Those that are not there are no error; after an error some are gone.
+    async fn delete_all(&self, paths: &[String]) -> Result<()> {
+        for path in paths {
+            self.delete(path).await?;
+        }
+        Ok(())
+    }
+
     /// What writers that died left behind below a folder: bytes that never got their object's name, which no other listing shows. Those of
     /// writers that are at work are among them. Only local folders show such bytes.
     async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {

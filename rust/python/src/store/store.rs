@@ -171,6 +171,10 @@ impl PyStore {
         Ok(py.detach(|| block_on(self.store().delete(path)))?)
     }
 
+    fn delete_all(&self, py: Python<'_>, paths: Vec<String>) -> Result<()> {
+        Ok(py.detach(|| block_on(self.store().delete_all(&paths)))?)
+    }
+
     #[pyo3(signature = (prefix = ""))]
     fn list_unfinished(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
         let found = py.detach(|| block_on(self.store().list_unfinished(prefix)))?;

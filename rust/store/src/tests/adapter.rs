@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use futures::StreamExt;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -25,6 +26,7 @@ struct Lossy {
     inner: InMemory,
     loses_replies: AtomicBool,
     sends_twice: AtomicBool,
+    deletes_singly: AtomicBool,
 }
 
 impl fmt::Display for Lossy {
@@ -63,7 +65,19 @@ impl ObjectStore for Lossy {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        if !self.deletes_singly.load(SeqCst) {
+            return self.inner.delete_stream(locations);
+        }
+        // The first of a request is as good as alone.
+        let refused = |at: usize, location: Result<Path>| match at {
+            0 => location,
+            _ => Err(Error::Generic {
+                store: "lossy",
+                source: "one at a time".into(),
+            }),
+        };
+        let singly = locations.enumerate().map(move |(at, location)| refused(at, location));
+        self.inner.delete_stream(singly.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -97,6 +111,22 @@ fn test_our_own_write_is_found_again_after_a_lost_reply() {
     assert_eq!(create("ours").unwrap(), PutOutcome::Created);
     assert_eq!(create("theirs").unwrap(), PutOutcome::Exists);
     assert_eq!(block_on(store.get("v/1")).unwrap(), "ours");
+}
+
+#[test]
+fn test_a_store_that_deletes_one_at_a_time_is_asked_for_each() {
+    let (inner, store) = lossy();
+    let named: Vec<String> = (0..2500).map(|n| format!("d/{n}")).collect();
+    for singly in [false, true] {
+        for path in &named {
+            put(&store, path, "x");
+        }
+        inner.deletes_singly.store(singly, SeqCst);
+        store.stats().take();
+        block_on(store.delete_all(&named)).unwrap();
+        assert_eq!(paths(&store, "d/"), Vec::<String>::new());
+        assert_eq!(store.stats().take().write_requests, if singly { 2503 } else { 3 });
+    }
 }
 
 #[test]

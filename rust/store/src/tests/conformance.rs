@@ -56,6 +56,7 @@ every_store!(
     test_a_written_object_appears_when_it_is_finished,
     test_an_abandoned_object_leaves_nothing,
     test_deleting_twice_is_no_error,
+    test_many_are_deleted_at_once,
     test_paths_out_of_the_root_are_refused,
     test_names_are_taken_as_they_are,
     test_requests_and_bytes_are_counted,
@@ -274,6 +275,18 @@ fn test_an_abandoned_object_leaves_nothing(store: StoreRef) {
     block_on(dropped.write(Bytes::from(vec![1; 1_000_000]))).unwrap();
     drop(dropped);
     assert!(paths(&store, "").is_empty());
+}
+
+fn test_many_are_deleted_at_once(store: StoreRef) {
+    for n in 0..10 {
+        put(&store, &format!("a/{n}"), "x");
+    }
+    let named = |numbers: Range<u64>| numbers.map(|n| format!("a/{n}")).collect::<Vec<_>>();
+    block_on(store.delete_all(&named(3..12))).unwrap();
+    assert_eq!(paths(&store, "a/"), named(0..3));
+    block_on(store.delete_all(&[])).unwrap();
+    let bad = block_on(store.delete_all(&["a/1".into(), "../b".into()]));
+    assert!(matches!(bad, Err(StoreError::InvalidArgument { .. })), "{bad:?}");
 }
 
 fn test_deleting_twice_is_no_error(store: StoreRef) {
