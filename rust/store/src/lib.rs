@@ -31,7 +31,7 @@ pub use error::{Result, StoreError};
 pub use mount::Mounts;
 pub use runtime::{block_on, runtime};
 pub use stats::{IoStats, StatsCounters};
-pub use store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+pub use store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 pub use uri::open;
 
 #[cfg(test)]

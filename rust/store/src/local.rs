@@ -17,11 +17,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::stream::{self, StreamExt};
 
 use crate::error::{Result, StoreError};
 use crate::path::{check_folder, check_object, check_unfinished};
 use crate::stats::StatsCounters;
-use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+use crate::store::{ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
 
 use durable::Folders;
 use temporary::Temporary;
@@ -133,6 +134,12 @@ impl Store for LocalStore {
         check_folder(prefix)?;
         self.stats.add_list();
         walk::walk(&self.root, prefix)
+    }
+
+    async fn list_batches(&self, prefix: &str) -> Result<ListedBatches> {
+        check_folder(prefix)?;
+        self.stats.add_list();
+        Ok(stream::iter(walk::Walk::new(&self.root, prefix)).boxed())
     }
 
     async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {

@@ -14,10 +14,11 @@ use std::sync::{PoisonError, RwLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{Result, StoreError};
 use crate::stats::{IoStats, StatsCounters};
-use crate::store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
+use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 
 const FOLDER: &str = "_bases/";
 const DATA: &str = "data/";
@@ -202,6 +203,22 @@ impl Store for Mounts {
             meta.path.insert_str(0, outside);
         }
         Ok(found)
+    }
+
+    async fn list_batches(&self, prefix: &str) -> Result<ListedBatches> {
+        let (store, there) = self.find(prefix)?;
+        let outside = prefix.strip_suffix(there).unwrap_or_default().to_owned();
+        let found = store.list_batches(there).await?;
+        if outside.is_empty() {
+            return Ok(found);
+        }
+        let named = found.map_ok(move |mut batch| {
+            for meta in &mut batch {
+                meta.path.insert_str(0, &outside);
+            }
+            batch
+        });
+        Ok(named.boxed())
     }
 
     async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {

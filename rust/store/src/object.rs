@@ -19,7 +19,7 @@ use crate::coalesce::{coalesce, Coalesced};
 use crate::error::{Result, StoreError};
 use crate::path::{check_folder, check_object};
 use crate::stats::StatsCounters;
-use crate::store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail};
+use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail, LISTED_AT_ONCE};
 
 /// How often a request is sent that may be sent twice and that `object_store` sends once.
 const TRIES: usize = 4;
@@ -338,18 +338,23 @@ impl Store for ObjectAdapter {
         let mut found: Vec<ObjectMeta> = found
             .map_err(|error| self.fail(prefix, "list", error))?
             .into_iter()
-            .filter_map(|meta| {
-                let path = meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned();
-                let last_modified_us = Some(meta.last_modified.timestamp_micros());
-                Some(ObjectMeta {
-                    path,
-                    size: meta.size,
-                    last_modified_us,
-                })
-            })
+            .filter_map(|meta| described(&self.prefix, meta))
             .collect();
         found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
         Ok(found)
+    }
+
+    async fn list_batches(&self, prefix: &str) -> Result<ListedBatches> {
+        check_folder(prefix)?;
+        let folder = Path::parse(format!("{}{prefix}", self.prefix)).map_err(|error| self.invalid(prefix, &error))?;
+        self.stats.add_list();
+        let (below, shown, secrets) = (self.prefix.clone(), self.full(prefix), Arc::clone(&self.secrets));
+        let pages = self.inner.list(Some(&folder)).try_chunks(LISTED_AT_ONCE);
+        let batches = pages.map(move |page| match page {
+            Ok(page) => Ok(page.into_iter().filter_map(|meta| described(&below, meta)).collect()),
+            Err(error) => Err(outcome::sort_error(shown.clone(), "list", error.1, &secrets)),
+        });
+        Ok(batches.boxed())
     }
 
     async fn list_folders(&self, prefix: &str) -> Result<Vec<String>> {
@@ -465,6 +470,15 @@ impl Store for ObjectAdapter {
         }
         Ok(())
     }
+}
+
+/// What a listing says of an object below a prefix.
+fn described(below: &str, meta: object_store::ObjectMeta) -> Option<ObjectMeta> {
+    Some(ObjectMeta {
+        path: meta.location.as_ref().strip_prefix(below)?.to_owned(),
+        size: meta.size,
+        last_modified_us: Some(meta.last_modified.timestamp_micros()),
+    })
 }
 
 /// Waits before try number `tries` + 1, each time longer and never twice the same.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
 
 use crate::error::{Result, StoreError};
 use crate::path::check_folder;
@@ -28,6 +29,12 @@ pub struct ObjectMeta {
     /// Last change, in microseconds since the Unix epoch; `None` where the store does not say.
     pub last_modified_us: Option<i64>,
 }
+
+/// Objects that are found some at a time, in no promised order.
+pub type ListedBatches = BoxStream<'static, Result<Vec<ObjectMeta>>>;
+
+/// How many objects a listing tells of at once. In tests it nearly always takes several batches.
+pub(crate) const LISTED_AT_ONCE: usize = if cfg!(test) { 7 } else { 4096 };
 
 /// What became of a put that must not replace anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +111,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// All objects whose path starts with `prefix` (a folder, ending in `/`, or empty for all), in byte order of their paths.
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;
 
+    /// The same some at a time and in no promised order, so that memory does not grow with their number where the store tells of them so.
+    async fn list_batches(&self, prefix: &str) -> Result<ListedBatches> {
+        let found = self.list(prefix).await?;
+        Ok(in_batches(found))
+    }
+
     /// Their paths alone, which a file system tells without a look at each file.
     async fn list_paths(&self, prefix: &str) -> Result<Vec<String>> {
         let found = self.list(prefix).await?;
@@ -153,6 +166,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     async fn delete_unfinished(&self, path: &str) -> Result<()> {
         Err(not_unfinished(path))
     }
+}
+
+/// What was found at once, in batches.
+fn in_batches(found: Vec<ObjectMeta>) -> ListedBatches {
+    stream::iter(found).chunks(LISTED_AT_ONCE).map(Ok).boxed()
 }
 
 /// The folders directly below a folder that paths lead through.

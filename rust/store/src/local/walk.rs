@@ -1,34 +1,71 @@
 //! Listing a folder and the folders in it.
 
-use std::fs::{self, DirEntry, FileType, Metadata};
+use std::fs::{self, DirEntry, FileType, Metadata, ReadDir};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::shown;
 use crate::error::{Result, StoreError};
 use crate::path::is_temporary;
-use crate::store::ObjectMeta;
+use crate::store::{ObjectMeta, LISTED_AT_ONCE};
 
 /// The objects below a folder of the root, in byte order of their paths. A folder that is not there holds nothing.
 pub(super) fn walk(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
-    let mut found = Vec::new();
-    visit(root, prefix, |path, entry, kind| {
-        if kind.is_dir() {
-            return Ok(true);
-        }
-        let meta = if kind.is_symlink() {
-            fs::metadata(entry.path())?
-        } else {
-            entry.metadata()?
-        };
-        if meta.is_file() {
-            found.push(describe(path, &meta));
-        }
-        Ok(meta.is_dir())
-    })?;
+    let batches: Result<Vec<_>> = Walk::new(root, prefix).collect();
+    let mut found: Vec<ObjectMeta> = batches?.into_iter().flatten().collect();
     found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
+}
+
+/// The objects below a folder of the root, some at a time, as the file system tells of them.
+pub(super) struct Walk(Entries);
+
+impl Walk {
+    pub(super) fn new(root: &Path, prefix: &str) -> Self {
+        Walk(Entries::new(root, prefix))
+    }
+
+    fn batch(&mut self) -> Result<Vec<ObjectMeta>> {
+        let mut found = Vec::new();
+        while found.len() < LISTED_AT_ONCE {
+            let Some((path, entry, kind)) = self.0.next()? else {
+                break;
+            };
+            if is_temporary(name_of(&path)) {
+                continue;
+            }
+            if kind.is_dir() {
+                self.0.go_into(&path);
+                continue;
+            }
+            let meta = match kind.is_symlink() {
+                true => fs::metadata(entry.path()),
+                false => entry.metadata(),
+            };
+            match meta {
+                Ok(meta) if meta.is_file() => found.push(describe(path, &meta)),
+                Ok(meta) if meta.is_dir() => self.0.go_into(&path),
+                Ok(_) => {}
+                Err(error) => not_gone(&entry, error)?,
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<Vec<ObjectMeta>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.batch() {
+            Ok(found) => (!found.is_empty()).then_some(Ok(found)),
+            Err(error) => {
+                self.0.end();
+                Some(Err(error))
+            }
+        }
+    }
 }
 
 /// Their paths alone: a look at each file costs more than its name.
@@ -100,45 +137,84 @@ fn visit_all(
     prefix: &str,
     mut look: impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
 ) -> Result<()> {
-    let mut folders = vec![prefix.to_owned()];
-    while let Some(folder) = folders.pop() {
-        read_folder(&root.join(&folder), &folder, &mut folders, &mut look)?;
+    let mut entries = Entries::new(root, prefix);
+    while let Some((path, entry, kind)) = entries.next()? {
+        match look(path.clone(), &entry, kind) {
+            Ok(true) => entries.go_into(&path),
+            Ok(false) => {}
+            Err(error) => not_gone(&entry, error)?,
+        }
     }
     Ok(())
 }
 
-fn read_folder(
-    full: &Path,
-    folder: &str,
-    folders: &mut Vec<String>,
-    look: &mut impl FnMut(String, &DirEntry, FileType) -> io::Result<bool>,
-) -> Result<()> {
-    let fail = |error| StoreError::from_io(shown(full), "list", error);
-    let entries = match fs::read_dir(full) {
-        Ok(entries) => entries,
-        Err(error) if is_gone(&error) => return Ok(()),
-        Err(error) => return Err(fail(error)),
-    };
-    for entry in entries {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) if is_gone(&error) => return Ok(()),
-            Err(error) => return Err(fail(error)),
-        };
-        // A name that is not text names no object: no path of ours could reach it.
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        let kind = entry.file_type().map_err(fail)?;
-        match look(format!("{folder}{name}"), &entry, kind) {
-            Ok(true) => folders.push(format!("{folder}{name}/")),
-            Ok(false) => {}
-            // Deleted since, or a link that leads nowhere.
-            Err(error) if is_gone(&error) => {}
-            Err(error) => return Err(StoreError::from_io(shown(&entry.path()), "look up", error)),
+/// Entries of folders, one folder after the other.
+struct Entries {
+    root: PathBuf,
+    folders: Vec<String>,
+    current: Option<(String, ReadDir)>,
+}
+
+impl Entries {
+    fn new(root: &Path, prefix: &str) -> Self {
+        Entries {
+            root: root.to_owned(),
+            folders: vec![prefix.to_owned()],
+            current: None,
         }
     }
-    Ok(())
+
+    fn go_into(&mut self, path: &str) {
+        self.folders.push(format!("{path}/"));
+    }
+
+    fn end(&mut self) {
+        self.folders.clear();
+        self.current = None;
+    }
+
+    fn next(&mut self) -> Result<Option<(String, DirEntry, FileType)>> {
+        loop {
+            let Some((folder, entries)) = &mut self.current else {
+                let Some(folder) = self.folders.pop() else {
+                    return Ok(None);
+                };
+                let full = self.root.join(&folder);
+                match fs::read_dir(&full) {
+                    Ok(entries) => self.current = Some((folder, entries)),
+                    Err(error) if is_gone(&error) => {}
+                    Err(error) => return Err(StoreError::from_io(shown(&full), "list", error)),
+                }
+                continue;
+            };
+            let entry = match entries.next() {
+                Some(Ok(entry)) => entry,
+                Some(Err(error)) if !is_gone(&error) => {
+                    return Err(StoreError::from_io(shown(&self.root.join(folder)), "list", error));
+                }
+                _ => {
+                    self.current = None;
+                    continue;
+                }
+            };
+            // A name that is not text names no object: no path of ours could reach it.
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let kind = entry
+                .file_type()
+                .map_err(|error| StoreError::from_io(shown(&self.root.join(&*folder)), "list", error))?;
+            return Ok(Some((format!("{folder}{name}"), entry, kind)));
+        }
+    }
+}
+
+/// An error about an entry, unless it was deleted since, or is a link that leads nowhere.
+fn not_gone(entry: &DirEntry, error: io::Error) -> Result<()> {
+    match is_gone(&error) {
+        true => Ok(()),
+        false => Err(StoreError::from_io(shown(&entry.path()), "look up", error)),
+    }
 }
 
 fn is_gone(error: &io::Error) -> bool {

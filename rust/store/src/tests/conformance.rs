@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Barrier};
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 
+use crate::store::LISTED_AT_ONCE;
 use crate::{block_on, PutOutcome, Store, StoreError, StoreRef};
 
 /// Makes one test per rule and store.
@@ -49,6 +51,7 @@ every_store!(
     test_the_tail_comes_with_the_size,
     test_what_is_not_there_is_not_found,
     test_a_listing_is_sorted_and_keeps_to_its_folder,
+    test_a_listing_in_batches_tells_of_the_same,
     test_a_listing_of_nothing_is_empty,
     test_put_if_absent_leaves_what_was_there,
     test_put_if_absent_has_one_winner_of_sixteen,
@@ -181,6 +184,29 @@ fn test_a_listing_is_sorted_and_keeps_to_its_folder(store: StoreRef) {
     let listed = block_on(store.list("b/")).unwrap();
     assert_eq!((listed.len(), listed[0].size), (1, 3));
     assert_eq!(block_on(store.list("a")).unwrap_err().kind(), "invalid_argument");
+}
+
+fn test_a_listing_in_batches_tells_of_the_same(store: StoreRef) {
+    for number in 0..50 {
+        put(&store, &format!("many/{}/{number}", number % 7), "x");
+    }
+    put(&store, "other", "x");
+    let in_batches = |prefix: &str| {
+        let batches = block_on(async { store.list_batches(prefix).await?.try_collect::<Vec<_>>().await }).unwrap();
+        assert!(batches
+            .iter()
+            .all(|batch| !batch.is_empty() && batch.len() <= LISTED_AT_ONCE));
+        let mut found = batches.concat();
+        found.sort_by(|left, right| left.path.cmp(&right.path));
+        found
+    };
+    for prefix in ["", "many/", "many/3/", "none/"] {
+        assert_eq!(in_batches(prefix), block_on(store.list(prefix)).unwrap());
+    }
+    assert_eq!(
+        block_on(store.list_batches("a")).err().unwrap().kind(),
+        "invalid_argument"
+    );
 }
 
 fn test_a_listing_of_nothing_is_empty(store: StoreRef) {
