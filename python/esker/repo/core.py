@@ -147,7 +147,8 @@ class RepositoryCore:
 
     def staging(self, branch: str) -> Staging:
         """What this process has written to a branch and not committed."""
-        return self._staging.setdefault(branch, Staging())
+        found = self._staging.get(branch)
+        return self._staging.setdefault(branch, Staging()) if found is None else found
 
     def staged(self) -> dict[str, Staging]:
         """What this process has written to all branches and not committed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -119,6 +119,48 @@ def info(path: str, entry: Mapping[str, Any] | None) -> ObjectInfo | None:
         content_type=entry["content_type"],
         metadata=dict(entry["metadata"] or {}),
     )
+
+
+def infos(batch: Batch) -> Iterator[tuple[str, ObjectInfo | None]]:
+    """The paths of a batch with their objects; None where there is none.
+
+    Column by column: a row of Python's own would cost several times as much.
+    """
+    rows = table(batch)
+    paths, entries = rows.column("path").to_pylist(), rows.column("entry")
+    columns = [entries.field(name).to_pylist() for name in ("physical_address", "size_bytes", "checksum")]
+    columns.append(entries.field("mtime").cast(pa.int64()).to_pylist())
+    columns.append(entries.field("content_type").to_pylist())
+    metadata = entries.field("metadata")
+    has_metadata = len(metadata.keys) > 0
+    columns.append(metadata.to_pylist(maps_as_pydicts="strict") if has_metadata else [None] * len(paths))
+    columns.append(entries.field("address_type").to_pylist())
+    for path, address, size, checksum, time_us, content_type, pairs, kind in zip(paths, *columns, strict=True):
+        if address is None:
+            yield path, None
+        else:
+            yield path, ObjectInfo(path, address, size, checksum, time_of(time_us), content_type, pairs or {}, kind)
+
+
+def listed(batches: Batches, count: int = BATCH_ROWS) -> Iterator[ObjectInfo | CommonPrefix]:
+    """What a listing of the core tells of."""
+    while (batch := batches.next_batch(count)) is not None:
+        for path, found in infos(batch):
+            yield CommonPrefix(path) if found is None else found
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def time_of(microseconds: int | None) -> datetime | None:
+    """A time by its microseconds since the Unix epoch."""
+    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds_of(time: datetime | None) -> int | None:
+    """The other way round."""
+    return None if time is None else (time - _EPOCH) // _MICROSECOND
 
 
 ENTRY_SCHEMA = pa.schema(

@@ -17,7 +17,7 @@ from .core import RepositoryCore
 from .errors import MergeConflictError
 from .history import touching
 from .object_io import is_elsewhere
-from .objects import Change, CommonPrefix, ObjectInfo, info, rows, table
+from .objects import BATCH_ROWS, Change, CommonPrefix, ObjectInfo, info, listed, rows, table
 from .stored_object import StoredObject
 
 _COPIES = 8
@@ -85,11 +85,9 @@ class Reference:
         from_path = _next(after or "")
         content = self._content()
         listing = self._core.storage.list(content, prefix=prefix or "", from_path=from_path, delimiter=delimiter or "")
-        for at, row in enumerate(rows(listing)):
-            if max_amount is not None and at >= max_amount:
-                return
-            found = info(row["path"], row["entry"])
-            yield found if found is not None else CommonPrefix(row["path"])
+        # No more is decoded than was asked for.
+        count = BATCH_ROWS if max_amount is None else max(1, min(max_amount, BATCH_ROWS))
+        yield from islice(listed(listing, count), max_amount)
 
     def physical_paths(self, prefix: str = "") -> list[str]:
         """URIs of the objects' bytes, as `spark.read.parquet` takes them."""
