@@ -21,10 +21,11 @@ from pathlib import Path
 import pytest
 
 from esker._native.fault import FaultStore
+from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
-from esker.repo import Repository, collecting, repository, retention, spill
+from esker.repo import Repository, collecting, repository, retention
 from esker.repo.filesystem import RepositoryFileSystem
 
 AGE_S = 60 * 86400.0
@@ -292,17 +293,40 @@ def test_an_import_of_what_the_repository_has_itself_is_no_garbage(tmp_path: Pat
     assert main.object("b").reader("r").read() == "text"
 
 
-def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "RUN_ROWS", 7)
+def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path) -> None:
     numbers = list(range(100))
     random.Random(1).shuffle(numbers)
-    names, others = spill.SortedNames(str(tmp_path), "a"), spill.SortedNames(str(tmp_path), "b")
+    names, others = (SortedNames(str(tmp_path), name, memory_bytes=200) for name in "ab")
     for n in numbers:
-        names.add(f"{n:03} \u00e9", n)
+        names.add(f"{n:03} \u00e9", n, "note")
         if n % 3:
             others.add(f"{n:03} \u00e9")
-    assert list(spill.without(names, others)) == [(f"{n:03} \u00e9", n) for n in range(0, 100, 3)]
-    assert [size for _, size in names] == list(range(100))
+    missing = names.without(others)
+    found = [row for _ in range(20) for row in missing.next_rows(7)]
+    assert found == [(f"{n:03} \u00e9", n, "note", None) for n in range(0, 100, 3)]
+    assert len(names.without(others, or_size=True).next_rows(1000)) == 100
+
+
+def test_objects_beyond_what_memory_holds_are_collected_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "MEMORY_BYTES", 200)
+    repo = Repository.create(tmp_path / "repo")
+    main = repo.branch("main")
+    for n in range(60):
+        main.object(f"{n:02}").upload(str(n))
+    main.reset_changes("common_prefix", "")
+    assert repo.gc(grace_s=-3600).objects == 60
+    for n in range(60):
+        main.object(f"{n:02}").upload(str(n))
+    main.commit("all")
+    kept = sorted(entry.physical_address for entry in main.objects())
+    assert repo.gc(dry_run=False, grace_s=-3600).objects == 60
+    assert sorted(Store(repo.uri).list_paths("data/")) == kept
+    assert list(repo.fsck()) == []
+    Store(repo.uri).delete(kept[7])
+    Store(repo.uri).put(kept[9], b"longer than it was")
+    assert len(list(repo.fsck())) == 2
 
 
 def test_the_grace_period_is_everybodys(tmp_path: Path) -> None:

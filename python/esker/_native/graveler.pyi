@@ -11,22 +11,27 @@ or `by_prefix` in old ones), `size_bytes` (int64), `checksum` (string), `mtime` 
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import final
+from typing import Literal, final
 
-from .store import Store
+from .store import ListedObjects, Store
 from .write import ArrowStreamExportable
 
 __all__ = [
     "Applied",
     "Batch",
     "BranchStaging",
+    "ChangeStream",
     "Changes",
     "Commit",
     "Differences",
+    "ImportedObjects",
     "Listing",
     "Merged",
+    "MissingNames",
     "Records",
+    "SortedNames",
     "SplitRule",
+    "StagedPaths",
     "Storage",
     "decode_entry",
     "decode_range",
@@ -80,20 +85,157 @@ class BranchStaging:
         storage: The repository's tables; the objects are in the same store.
         metarange: The content.
         token: Random: makes addresses that nobody else writes to.
+        staged: What is staged over it, here and by whoever shares it.
     """
 
-    def __new__(cls, storage: Storage, metarange: str | None, token: str) -> BranchStaging: ...
+    def __new__(cls, storage: Storage, metarange: str | None, token: str, staged: StagedPaths) -> BranchStaging: ...
     def store(self, uri: str, prefix: str = "", *, read_only: bool = False) -> Store:
         """The objects whose paths start with `prefix` (ending in `/`, or empty), as a store. Writes to it are staged."""
-
-    def stage(self, path: str, change: tuple[str, int, str, int] | None = None) -> None:
-        """Takes over what was staged elsewhere: address, size, checksum and time (us) of an object; None: it goes."""
 
     def end(self) -> None:
         """Nothing is staged any more: writes through stores are errors."""
 
-    def take_fresh(self) -> list[tuple[str, tuple[str, int, str, int] | None]]:
-        """What was staged through stores since this was last asked."""
+@final
+class StagedPaths:
+    """Paths that get an object and paths that go, sorted by path. A handle and a `BranchStaging` may share one."""
+
+    def __new__(cls) -> StagedPaths: ...
+    def stage(
+        self,
+        path: str,
+        address: str,
+        size_bytes: int,
+        checksum: str,
+        modified_us: int | None,
+        content_type: str,
+        metadata: Mapping[str, str],
+        address_type: str,
+    ) -> None:
+        """Stages an object at a path.
+
+        Raises:
+            InvalidArgumentError: The address type is not `relative`, `full` or `by_prefix`.
+        """
+
+    def stage_removal(self, path: str) -> None:
+        """Stages that a path goes."""
+
+    def get(
+        self, path: str
+    ) -> tuple[str, int, str, int | None, str, dict[str, str], Literal["relative", "full", "by_prefix"]] | None:
+        """What is staged at a path; None if it goes, or nothing is.
+
+        Returns:
+            Address, size in bytes, checksum, time in microseconds since the Unix epoch, media type, metadata and the
+            address's type.
+        """
+
+    def within(self, prefix: str, from_path: str, count: int) -> Batch | None:
+        """The first `count` paths that start with a prefix and are not before `from_path`; None if there are none.
+
+        It has the columns `path` and `entry`, which is null for a path that goes.
+        """
+
+    def forget(self, path: str) -> None:
+        """Takes back what is staged at a path."""
+
+    def copy(self) -> StagedPaths:
+        """A copy. Both share memory until one of them changes."""
+
+    def changes(self) -> ChangeStream:
+        """All of it, as what a commit changes. The identities are computed."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, path: str, /) -> bool: ...
+
+@final
+class ImportedObjects:
+    """References to objects that exist elsewhere, in any order in, sorted by path: of one path, the last one counts.
+
+    Args:
+        folder: Of this machine and there: what is more than memory should hold is written there.
+        memory_bytes: About how much is held.
+    """
+
+    def __new__(cls, folder: str, *, memory_bytes: int = 33_554_432) -> ImportedObjects: ...
+    def add_batch(self, listed: ListedObjects, root: str, below: str) -> bool:
+        """Adds a batch of a listing; False at its end.
+
+        Args:
+            listed: The listing.
+            root: What their paths become addresses with, in front of them.
+            below: The same for their paths in the repository.
+        """
+
+    def add(self, path: str, address: str, size_bytes: int, modified_us: int | None) -> None:
+        """Adds one. Its checksum is of size, time and address."""
+
+    def __len__(self) -> int:
+        """How many were added, those of equal paths counted apart."""
+
+    def changes(self) -> ChangeStream:
+        """What was added so far."""
+
+@final
+class ChangeStream:
+    """Sorted changes that `Storage.apply` reads once, some at a time."""
+
+    @property
+    def count(self) -> int:
+        """How many were read."""
+
+@final
+class SortedNames:
+    """Names with a size and a note each, in any order in; memory does not grow with their number.
+
+    Args:
+        folder: Of this machine and there: what is more than memory should hold is written there.
+        name: What files are called there.
+        memory_bytes: About how much is held.
+    """
+
+    def __new__(cls, folder: str, name: str, *, memory_bytes: int = 33_554_432) -> SortedNames: ...
+    def add(self, name: str, size_bytes: int = 0, note: str = "") -> None:
+        """Adds a name. One that is added twice comes out twice."""
+
+    def add_batch(self, listed: ListedObjects, *, before_us: float | None = None, but: Sequence[str] = ...) -> bool:
+        """Adds the paths of a batch of a listing; False at its end.
+
+        Args:
+            listed: The listing.
+            before_us: Only what was put before this, in microseconds since the Unix epoch.
+            but: Paths that are left out.
+        """
+
+    def add_addresses(self, listing: Listing, count: int, root: str, below: str) -> None:
+        """Adds the addresses of the next entries of a content.
+
+        Args:
+            listing: The content.
+            count: How many entries to read.
+            root: What is taken away where an address starts with it.
+            below: What addresses start with, after that; others are left out.
+        """
+
+    def add_objects(self, listing: Listing, count: int, note: str, imports: bool) -> list[tuple[str, str, int]]:
+        r"""Adds the addresses below the repository's root of the next entries, noting `<path>\0<note>`.
+
+        Returns:
+            Path, address and size of those that are elsewhere, if `imports` asks for them.
+        """
+
+    def without(self, others: SortedNames, *, or_size: bool = False) -> MissingNames:
+        """Names that the others lack, or with `or_size` have with another size."""
+
+    def __len__(self) -> int:
+        """How many were added."""
+
+@final
+class MissingNames:
+    """Names that others lack, in their order."""
+
+    def next_rows(self, count: int) -> list[tuple[str, int, str, int | None]]:
+        """Name, size, note, and size among the others, of the next ones; an empty list at the end."""
 
 @final
 class Changes:
@@ -287,7 +429,7 @@ class Storage:
     def apply(
         self,
         base: str | None,
-        changes: Changes | ArrowStreamExportable,
+        changes: Changes | ChangeStream | ArrowStreamExportable,
         *,
         rule: SplitRule,
         allow_empty: bool = False,

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["IoStats", "ObjectMeta", "ObjectWriter", "Store", "is_secret_option", "path_at_home"]
+from .graveler import Batch
+
+__all__ = ["IoStats", "ListedObjects", "ObjectMeta", "ObjectWriter", "Store", "is_secret_option", "path_at_home"]
 
 @final
 class ObjectMeta:
@@ -20,6 +22,13 @@ class ObjectMeta:
     @property
     def last_modified_us(self) -> int | None:
         """Last change, in microseconds since the Unix epoch."""
+
+@final
+class ListedObjects:
+    """Objects of a store, some at a time and in no promised order, while the next ones are listed."""
+
+    def next_batch(self) -> Batch | None:
+        """The next ones, with the columns `path`, `size_bytes` and `modified_us`; None at the end."""
 
 @final
 class IoStats:
@@ -111,6 +120,9 @@ class Store:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes an object only if none of that name exists; False says that one does, and it is untouched."""
+
+    def list_batches(self, prefix: str = "") -> ListedObjects:
+        """What `list` would tell of, some at a time and in no promised order: memory does not grow with its number."""
 
     def list_paths(self, prefix: str = "") -> list[str]:
         """The paths that `list` would tell of, which a file system knows without a look at each file."""

@@ -20,7 +20,7 @@ from .hooks import HookEvent
 from .import_data import ImportManager
 from .layout import check_name
 from .numbered_log import LogEntry
-from .objects import Change, CommonPrefix, ObjectInfo
+from .objects import Change, CommonPrefix, ObjectInfo, infos
 from .reference import Reference, ReferenceType, folded, id_of
 from .staging import Staging
 from .stored_object import StoredObject, WriteableObject
@@ -201,12 +201,15 @@ class Branch(Reference):
         yield from islice(folded(changes, prefix or "", delimiter) if delimiter else changes, max_amount)
 
     def _staged_changes(self, prefix: str, from_path: str) -> Iterator[Change]:
-        for path, staged in self._staging.within(prefix, from_path):
-            left = super()._find(path)
-            if staged is None and left is None:
-                continue
-            kind = "removed" if staged is None else "changed" if left is not None else "added"
-            yield Change(kind, path, "object", staged.size_bytes if staged else 0, left, staged)
+        content = self._content() if len(self._staging) else ""
+        for batch in self._staging.batches(prefix, from_path):
+            committed = dict(infos(self._core.storage.get(content, [path for path, _ in batch])))
+            for path, staged in batch:
+                left = committed.get(path)
+                if staged is None and left is None:
+                    continue
+                kind = "removed" if staged is None else "changed" if left is not None else "added"
+                yield Change(kind, path, "object", staged.size_bytes if staged else 0, left, staged)
 
     def reset_changes(self, path_type: str = "reset", path: str | None = None) -> None:
         """Takes back what is staged: all (`reset`), one path (`object`), or what starts with one (`common_prefix`)."""
@@ -428,8 +431,8 @@ class TransactionBranch(Branch):
         """
         if self._token is None:
             base = self._staging.base
-            self._token, shared = branch_store.begin(self._core, base.meta_range_id if base else self._content())
-            self._staging.share(shared)
+            content = base.meta_range_id if base else self._content()
+            self._token = branch_store.begin(self._core, content, self._staging.share())
         return branch_store.transaction_uri(self._token, path)
 
     def _end(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from .._native.graveler import BranchStaging
+from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
 from ..commit import stores
 from ..exceptions import InvalidArgumentError, NotFoundError
@@ -30,11 +30,11 @@ REF = "esker-ref"
 _open: dict[str, BranchStaging] = {}
 
 
-def begin(core: RepositoryCore, metarange: str) -> tuple[str, BranchStaging]:
-    """A staging over a content, and the token by which `esker-tx://` finds it until it is ended."""
+def begin(core: RepositoryCore, metarange: str, staged: StagedPaths) -> str:
+    """Opens what is staged over a content to stores; the token by which `esker-tx://` finds it until it is ended."""
     token = uuid.uuid4().hex
-    _open[token] = BranchStaging(core.storage, metarange, token)
-    return token, _open[token]
+    _open[token] = BranchStaging(core.storage, metarange, token, staged)
+    return token
 
 
 def end(token: str) -> None:
@@ -75,7 +75,9 @@ def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
         raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
     core = Repository(unquote(place), storage_options=options)._core
     content = core.resolve(unquote(ref)).meta_range_id
-    return BranchStaging(core.storage, content, uuid.uuid4().hex).store(uri, _folder(path), read_only=True)
+    return BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths()).store(
+        uri, _folder(path), read_only=True
+    )
 
 
 stores.register(TRANSACTION, _open_transaction)

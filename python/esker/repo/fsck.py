@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 
+from .._native.graveler import SortedNames
 from ..commit.stores import resolve
 from ..exceptions import NotFoundError
+from . import retention
 from .address import uri_of
 from .collecting import expired_ids
 from .commits import Commit
@@ -14,9 +16,10 @@ from .core import RepositoryCore
 from .dump import read_manifest
 from .fsck_refs import check_refs
 from .layout import DATA
-from .objects import rows, table
+from .objects import table
 from .retention import Progress, active_commits, led_to
-from .spill import SortedNames
+
+_BATCH = 4096
 
 
 def check(core: RepositoryCore, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
@@ -47,8 +50,8 @@ class _Contents:
     def __init__(self, core: RepositoryCore, folder: str, imports: bool, progress: Progress | None) -> None:
         self._progress = progress
         self._core = core
-        self._needed = SortedNames(folder, "needed")
-        self._there = SortedNames(folder, "there")
+        self._needed = SortedNames(folder, "needed", memory_bytes=retention.MEMORY_BYTES)
+        self._there = SortedNames(folder, "there", memory_bytes=retention.MEMORY_BYTES)
         self._imports = imports
         self._seen: set[str] = set()
 
@@ -66,8 +69,9 @@ class _Contents:
                 yield from self._content(f"commit {commit.id}", metarange)
         yield from self._dump()
         for below in core.store.list_folders(DATA):
-            for meta in core.store.list(below):
-                self._there.add(meta.path, meta.size)
+            listed = core.store.list_batches(below)
+            while self._there.add_batch(listed):
+                pass
         yield from self._objects()
 
     def _content(self, what: str, metarange: str, *, entries: bool = True) -> Iterator[str]:
@@ -91,16 +95,11 @@ class _Contents:
             if not entries:
                 return
             listing = self._core.storage.list(metarange, from_path=str(said["min_key"]))
-            for at, row in enumerate(rows(listing)):
-                if at >= int(str(said["count"])):
-                    break
-                entry = row["entry"]
-                address, note = entry["physical_address"], f"{row['path']!r} of the range {said['id']}"
-                if entry["address_type"] == "full" or "://" in address:
-                    if self._imports:
-                        yield from _import(address, entry["size_bytes"], note)
-                else:
-                    self._needed.add(address, entry["size_bytes"], note)
+            id, left = str(said["id"]), int(str(said["count"]))
+            while left > 0:
+                for path, address, size in self._needed.add_objects(listing, min(left, _BATCH), id, self._imports):
+                    yield from _import(address, size, _told(path, id))
+                left -= _BATCH
         except (ValueError, OSError) as error:
             yield f"range {said['id']}: {error}"
 
@@ -117,15 +116,19 @@ class _Contents:
                 yield from self._content(f"dump of refs {metarange}", metarange, entries=False)
 
     def _objects(self) -> Iterator[str]:
-        there = iter(self._there)
-        found = next(there, None)
-        for address, size, note in self._needed.noted():
-            while found is not None and found[0] < address:
-                found = next(there, None)
-            if found is None or found[0] != address:
-                yield f"{note} is at {address}, which is not there"
-            elif found[1] != size:
-                yield f"{note} has {size} bytes, its object at {address} has {found[1]}"
+        missing = self._needed.without(self._there, or_size=True)
+        while found := missing.next_rows(_BATCH):
+            for address, size, note, there in found:
+                path, _, range_id = note.rpartition("\0")
+                told = _told(path, range_id)
+                if there is None:
+                    yield f"{told} is at {address}, which is not there"
+                else:
+                    yield f"{told} has {size} bytes, its object at {address} has {there}"
+
+
+def _told(path: str, range_id: str) -> str:
+    return f"{path!r} of the range {range_id}"
 
 
 def _import(address: str, size: int, note: str) -> Iterator[str]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from .._native.graveler import ChangeStream, ImportedObjects
 from ..commit.stores import absolute, resolve
 from ..exceptions import CommitConflictError, InvalidArgumentError
 from .address import address_of
 from .commits import Commit
-from .objects import ObjectInfo
 from .staging import Staging
 
 if TYPE_CHECKING:
     from .branch import Branch
+
+MEMORY_BYTES = 32 << 20
+"""Of what was listed, so much is held; the rest is sorted in files."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class ImportStatus:
 
     Attributes:
         completed: Whether it has ended well.
-        ingested_objects: How many objects were listed.
+        ingested_objects: How many objects were listed so far; once it has ended well, how many paths they have.
         commit: The commit that holds them, once there is one.
         update_time: When this was so.
         error: What ended it, if it did not end well.
@@ -88,6 +92,9 @@ class ImportManager:
     def start(self, *, committer: str | None = None) -> str:
         """Lists what was added and commits references to it, in a thread of its own. Returns the import's id.
 
+        Where two sources give the same path, the one that was added later counts. Memory does not grow with the number
+        of objects: what is listed is sorted in files of this machine's temporary folder, about 100 bytes an object.
+
         The checksums are not of the bytes, which nobody reads: they are made of address, size and time, so that what is
         replaced there is another object here.
         """
@@ -147,40 +154,51 @@ class ImportManager:
     def _import(self, committer: str | None) -> None:
         from .branch import Branch
 
-        staging = Staging()
-        staging.begin(self._branch.get_commit())
-        target = Branch(self._branch._core, self._branch.id, staging)
-        for uri, destination, is_prefix in self.sources:
-            for found in _listed(uri, destination) if is_prefix else [_one(uri, destination)]:
-                if self._cancelled.is_set():
-                    raise CommitConflictError("the import was cancelled", retryable=True)
-                target._stage(found.path, found)
-            self._status = ImportStatus(False, len(staging), None, datetime.now(UTC))
-        count = len(staging)
-        made = target.commit(self.commit_message or "Import objects", self.commit_metadata, committer=committer)
-        self._status = ImportStatus(True, count, made.get_commit(), datetime.now(UTC))
+        core, name = self._branch._core, self._branch.id
+        core.check_unprotected(name)
+        with tempfile.TemporaryDirectory(prefix="esker-import-") as folder:
+            staging = _Imports(folder)
+            staging.begin(self._branch.get_commit())
+            for uri, destination, is_prefix in self.sources:
+                for _ in (_listed if is_prefix else _one)(staging.objects, uri, destination):
+                    self._check_not_cancelled()
+                    self._status = ImportStatus(False, len(staging.objects), None, datetime.now(UTC))
+            stream = staging.changes()
+            self._check_not_cancelled()
+            message = self.commit_message or "Import objects"
+            made = Branch(core, name, staging).commit(message, self.commit_metadata, committer=committer)
+            self._status = ImportStatus(True, stream.count, made.get_commit(), datetime.now(UTC))
+
+    def _check_not_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise CommitConflictError("the import was cancelled", retryable=True)
 
 
-def _info(path: str, uri: str, size: int, modified_us: int | None) -> ObjectInfo:
-    when = None if modified_us is None else datetime.fromtimestamp(modified_us / 1e6, UTC)
-    return ObjectInfo(
-        path=path,
-        physical_address=address_of(uri),
-        address_type="full",
-        size_bytes=size,
-        checksum=f"{size:x}-{modified_us or 0:x}-{uri}",
-        mtime=when,
-    )
+class _Imports(Staging):
+    """What is committed of an import: sorted in files, where it is more than memory should hold."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.objects = ImportedObjects(folder, memory_bytes=MEMORY_BYTES)
+        self._stream: ChangeStream | None = None
+
+    def changes(self) -> ChangeStream:
+        """All of it, once."""
+        if self._stream is None:
+            self._stream = self.objects.changes()
+        return self._stream
 
 
-def _one(uri: str, destination: str) -> ObjectInfo:
+def _one(found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
     folder, _, name = absolute(uri).rpartition("/")
     meta = resolve(folder).head(name)
-    return _info(destination, f"{folder}/{name}", meta.size, meta.last_modified_us)
+    found.add(destination, address_of(f"{folder}/{name}"), meta.size, meta.last_modified_us)
+    yield
 
 
-def _listed(uri: str, destination: str) -> list[ObjectInfo]:
+def _listed(found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
     root = absolute(uri).rstrip("/")
     below = destination if not destination or destination.endswith("/") else destination + "/"
-    found = resolve(root).list()
-    return [_info(below + meta.path, f"{root}/{meta.path}", meta.size, meta.last_modified_us) for meta in found]
+    listed = resolve(root).list_batches()
+    while found.add_batch(listed, address_of(root + "/"), below):
+        yield

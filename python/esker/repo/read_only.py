@@ -13,7 +13,7 @@ from typing import Any, NoReturn, cast
 
 from .._native import graveler
 from .._native.graveler import Merged, Storage
-from .._native.store import ObjectMeta, Store
+from .._native.store import ListedObjects, ObjectMeta, Store
 from ..exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from .atomic import AtomicObjects
 from .commits import Commit, CommitStore
@@ -58,6 +58,10 @@ class ReadOnlyStore:
     def list(self, prefix: str = "") -> list[ObjectMeta]:
         """See `Store`."""
         return self._of(prefix).list(prefix)
+
+    def list_batches(self, prefix: str = "") -> ListedObjects:
+        """See `Store`."""
+        return self._of(prefix).list_batches(prefix)
 
     def list_paths(self, prefix: str = "") -> list[str]:  # type: ignore[valid-type]
         """See `Store`."""

@@ -15,15 +15,14 @@ from itertools import chain, islice
 from typing import TypeAlias
 from urllib.parse import unquote
 
+from .._native.graveler import SortedNames
 from ..exceptions import NotFoundError
-from .address import uri_of
 from .collecting import Run, announced, expired_ids
 from .commits import Commit
 from .core import RepositoryCore
 from .dump import read_manifest
 from .layout import COMMITS, DATA, EXPIRED, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
 from .objects import table
-from .spill import SortedNames, without
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """What is done, how much of it, and of how much if that is known."""
@@ -31,6 +30,8 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 DAY_S = 24 * 3600.0
 SLACK = 1 / 24
 """By how much of the grace period what is deleted must be older than it: clocks differ, and puts take a while."""
+MEMORY_BYTES = 32 << 20
+"""Of the names that are compared, so much is held of each side; the rest is sorted in files."""
 _THREADS = 16
 _BATCH = 1000
 
@@ -150,20 +151,19 @@ def collect_garbage(
     grace = core.settings().grace_s if grace_s is None else grace_s
     young_us = (today - grace * (1 + SLACK)) * 1e6
     with tempfile.TemporaryDirectory(prefix="esker-gc-") as folder:
-        old, alive = SortedNames(folder, "old"), SortedNames(folder, "alive")
+        old, alive = (SortedNames(folder, name, memory_bytes=MEMORY_BYTES) for name in ("old", "alive"))
         # Before refs are read: what is put from now on is not among them.
-        for path, size in _old(core, young_us):
-            old.add(path, size)
+        _add_old(core, old, young_us)
         kept, expired = active_commits(core, now, young_us)
         marks = _Marks(core, alive, expired_ids(core.store), progress)
         marks.add(kept)
         if dry_run:
-            return _counted(len(kept), len(expired), without(old, alive), deleted=False)
+            return _counted(len(kept), len(expired), _without(old, alive), deleted=False)
         before = expired_ids(core.store)
         gone = {commit.id for commit in expired}
         if gone - before:
             core.store.put(EXPIRED, json.dumps(sorted(before | gone)).encode())
-        tables = [path.removeprefix(TABLES) for path, _ in without(old, alive) if path.startswith(TABLES)]
+        tables = [path.removeprefix(TABLES) for path, _ in _without(old, alive) if path.startswith(TABLES)]
         with announced(core.store, gone, tables) as run:
             kept, expired = active_commits(core, now, young_us)
             again = gone - {commit.id for commit in expired}
@@ -172,7 +172,7 @@ def collect_garbage(
             marks.given_up -= again
             marks.add(kept)
             deleted: Iterable[tuple[str, int]] = chain(
-                _deleted(core, run, without(old, alive), young_us), _unfinished(core, young_us)
+                _deleted(core, run, _without(old, alive), young_us), _unfinished(core, young_us)
             )
             if progress is not None:
                 deleted = _told(deleted, progress)
@@ -194,14 +194,19 @@ def _counted(kept: int, expired: int, found: Iterable[tuple[str, int]], *, delet
     return Collected(kept, expired, objects, tables, size, deleted)
 
 
-def _old(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
-    """What is old enough to go, an hour's objects at a time."""
+def _add_old(core: RepositoryCore, old: SortedNames, young_us: float) -> None:
+    """Adds what is old enough to go."""
     for folder in [*core.store.list_folders(DATA), TABLES]:
-        for meta in core.store.list(folder):
-            if meta.path in (LAKEFS_MARKER, LAKEFS_REFS):
-                continue
-            if meta.last_modified_us is not None and meta.last_modified_us < young_us:
-                yield meta.path, meta.size
+        listed = core.store.list_batches(folder)
+        while old.add_batch(listed, before_us=young_us, but=[LAKEFS_MARKER, LAKEFS_REFS]):
+            pass
+
+
+def _without(names: SortedNames, others: SortedNames) -> Iterator[tuple[str, int]]:
+    """The names that are not among the others, with their sizes."""
+    missing = names.without(others)
+    while found := missing.next_rows(_BATCH):
+        yield from ((name, size) for name, size, _, _ in found)
 
 
 def _deleted(
@@ -284,14 +289,8 @@ class _Marks:
             if not self._is_new(described["id"]):
                 continue
             content = self._core.storage.list(metarange, prefix="", from_path=described["min_key"])
-            left = described["count"]
-            while left > 0 and (batch := content.next_batch(min(left, 4096))) is not None:
-                left -= batch.num_rows
-                for address in table(batch)["entry"].field("physical_address").to_pylist():
-                    # An import may have led to this repository itself.
-                    within = uri_of(address).removeprefix(self._root)
-                    if within.startswith(DATA):
-                        self._alive.add(within)
+            # An import may have led to this repository itself.
+            self._alive.add_addresses(content, described["count"], self._root, DATA)
 
 
 def _dumped(core: RepositoryCore) -> Iterator[str]:

@@ -34,6 +34,7 @@ pub mod list;
 pub mod merge;
 pub mod metarange;
 pub mod repack;
+pub mod sorted;
 pub mod sstable;
 pub mod storage;
 pub mod touched;

@@ -5,10 +5,12 @@
 //!      -> entry of the content -> address  put if absent: the same, if neither has the path
 //! ```
 //!
-//! Whoever holds the staging commits it, or does not. A path's bytes differ between branches and stagings: cache by address.
+//! What is staged is shared with a handle, which commits it, or does not. A path's bytes differ between branches and stagings: cache by address.
 
+mod staged_paths;
 mod staging;
 mod store;
 
-pub use staging::{BranchStaging, Staged};
+pub use staged_paths::{StagedChanges, StagedPath, StagedPaths};
+pub use staging::BranchStaging;
 pub use store::BranchStore;

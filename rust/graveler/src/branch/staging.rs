@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use esker_store::{StoreError, StoreRef};
 use sha2::{Digest, Sha256};
 
+use super::staged_paths::StagedPaths;
 use crate::entry::{AddressType, Entry};
 use crate::error::GravelerError;
 use crate::list::{List, Listed};
@@ -23,7 +24,7 @@ const BATCH: usize = 1024;
 
 /// An object of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Staged {
+pub(super) struct Staged {
     /// Below the repository's root.
     pub address: String,
     /// In bytes.
@@ -36,6 +37,23 @@ pub struct Staged {
     pub elsewhere: bool,
 }
 
+impl Staged {
+    /// The entry of an object that is the repository's own.
+    fn entry(self) -> Entry {
+        let nanos = self.modified_us.rem_euclid(1_000_000) * 1000;
+        Entry {
+            address: self.address,
+            size: i64::try_from(self.size).unwrap_or(i64::MAX),
+            e_tag: self.checksum,
+            last_modified: Some((
+                self.modified_us.div_euclid(1_000_000),
+                i32::try_from(nanos).unwrap_or(0),
+            )),
+            ..Entry::default()
+        }
+    }
+}
+
 /// What is written to a branch and not committed, over one content. Stores of several folders of it share it.
 pub struct BranchStaging {
     storage: Arc<Storage>,
@@ -43,16 +61,9 @@ pub struct BranchStaging {
     token: String,
     count: AtomicU64,
     ended: AtomicBool,
-    changes: Mutex<Changes>,
+    staged: Arc<StagedPaths>,
     /// Held from the look whether a path is free until it is taken.
     pub(super) putting: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Changes {
-    staged: BTreeMap<String, Option<Staged>>,
-    /// Those that nobody took over since they were made.
-    fresh: BTreeMap<String, Option<Staged>>,
 }
 
 impl fmt::Debug for BranchStaging {
@@ -62,31 +73,18 @@ impl fmt::Debug for BranchStaging {
 }
 
 impl BranchStaging {
-    /// Over a content. The token is random, and makes addresses that nobody else writes to.
-    pub fn new(storage: Arc<Storage>, base: Arc<Metarange>, token: String) -> Arc<Self> {
+    /// Over a content and what is staged over it, here and by whoever shares it. The token is random, and makes addresses that nobody
+    /// else writes to.
+    pub fn new(storage: Arc<Storage>, base: Arc<Metarange>, token: String, staged: Arc<StagedPaths>) -> Arc<Self> {
         Arc::new(BranchStaging {
             storage,
             base,
             token,
             count: AtomicU64::new(0),
             ended: AtomicBool::new(false),
-            changes: Mutex::default(),
+            staged,
             putting: tokio::sync::Mutex::new(()),
         })
-    }
-
-    fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes over what was staged elsewhere: an object, or that the path goes.
-    pub fn stage(&self, path: String, change: Option<Staged>) {
-        self.changes().staged.insert(path, change);
-    }
-
-    /// What was staged through stores since this was last asked.
-    pub fn take_fresh(&self) -> Vec<(String, Option<Staged>)> {
-        std::mem::take(&mut self.changes().fresh).into_iter().collect()
     }
 
     /// Nothing is staged any more: what would be is an error.
@@ -98,10 +96,8 @@ impl BranchStaging {
         self.ended.load(Ordering::Acquire)
     }
 
-    pub(super) fn note(&self, path: String, change: Option<Staged>) {
-        let mut changes = self.changes();
-        changes.fresh.insert(path.clone(), change.clone());
-        changes.staged.insert(path, change);
+    pub(super) fn note(&self, path: &str, change: Option<Staged>) {
+        self.staged.stage(path, change.map(Staged::entry));
     }
 
     pub(super) fn store(&self) -> &StoreRef {
@@ -116,12 +112,12 @@ impl BranchStaging {
     }
 
     pub(super) async fn find(&self, path: &str) -> StoreResult<Option<Staged>> {
-        if let Some(change) = self.changes().staged.get(path) {
-            return Ok(change.clone());
+        if let Some(change) = self.staged.get(path).map_err(sorted)? {
+            return change.map(described).transpose();
         }
         let Some(id) = self.base.id() else { return Ok(None) };
         match self.storage.get(id, path.as_bytes()).await.map_err(sorted)? {
-            Some(value) => described(&value).map(Some),
+            Some(value) => described_value(&value).map(Some),
             None => Ok(None),
         }
     }
@@ -138,17 +134,15 @@ impl BranchStaging {
                 // A path that is not text is no object's of a store.
                 if let Listed::Record(key, value) = listed {
                     if let Ok(path) = String::from_utf8(key) {
-                        found.insert(path, described(&value)?);
+                        found.insert(path, described_value(&value)?);
                     }
                 }
             }
         }
-        let changes = self.changes();
-        let staged = changes.staged.range(prefix.to_owned()..);
-        for (path, change) in staged.take_while(|(path, _)| path.starts_with(prefix)) {
+        for (path, change) in self.staged.within(prefix, "", usize::MAX).map_err(sorted)? {
             match change {
-                Some(staged) => found.insert(path.clone(), staged.clone()),
-                None => found.remove(path),
+                Some(entry) => found.insert(path, described(entry)?),
+                None => found.remove(&path),
             };
         }
         Ok(found)
@@ -156,10 +150,13 @@ impl BranchStaging {
 }
 
 /// What a framed value says of an object.
-fn described(value: &[u8]) -> StoreResult<Staged> {
-    let entry = Value::decode(value)
-        .and_then(|value| Entry::decode(value.data))
-        .map_err(sorted)?;
+fn described_value(value: &[u8]) -> StoreResult<Staged> {
+    let entry = Value::decode(value).and_then(|value| Entry::decode(value.data));
+    described(entry.map_err(sorted)?)
+}
+
+/// What an entry says of an object.
+fn described(entry: Entry) -> StoreResult<Staged> {
     let elsewhere = match entry.address_type {
         AddressType::Full => true,
         AddressType::ByPrefix => entry.address.contains("://"),

@@ -79,7 +79,7 @@ impl BranchStore {
             elsewhere: false,
         };
         self.staging.store().put(&staged.address, bytes).await?;
-        self.staging.note(full, Some(staged));
+        self.staging.note(&full, Some(staged));
         Ok(())
     }
 }
@@ -161,7 +161,7 @@ impl Store for BranchStore {
         let full = self.writable(path)?;
         let _alone = self.staging.putting.lock().await;
         if self.staging.find(&full).await?.is_some() {
-            self.staging.note(full, None);
+            self.staging.note(&full, None);
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl ObjectWriter for StagingWriter {
             modified_us: now_us(),
             elsewhere: false,
         };
-        this.staging.note(this.full, Some(staged));
+        this.staging.note(&this.full, Some(staged));
         Ok(size)
     }
 

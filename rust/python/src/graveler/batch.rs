@@ -13,7 +13,7 @@ use crate::error::{python, Result};
 
 /// A record batch on its way to Python.
 #[pyclass(name = "Batch", module = "esker._native.graveler", frozen)]
-pub(crate) struct PyBatch(pub(super) RecordBatch);
+pub(crate) struct PyBatch(pub(crate) RecordBatch);
 
 #[pymethods]
 impl PyBatch {

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use esker_graveler::branch::{BranchStaging, BranchStore, Staged};
+use esker_graveler::branch::{BranchStaging, BranchStore};
 use pyo3::prelude::*;
 
+use super::staged_paths::PyStagedPaths;
 use super::storage::PyStorage;
 use crate::error::Result;
 use crate::store::PyStore;
-
-/// Path; and of an object that is staged its address, size, checksum and time.
-type Row = (String, Option<(String, u64, String, i64)>);
 
 /// What is written to a branch through stores, and not committed.
 #[pyclass(name = "BranchStaging", module = "esker._native.graveler", frozen)]
@@ -19,9 +17,16 @@ pub(crate) struct PyBranchStaging(Arc<BranchStaging>);
 #[pymethods]
 impl PyBranchStaging {
     #[new]
-    fn new(py: Python<'_>, storage: &PyStorage, metarange: Option<&str>, token: String) -> Result<Self> {
+    fn new(
+        py: Python<'_>,
+        storage: &PyStorage,
+        metarange: Option<&str>,
+        token: String,
+        staged: &PyStagedPaths,
+    ) -> Result<Self> {
         let base = storage.content(py, metarange)?;
-        Ok(PyBranchStaging(BranchStaging::new(storage.inner(), base, token)))
+        let staging = BranchStaging::new(storage.inner(), base, token, staged.inner());
+        Ok(PyBranchStaging(staging))
     }
 
     #[pyo3(signature = (uri, prefix = "", *, read_only = false))]
@@ -30,30 +35,7 @@ impl PyBranchStaging {
         Ok(PyStore::over(Arc::new(store)))
     }
 
-    #[pyo3(signature = (path, change = None))]
-    fn stage(&self, path: String, change: Option<(String, u64, String, i64)>) {
-        let staged = change.map(|(address, size, checksum, modified_us)| Staged {
-            // An object of the repository lies below its root.
-            elsewhere: address.starts_with('/') || address.contains("://"),
-            address,
-            size,
-            checksum,
-            modified_us,
-        });
-        self.0.stage(path, staged);
-    }
-
     fn end(&self) {
         self.0.end();
-    }
-
-    fn take_fresh(&self) -> Vec<Row> {
-        let fresh = self.0.take_fresh().into_iter();
-        fresh
-            .map(|(path, change)| {
-                let said = change.map(|staged| (staged.address, staged.size, staged.checksum, staged.modified_us));
-                (path, said)
-            })
-            .collect()
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn arrow(error: arrow_schema::ArrowError) -> GravelerError {
     GravelerError::invalid(error.to_string())
 }
 
-fn name_of(address_type: AddressType) -> &'static str {
+pub(super) fn name_of(address_type: AddressType) -> &'static str {
     match address_type {
         AddressType::ByPrefix => "by_prefix",
         AddressType::Relative => "relative",
@@ -123,7 +123,7 @@ fn name_of(address_type: AddressType) -> &'static str {
     }
 }
 
-fn type_of(name: &str) -> Result<AddressType, GravelerError> {
+pub(super) fn type_of(name: &str) -> Result<AddressType, GravelerError> {
     match name {
         "by_prefix" => Ok(AddressType::ByPrefix),
         "relative" => Ok(AddressType::Relative),

@@ -24,6 +24,7 @@ use pyo3_arrow::PyRecordBatchReader;
 
 use super::applied::PyApplied;
 use super::batch::PyBatch;
+use super::change_stream::PyChangeStream;
 use super::changes::{batches, PyChanges};
 use super::differences::PyDifferences;
 use super::entry_columns::{arrow, paths};
@@ -41,6 +42,7 @@ type Found<T> = std::result::Result<T, GravelerError>;
 #[derive(FromPyObject)]
 enum ChangesOrStream<'py> {
     Changes(Bound<'py, PyChanges>),
+    Sorted(Bound<'py, PyChangeStream>),
     Stream(PyRecordBatchReader),
 }
 
@@ -100,6 +102,7 @@ impl PyStorage {
     ) -> Result<PyApplied> {
         let changes = match changes {
             ChangesOrStream::Changes(changes) => ChangeStream::of(changes.get().0.clone()),
+            ChangesOrStream::Sorted(changes) => changes.get().take().map_err(graveler)?,
             ChangesOrStream::Stream(stream) => ChangeStream::new(batches(stream)?),
         };
         let applied = PyStorage::run(py, || {

@@ -1,18 +1,21 @@
 //! `esker._native.store`.
 
 mod io_stats;
+mod listed_objects;
 mod object_meta;
 mod object_writer;
 mod path_at_home;
 #[allow(clippy::module_inception)]
 mod store;
 
+pub(crate) use listed_objects::PyListedObjects;
 pub(crate) use store::PyStore;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStore>()?;
+    module.add_class::<PyListedObjects>()?;
     module.add_class::<object_meta::PyObjectMeta>()?;
     module.add_class::<object_writer::PyObjectWriter>()?;
     module.add_class::<io_stats::PyIoStats>()?;

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::io_stats::PyIoStats;
+use super::listed_objects::PyListedObjects;
 use super::object_meta::PyObjectMeta;
 use super::object_writer::PyObjectWriter;
 use crate::error::{NativeError, Result};
@@ -146,6 +147,11 @@ impl PyStore {
     fn list(&self, py: Python<'_>, prefix: &str) -> Result<Vec<PyObjectMeta>> {
         let found = py.detach(|| block_on(self.store().list(prefix)))?;
         Ok(found.into_iter().map(PyObjectMeta).collect())
+    }
+
+    #[pyo3(signature = (prefix = ""))]
+    fn list_batches(&self, py: Python<'_>, prefix: &str) -> Result<PyListedObjects> {
+        Ok(py.detach(|| PyListedObjects::start(self.store().clone(), prefix))?)
     }
 
     #[pyo3(signature = (prefix = ""))]

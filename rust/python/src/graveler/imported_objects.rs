@@ -1,0 +1,130 @@
+//! `ImportedObjects`.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use esker_graveler::entry::{AddressType, EntryEncoder, EntryRef};
+use esker_graveler::sorted::{NewestChanges, Sorter};
+use esker_graveler::GravelerError;
+use esker_store::ObjectMeta;
+use pyo3::prelude::*;
+
+use super::change_stream::PyChangeStream;
+use super::error::graveler;
+use crate::error::Result;
+use crate::store::PyListedObjects;
+
+/// What addresses of this machine's files start with.
+pub(super) const LOCAL: &str = "local://";
+/// Microseconds in a second.
+const SECOND: i64 = 1_000_000;
+
+/// References to objects that exist elsewhere, sorted by path, in little memory.
+#[pyclass(name = "ImportedObjects", module = "esker._native.graveler", frozen)]
+pub(crate) struct PyImportedObjects(Mutex<Imported>);
+
+struct Imported {
+    sorter: Sorter,
+    encoder: EntryEncoder,
+    path: String,
+    address: String,
+    checksum: String,
+    value: Vec<u8>,
+}
+
+impl Imported {
+    fn add(&mut self, root: &str, below: &str, meta: &ObjectMeta) -> std::result::Result<(), GravelerError> {
+        join(&mut self.path, below, &meta.path);
+        if self.path.is_empty() {
+            return Err(GravelerError::invalid("expected a path, found an empty one"));
+        }
+        join(&mut self.address, root, &meta.path);
+        checksum_of(&mut self.checksum, meta, &self.address);
+        let time = meta.last_modified_us.map(|time| {
+            // The remainder of a second is below 10^9.
+            let nanos = i32::try_from(time.rem_euclid(SECOND) * 1000).unwrap_or(0);
+            (time.div_euclid(SECOND), nanos)
+        });
+        let entry = EntryRef {
+            address: &self.address,
+            address_type: AddressType::Full,
+            last_modified: time,
+            size: i64::try_from(meta.size).map_err(|_| {
+                GravelerError::invalid(format!("{}: expected a size, found {}", self.address, meta.size))
+            })?,
+            e_tag: &self.checksum,
+            content_type: "",
+        };
+        self.value.clear();
+        self.encoder.encode_value_to(entry, &mut self.value);
+        self.sorter.push(self.path.as_bytes(), &self.value)
+    }
+}
+
+fn join(text: &mut String, start: &str, end: &str) {
+    text.clear();
+    text.push_str(start);
+    text.push_str(end);
+}
+
+/// What stands for the bytes, which nobody reads: what is replaced there is another object here.
+fn checksum_of(text: &mut String, meta: &ObjectMeta, address: &str) {
+    let time = meta.last_modified_us.unwrap_or(0);
+    let sign = if time < 0 { "-" } else { "" };
+    let place = address.strip_prefix(LOCAL).unwrap_or(address);
+    *text = format!("{:x}-{sign}{:x}-{place}", meta.size, time.unsigned_abs());
+}
+
+impl PyImportedObjects {
+    fn held(&self) -> MutexGuard<'_, Imported> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyImportedObjects {
+    #[new]
+    #[pyo3(signature = (folder, *, memory_bytes = 33_554_432))]
+    fn new(folder: PathBuf, memory_bytes: usize) -> Self {
+        PyImportedObjects(Mutex::new(Imported {
+            sorter: Sorter::new(&folder, "import", memory_bytes),
+            encoder: EntryEncoder::default(),
+            path: String::new(),
+            address: String::new(),
+            checksum: String::new(),
+            value: Vec::new(),
+        }))
+    }
+
+    fn add_batch(&self, py: Python<'_>, listed: &PyListedObjects, root: &str, below: &str) -> Result<bool> {
+        py.detach(|| {
+            let Some(batch) = listed.next()? else {
+                return Ok(false);
+            };
+            let mut held = self.held();
+            for meta in &batch {
+                held.add(root, below, meta).map_err(graveler)?;
+            }
+            Ok(true)
+        })
+    }
+
+    fn add(&self, path: &str, address: &str, size_bytes: u64, modified_us: Option<i64>) -> Result<()> {
+        // All of the path and of the address are said: nothing comes behind them.
+        let meta = ObjectMeta {
+            path: String::new(),
+            size: size_bytes,
+            last_modified_us: modified_us,
+        };
+        self.held().add(address, path, &meta).map_err(graveler)
+    }
+
+    fn __len__(&self) -> Result<usize> {
+        Ok(usize::try_from(self.held().sorter.len()).unwrap_or(usize::MAX))
+    }
+
+    fn changes(&self, py: Python<'_>) -> Result<PyChangeStream> {
+        let merge = py.detach(|| self.held().sorter.read()).map_err(graveler)?;
+        Ok(PyChangeStream::new(NewestChanges::new(merge)))
+    }
+}
