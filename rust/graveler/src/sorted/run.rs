@@ -30,6 +30,7 @@ pub(super) struct RunWriter {
     file: BufWriter<File>,
     block: Vec<u8>,
     last: Vec<u8>,
+    count: u64,
 }
 
 impl RunWriter {
@@ -40,6 +41,7 @@ impl RunWriter {
             file: BufWriter::new(file),
             block: Vec::new(),
             last: Vec::new(),
+            count: 0,
         })
     }
 
@@ -50,6 +52,7 @@ impl RunWriter {
         self.block.extend_from_slice(value);
         self.last.clear();
         self.last.extend_from_slice(key);
+        self.count += 1;
         if self.block.len() >= BLOCK {
             self.end_block()?;
         }
@@ -77,7 +80,10 @@ impl RunWriter {
             self.end_block()?;
         }
         self.file.flush().map_err(|error| failed(&self.path, "write", error))?;
-        Ok(Run { path: self.path })
+        Ok(Run {
+            path: self.path,
+            count: self.count,
+        })
     }
 }
 
@@ -85,6 +91,7 @@ impl RunWriter {
 #[derive(Debug)]
 pub(super) struct Run {
     path: PathBuf,
+    count: u64,
 }
 
 impl Run {
@@ -92,6 +99,7 @@ impl Run {
         let file = File::open(&self.path).map_err(|error| failed(&self.path, "open", error))?;
         Ok(RunReader {
             path: self.path.clone(),
+            left: self.count,
             file: BufReader::new(file),
             packed: Vec::new(),
             block: Vec::new(),
@@ -110,6 +118,8 @@ impl Run {
 #[derive(Debug)]
 pub(super) struct RunReader {
     path: PathBuf,
+    /// Records that must still come: a file that was cut off must not look like one that has ended.
+    left: u64,
     file: BufReader<File>,
     packed: Vec<u8>,
     block: Vec<u8>,
@@ -119,8 +129,11 @@ pub(super) struct RunReader {
 
 impl RunReader {
     pub(super) fn advance(&mut self) -> Result<bool> {
-        if self.value.end >= self.block.len() && !self.next_block()? {
+        if self.left == 0 {
             return Ok(false);
+        }
+        if self.value.end >= self.block.len() {
+            self.next_block()?;
         }
         let start = self.value.end;
         let found = self.block.get(start..).and_then(record);
@@ -129,16 +142,14 @@ impl RunReader {
         };
         self.key = start + key.start..start + key.end;
         self.value = start + value.start..start + value.end;
+        self.left -= 1;
         Ok(true)
     }
 
-    fn next_block(&mut self) -> Result<bool> {
+    fn next_block(&mut self) -> Result<()> {
         let mut length = [0; 4];
-        match self.file.read_exact(&mut length) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
-            Err(error) => return Err(failed(&self.path, "read", error)),
-        }
+        let read = self.file.read_exact(&mut length);
+        read.map_err(|error| failed(&self.path, "read", error))?;
         self.packed.resize(u32::from_le_bytes(length) as usize, 0);
         let read = self.file.read_exact(&mut self.packed);
         read.map_err(|error| failed(&self.path, "read", error))?;
@@ -149,7 +160,7 @@ impl RunReader {
             return Err(self.damaged("a block of records"));
         }
         (self.key, self.value) = (0..0, 0..0);
-        Ok(true)
+        Ok(())
     }
 
     fn damaged(&self, expected: &str) -> GravelerError {

@@ -126,3 +126,23 @@ fn test_a_full_disk_is_told_with_the_path() {
         "{message}"
     );
 }
+
+#[test]
+fn test_a_file_that_was_cut_off_anywhere_is_not_taken_for_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sorter = Sorter::new(folder.path(), "x", 100);
+    for number in 0..200u32 {
+        sorter.push(&number.to_be_bytes(), b"value").unwrap();
+    }
+    assert_eq!(all(sorter.read().unwrap()).len(), 200);
+    let path = folder.path().join("x-1");
+    let whole = std::fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let failed = sorter.read().and_then(|mut merge| {
+            while merge.advance()? {}
+            Ok(())
+        });
+        assert!(failed.unwrap_err().to_string().contains("x-1"), "{length}");
+    }
+}
