@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from esker.cli import main
+from esker.cli.repo.graph import Graph
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -38,10 +40,48 @@ def test_a_repository_is_made_filled_and_looked_at(tmp_path: Path, capsys: pytes
     assert main(["repo", "cat", uri, "main", "a/x.txt"]) == 0
     assert capsys.readouterr().out == "hello"
     assert main(["repo", "log", uri, "--graph"]) == 0
-    drawn = capsys.readouterr().out.splitlines()
-    assert [line.split(" ")[0] for line in drawn] == ["*", "|", "|", "*", "|", "*"][: len(drawn)]
+    shown = [re.sub(r"[0-9a-f]{12} .*: ", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["* merged", "|\\", "| * Put b.txt", "|/", "* first", "* Repository created"]
     assert run(capsys, "fsck", uri) == []
     assert run(capsys, "gc", uri)["objects"] == "0"
+
+
+def drawn(history: list[tuple[str, str]]) -> list[str]:
+    graph, lines = Graph(), []
+    for id, parents in history:
+        above, own, below = graph.add(id, list(parents))
+        lines += [*above, f"{own} {id}", *below]
+    return lines
+
+
+def test_a_graph_shows_who_came_from_whom() -> None:
+    assert drawn([("z", "yx"), ("y", "wv"), ("x", "w"), ("v", "u"), ("w", "u"), ("u", "")]) == [
+        "* z",
+        "|\\",
+        "* | y",
+        "|\\ \\",
+        "| | * x",
+        "| * | v",
+        "|_|/",
+        "* | w",
+        "|/",
+        "* u",
+    ]
+    assert drawn([("m", "ab"), ("n", "ab"), ("a", "c"), ("b", "c"), ("c", "")]) == [
+        "* m",
+        "|\\",
+        "| | * n",
+        "| | |\\",
+        "|_|/ /",
+        "* | | a",
+        "| |/",
+        "| * b",
+        "|/",
+        "* c",
+    ]
+    # Histories that share nothing: what is on the right moves up.
+    assert drawn([("b", ""), ("a", "")]) == ["* b", "* a"]
+    assert drawn([("m", "xy"), ("x", ""), ("y", "")]) == ["* m", "|\\", "* | x", " /", "* y"]
 
 
 def test_a_table_is_told_with_what_its_records_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...exceptions import InvalidArgumentError
 from ..output import Output
 from .command import Commands, open_repository, tell
+from .graph import Graph
 
 if TYPE_CHECKING:
     from ...repo import Change, Commit
@@ -48,11 +49,10 @@ def log_of(options: argparse.Namespace, output: Output) -> None:
     if output.as_json:
         output.json([commit.to_json() for commit in commits])
         return
-    lanes: list[str] = []
+    graph = Graph()
     for commit in commits:
-        drawn = _drawn(lanes, commit.id, commit.parents) if options.graph else ["*"]
-        print(f"{drawn[0]} {commit.id[:12]} {_when(commit)} {commit.committer}: {commit.message}")
-        for line in drawn[1:]:
+        above, own, below = graph.add(commit.id, commit.parents) if options.graph else ([], "*", [])
+        for line in (*above, f"{own} {commit.id[:12]} {_when(commit)} {commit.committer}: {commit.message}", *below):
             print(line)
 
 
@@ -89,26 +89,6 @@ def merge_base(options: argparse.Namespace, output: Output) -> None:
     if base is None:
         raise InvalidArgumentError(f"{options.left!r} and {options.right!r} share no commit")
     tell(output, {"commit": base.id})
-
-
-def _drawn(lanes: list[str], id: str, parents: tuple[str, ...]) -> list[str]:
-    """A commit's line of the graph, and those below it; `lanes` are the commits that each column waits for."""
-    if id not in lanes:
-        lanes.append(id)
-    at = lanes.index(id)
-    lines = [" ".join("*" if n == at else "|" for n in range(len(lanes)))]
-    joined = [n for n, lane in enumerate(lanes) if lane == id and n != at]
-    for n in reversed(joined):
-        lines.append(" ".join("|" if m != n else "/" for m in range(len(lanes))))
-        del lanes[n]
-    if not parents:
-        del lanes[at]
-        return lines
-    lanes[at] = parents[0]
-    for parent in parents[1:]:
-        lanes.append(parent)
-        lines.append(" ".join("|" for _ in lanes[:-1]) + " \\")
-    return lines
 
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "conflict": "!", "prefix_changed": "~"}
