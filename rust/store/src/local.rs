@@ -160,6 +160,12 @@ impl Store for LocalStore {
         self.folders.remove(&full)
     }
 
+    async fn delete_all(&self, paths: &[String]) -> Result<()> {
+        let full: Vec<PathBuf> = paths.iter().map(|path| self.full(path)).collect::<Result<_>>()?;
+        full.iter().for_each(|_| self.stats.add_write(0));
+        self.folders.remove_all(&full)
+    }
+
     async fn list_unfinished(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {
         check_folder(prefix)?;
         self.stats.add_list();

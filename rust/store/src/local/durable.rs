@@ -4,7 +4,7 @@
 //! the folder above, and so on up. A folder that somebody else just made may not be safe yet, so each handle syncs the way down to a
 //! folder once, the first time it writes there, and again whenever it had to make the folder itself.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,13 +108,43 @@ impl Folders {
 
     /// Removes a file; one that is not there is as good as removed.
     pub(super) fn remove(&self, path: &Path) -> Result<()> {
-        match fs::remove_file(path) {
-            Ok(()) => self.sync_names(path),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-            // No object, though something is there: a folder.
-            Err(_) if path.is_dir() => Ok(()),
-            Err(error) => Err(StoreError::from_io(shown(path), "delete", error)),
+        match unlink(path)? {
+            true => self.sync_names(path),
+            false => Ok(()),
         }
+    }
+
+    /// The same for many: each folder that they are in is synced once, not for each of them.
+    pub(super) fn remove_all(&self, paths: &[PathBuf]) -> Result<()> {
+        let mut changed = HashMap::new();
+        let mut removed = Ok(());
+        for path in paths {
+            match unlink(path) {
+                Ok(true) => {
+                    changed.insert(path.parent(), path);
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    removed = Err(error);
+                    break;
+                }
+            }
+        }
+        for path in changed.into_values() {
+            self.sync_names(path)?;
+        }
+        removed
+    }
+}
+
+/// Whether there was a file of that name, which is gone now.
+fn unlink(path: &Path) -> Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        // No object, though something is there: a folder.
+        Err(_) if path.is_dir() => Ok(false),
+        Err(error) => Err(StoreError::from_io(shown(path), "delete", error)),
     }
 }
 
