@@ -65,6 +65,14 @@ def s3() -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture
+def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket that the environment leads to."""
+    for key, value in s3.storage_options.items():
+        monkeypatch.setenv(key.upper(), value)
+    return f"s3://{s3.bucket()}"
+
+
 @pytest.fixture(scope="session")
 def azure() -> Iterator[Azurite]:
     """An Azure blob server; each test makes its own container."""

@@ -19,7 +19,6 @@ from esker._native.store import Store
 from esker.exceptions import EskerError
 from tests.faulty import Faulty
 from tests.leftovers import leftovers, named
-from tests.servers import S3Server
 from tests.test_crash_commits import KINDS, READS, _ids, _prepare, _state, _try
 
 EVERYTHING = "ESKER_CRASH_S3" in os.environ
@@ -27,14 +26,6 @@ LOCAL_ONLY = {"delete", "update"}
 """They are prepared by pylance in a folder; `delete of rows` and `update of rows` make the same commits."""
 SOME = ["append", "delete of rows", "upsert", "restore", "update config", "batch"]
 CHOSEN = [kind for kind in KINDS if kind not in LOCAL_ONLY] if EVERYTHING else SOME
-
-
-@pytest.fixture
-def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket that the environment leads to."""
-    for key, value in s3.storage_options.items():
-        monkeypatch.setenv(key.upper(), value)
-    return f"s3://{s3.bucket()}"
 
 
 def _upload(folder: str, uri: str) -> None:

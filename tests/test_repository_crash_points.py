@@ -86,6 +86,19 @@ def test_a_commit_that_packs_is_whole_all_the_same(
     assert any("_esker/packs/" in path for made in faulty.made for _, verb, path in made.operations if verb == "put")
 
 
+def check_sound(uri: str, before: dict[str, dict[str, str]], after: dict[str, dict[str, str]], plan: str) -> None:
+    """Each ref is where it was or where it was to go, nothing is missing, and the next one commits."""
+    found = Repository(uri)
+    refs = state(found)
+    for ref in {*refs, *after}:
+        # Contents rather than commits: a commit's id has the second in it, and a metarange's the address.
+        assert refs.get(ref) in (before.get(ref), after.get(ref)), f"{plan}: {ref}"
+    assert list(found.fsck()) == [], plan
+    found.branch("main").object("next").upload("next")
+    found.branch("main").commit("next")
+    assert found.ref("main").object("next").exists(), plan
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
 def test_every_ref_is_at_its_old_or_its_new_commit(
@@ -106,15 +119,7 @@ def test_every_ref_is_at_its_old_or_its_new_commit(
         with suppress(EskerError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             work(Repository(f"fault://{uri}", storage_options={"plan": f"{fault}@{number}"}))
-        found = Repository(uri)
-        refs = state(found)
-        for ref in {*refs, *after}:
-            # Contents rather than commits: a commit's id has the second in it, and a metarange's the address.
-            assert refs.get(ref) in (before.get(ref), after.get(ref)), f"{fault}@{number}: {ref}"
-        assert list(found.fsck()) == [], f"{fault}@{number}"
-        found.branch("main").object("next").upload("next")
-        found.branch("main").commit("next")
-        assert found.ref("main").object("next").exists()
+        check_sound(uri, before, after, f"{fault}@{number}")
 
 
 def test_a_lost_reply_is_no_second_commit(faulty: Faulty, tmp_path: Path) -> None:

@@ -20,7 +20,17 @@ from tests.faulty import Faulty
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy
 from tests.servers.faulty import FaultyProxy, Rule
-from tests.test_repository_crash_points import collect, commit, create, fill, maintain, merge, revert, state
+from tests.test_repository_crash_points import (
+    check_sound,
+    collect,
+    commit,
+    create,
+    fill,
+    maintain,
+    merge,
+    revert,
+    state,
+)
 
 PROCESSES = 16
 COMMITS = 2
@@ -113,14 +123,6 @@ def test_sixteen_processes_commit_to_branches_of_their_own_and_merge_them(place:
     assert list(repo.fsck()) == []
 
 
-@pytest.fixture
-def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket that the environment leads to."""
-    for key, value in s3.storage_options.items():
-        monkeypatch.setenv(key.upper(), value)
-    return f"s3://{s3.bucket()}"
-
-
 def copied(folder: Path, uri: str) -> None:
     """Puts a repository of this machine where a store has it."""
     store = Store(uri)
@@ -149,14 +151,7 @@ def test_every_request_of_a_writer_may_be_the_last(work: Any, faulty: Faulty, bu
             with suppress(EskerError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 work(Repository(f"fault://{uri}", storage_options={"plan": f"{fault}@{number}"}))
-            found = Repository(uri)
-            refs = state(found)
-            for ref in {*refs, *after}:
-                assert refs.get(ref) in (before.get(ref), after.get(ref)), f"{plan}: {ref}"
-            assert list(found.fsck()) == [], plan
-            found.branch("main").object("next").upload("next")
-            found.branch("main").commit("next")
-            assert found.ref("main").object("next").exists(), plan
+            check_sound(uri, before, after, plan)
 
 
 @pytest.fixture(scope="module")
