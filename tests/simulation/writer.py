@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -16,9 +17,17 @@ import esker
 from esker import LanceDataset, LanceOperation
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
+from esker.exceptions import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    EskerError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from esker.fragment import write_fragments
+from esker.operation import Index
 from tests.simulation import model
+from tests.simulation.adversity import NIGHT_S, at_work
 from tests.simulation.model import Change, Condition, Expected, Rows
 
 if TYPE_CHECKING:
@@ -52,6 +61,12 @@ class Writer:
         self.current: Change | None = None
         self.next_key = 1000 * (number + 1)
         self.application = f"w{number}"
+        self.burst = 0
+        self.drowsy = False
+        self.slept = 0.0
+        """For how long its machine slept, as far as its monotonic clock knows."""
+        self.ahead = simulation.adversity.skew(number)
+        """How far its wall clock is ahead."""
 
     # The store.
 
@@ -68,7 +83,8 @@ class Writer:
         else:
             self.simulation.schedule.pass_on(self.number)
             self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
-            fault = self._drawn(self.faults, verb)
+            self._sleep(verb, path)
+            fault = self._drawn_in_a_row(verb, path)
             if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
                 self.current.transactions.add(path.removeprefix("_transactions/"))
             if verb == "put_if_absent":
@@ -80,6 +96,51 @@ class Writer:
             self.dead = fault.startswith("crash")
         return fault
 
+    def _drawn_in_a_row(self, verb: str, path: str) -> str | None:
+        """A fault; behind one of a version's put the next operations are more likely to fail, too."""
+        adversity = self.simulation.adversity
+        if self.drowsy:
+            self.drowsy = False
+            self.simulation.schedule.rest(self.number, self.faults.randrange(100))
+        if self.burst:
+            self.burst -= 1
+            if self.faults.random() < 0.7:
+                return self.faults.choice(
+                    ["fail", "fail", "lose_reply", "crash_before" if adversity.crashes else "fail"]
+                )
+        fault = self._drawn(self.faults, verb)
+        is_commit = verb == "put_if_absent" and path.startswith("_versions/")
+        if is_commit and adversity.burst_rate and self.faults.random() < adversity.burst_rate / 4:
+            fault = self.faults.choice(["lose_reply", "lose_reply", "fail"])
+        if is_commit and fault in ("lose_reply", "fail") and self.faults.random() < adversity.burst_rate:
+            self.burst = self.faults.randrange(6)
+            # Others may do much before anybody reads back.
+            self.drowsy = self.faults.random() < 0.5
+        return fault
+
+    def _sleep(self, verb: str, path: str) -> None:
+        """Now and then the machine sleeps for a night within a request, while others go on."""
+        adversity = self.simulation.adversity
+        rate = adversity.sleep_rate * (3 if verb == "put_if_absent" and path.startswith("_versions/") else 1)
+        if not rate or self.faults.random() >= rate or self.current is None:
+            return
+        self.simulation.faults["night"] += 1
+        for meta in self.simulation.listed("_transactions/"):
+            name = meta.path.removeprefix("_transactions/")
+            if name in self.current.transactions and meta.last_modified_us is not None:
+                adversity.aged.add(meta.last_modified_us)
+        self.ahead += NIGHT_S
+        self.slept += self.faults.choice([0.0, NIGHT_S])
+        self.simulation.schedule.rest(self.number, self.faults.randrange(100))
+
+    def cancelled(self) -> str | None:
+        """Whether Ctrl-C is pressed at a call of the commit: before it, or as it returns."""
+        rate = self.simulation.adversity.cancel_rate
+        if not rate or self.dead or self.faults.random() >= rate:
+            return None
+        self.simulation.faults["Ctrl-C"] += 1
+        return self.faults.choice(["before", "after"])
+
     def _drawn_by_count(self, verb: str) -> str | None:
         # Operations side by side start in any order: each draws by its number, not from one stream.
         with self.lock:
@@ -90,7 +151,9 @@ class Writer:
     def _drawn(self, chance: random.Random, verb: str) -> str | None:
         if chance.random() >= self.simulation.fault_rate:
             return None
-        kinds = ["crash_before", "crash_after", "lose_reply", "lose_reply", "fail", "fail"]
+        kinds = ["lose_reply", "lose_reply", "fail", "fail"]
+        if self.simulation.adversity.crashes:
+            kinds += ["crash_before", "crash_after"]
         if verb == "list" and self.simulation.may_lag():
             # A listing that lags behind: the newest objects are not in it yet.
             kinds += ["age:1", "age:2"] * 2
@@ -100,6 +163,7 @@ class Writer:
 
     def work(self) -> None:
         """Makes all changes. One that crashes goes on with a new life."""
+        at_work(self)
         for number in range(self.changes):
             self.work_at(number)
 
@@ -139,11 +203,15 @@ class Writer:
             self.prepared(change)
             attempt()
             change.outcome = "done"
+        except KeyboardInterrupt:
+            change.outcome = "unknown"
+        except CommitStateUnknownError:
+            change.outcome = "unknown"
         except CommitConflictError:
             change.outcome = "refused"
         except InvalidArgumentError as error:
             # Computed again on a version that has lost the column.
-            model.require(change.kind == "drop_column", f"{change}: {error!r}")
+            model.require(change.kind in ("drop_column", "cast"), f"{change}: {error!r}")
             change.outcome = "refused"
         except NotFoundError as error:
             # A version, or a table of which an aged listing knows nothing.
@@ -208,10 +276,20 @@ class Writer:
         return partial(model.restored, version), lambda: esker.dataset(self.uri, version=version).restore()
 
     def _commit_append(self, change: Change) -> Attempt:
-        rows, version = self._keys(2), esker.dataset(self.uri).version
-        fragments = write_fragments(table(rows), self.uri)
+        dataset = esker.dataset(self.uri)
+        rows, version = self._keys(2), dataset.version
+        new = table(rows)
+        for name in model.computed(dataset.schema.names):
+            values = [key * model.factor(name) for key in rows]
+            new = new.append_column(name, pa.array(values, dataset.schema.field(name).type))
+        fragments = write_fragments(new, dataset)
+        self._wait()
         commit = lambda: LanceDataset.commit(self.uri, LanceOperation.Append(fragments), read_version=version)  # noqa: E731
         return partial(model.appended, rows), commit
+
+    def _wait(self) -> None:
+        """What is prepared may lie for long before it is committed."""
+        self.simulation.schedule.rest(self.number, self.random.choice([0, 0, 10, 40]))
 
     def _numbered(self, change: Change) -> Attempt:
         """A commit that is made again as long as nobody said that it is there, as a job that is run again."""
@@ -251,6 +329,7 @@ class Writer:
             return None
         gone = self.random.choice(fragments)
         keys = set(gone.to_table(columns=["id"])["id"].to_pylist())
+        self._wait()
         operation = LanceOperation.Delete([], [gone.fragment_id], "all of a fragment")
         commit = lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)  # noqa: E731
         return partial(model.deleted_keys, keys), commit
@@ -278,6 +357,49 @@ class Writer:
     def _add_column(self, change: Change) -> Attempt:
         name = f"c{self.number}_{change.number}"
         return partial(model.with_column, name), lambda: esker.dataset(self.uri).add_columns(pa.field(name, pa.int64()))
+
+    def _add_computed(self, change: Change) -> Attempt:
+        """A column whose name says what its values must be, whoever reads them under it."""
+        factor = self.random.randrange(2, 10)
+        name = f"i{self.number}_{change.number}x{factor}"
+        return partial(model.with_column, name), lambda: esker.dataset(self.uri).add_columns({name: f"id * {factor}"})
+
+    def _cast(self, change: Change) -> Attempt | None:
+        names = model.computed(esker.dataset(self.uri).schema.names)
+        if not names:
+            return None
+        name, type_ = self.random.choice(names), self.random.choice([pa.int32(), pa.int64()])
+        return model.same, lambda: esker.dataset(self.uri).alter_columns({"path": name, "data_type": type_})
+
+    def _replace(self, change: Change) -> Attempt | None:
+        """Another file in the place of one that holds a column."""
+        dataset = esker.dataset(self.uri)
+        ids = {field.id(): field.name() for field in dataset.lance_schema.fields()}
+        found = [
+            (fragment, ids[file.fields[0]])
+            for fragment in dataset.get_fragments()
+            for file in fragment.metadata.files
+            if len(file.fields) == 1 and ids.get(file.fields[0], "").startswith("i")
+        ]
+        found = [(fragment, name) for fragment, name in found if model.computed([name])]
+        if not found:
+            return None
+        fragment, name = self.random.choice(found)
+        keys = fragment.to_table(columns=["id"])["id"].to_pylist()
+        values = pa.array([key * model.factor(name) for key in keys], dataset.schema.field(name).type)
+        changed, _ = fragment.update_columns(pa.table({"id": pa.array(keys, pa.int64()), name: values}), "id")
+        group = LanceOperation.DataReplacementGroup(fragment.fragment_id, changed.files[-1])
+        operation = LanceOperation.DataReplacement([group])
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
+
+    def _index(self, change: Change) -> Attempt:
+        """An index as another library commits it: its files are none of the table's business."""
+        dataset = esker.dataset(self.uri)
+        covered = {fragment.fragment_id for fragment in dataset.get_fragments()}
+        name = f"by_{self.number}_{change.number}"
+        uuid = str(UUID(int=self.random.getrandbits(128), version=4))
+        operation = LanceOperation.CreateIndex([Index(uuid, name, [0], dataset.version, covered, 0)], [])
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
 
     def _drop_column(self, change: Change) -> Attempt | None:
         names = [name for name in esker.dataset(self.uri).schema.names if name not in ("id", "n")]
