@@ -304,8 +304,7 @@ class DeltaCommit:
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in given.pop("operationParameters", {}).items()
         }
-        # By these a commit is found and ordered: they are nobody else's to set.
-        info |= {name: value for name, value in given.items() if name not in ("txnId", "inCommitTimestamp")}
+        info |= given
         info["operationParameters"] = {**parameters, **self._parameters}
         actions = self._actions
         if self._turns_times_on:
@@ -360,6 +359,7 @@ class DeltaCommit:
                 return True
             if self.write_id_at(version) == self.write_id:
                 self._store.delete(commit_path(version))
+            self._changes.pop(version, None)
         except OSError as error:
             raise CommitStateUnknownError(
                 f"{error}; version {version} of {self._uri} was put after a long pause, and it could not be looked up "
