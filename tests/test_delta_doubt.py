@@ -1,7 +1,7 @@
-"""Nobody knows whether a Delta commit landed: replies that are lost twice, Ctrl-C at any moment, logs that are cleaned up.
+"""Nobody knows whether a Delta commit landed: replies that are lost twice, Ctrl-C at any moment, logs cleaned up.
 
-Whatever comes: the table opens, its rows are those of before or of after, no file of a version is gone, a write that was
-reported as done is there, and one that was reported as refused is not.
+Whatever comes: the table opens, its rows are those of before or of after, no file of a version is gone, a write that
+was reported as done is there, and one that was reported as refused is not.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ def test_a_checkpoint_that_comes_after_the_listing_is_no_loss(tmp_path: Path) ->
 @pytest.mark.parametrize("version", [None, 18])
 def test_a_clean_up_that_comes_after_the_listing_is_no_loss(version: int | None, tmp_path: Path) -> None:
     _fill(tmp_path, 19, **AT_ONCE)
+
     # The checkpoint of 10 goes, and what follows it, once there is one of 20.
     def others() -> None:
         time.sleep(0.01)
@@ -202,9 +203,7 @@ def test_a_checkpoint_that_cannot_be_read_keeps_all_sidecars(tmp_path: Path) -> 
 
 def test_a_broken_checkpoint_is_not_what_the_log_is_cut_by(tmp_path: Path) -> None:
     _fill(tmp_path, 12)
-    parts = [
-        tmp_path / "_delta_log" / f"{11:020}.checkpoint.{part:010}.{2:010}.parquet" for part in (1, 2)
-    ]
+    parts = [tmp_path / "_delta_log" / f"{11:020}.checkpoint.{part:010}.{2:010}.parquet" for part in (1, 2)]
     checkpoint(tmp_path, parts[0].name, [])
     parts[1].write_bytes(b"")
     _age(tmp_path, 40)

@@ -88,9 +88,10 @@ def test_partition_values_are_read_by_both(text: str, writer: Any, tmp_path: Pat
     assert {row["p"] for row in theirs.to_pyarrow_table().to_pylist()} == {text, "z", None}
 
 
-def test_a_partition_value_that_is_no_name_of_a_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EskerError):
-        write_deltalake(tmp_path, pa.table({"p": [LARGE], "n": [1]}), partition_by=["p"])
+def test_a_partition_value_may_be_longer_than_the_name_of_a_folder(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"p": [LARGE], "n": [1]}), partition_by=["p"])
+    ours, theirs = _both(tmp_path)
+    assert ours.to_pyarrow_table()["p"].to_pylist() == theirs.to_pyarrow_table()["p"].to_pylist() == [LARGE]
 
 
 @each_text
@@ -144,6 +145,10 @@ def test_columns_are_called_so_or_refused(text: str, tmp_path: Path) -> None:
     """Some letters need column mapping, in which deltalake does not write."""
     rows = pa.table({text: ["v"], "n": [1]})
     mapped = {"delta.columnMapping.mode": "name"}
+    if "\x00" in text:
+        with pytest.raises(ValueError, match="NUL"):
+            write_deltalake(tmp_path / "mapped", rows, configuration=mapped)
+        return
     write_deltalake(tmp_path / "mapped", rows, configuration=mapped)
     _race(tmp_path / "mapped", rows)
     found = DeltaTable(tmp_path / "mapped")
@@ -153,8 +158,7 @@ def test_columns_are_called_so_or_refused(text: str, tmp_path: Path) -> None:
     assert DeltaTable(tmp_path / "mapped").to_pyarrow_table(columns=[text])[text].to_pylist() == ["v"] * 3
     try:
         write_deltalake(tmp_path / "plain", rows, partition_by=[text])
-    except EskerError as error:
-        assert isinstance(error, ValueError)  # noqa: PT017
+    except ValueError:
         return
     ours, theirs = _both(tmp_path / "plain")
     assert ours.to_pyarrow_table().to_pylist() == theirs.to_pyarrow_table().to_pylist()
@@ -168,12 +172,16 @@ def test_tables_lie_in_folders_called_so(text: str, writer: Any, tmp_path: Path)
             write_deltalake(str(tmp_path / text), pa.table({"n": [1]}))
         return
     path = tmp_path / text.replace("/", "")
+    # deltalake takes no folder with control characters, and finds none with a percent sign or a backslash.
+    is_for_both = not any(letter in "%\\" or letter < " " for letter in text)
     rows = pa.table({"n": [1], "p": ["a"]})
-    writer(str(path), rows, partition_by=["p"])
+    (writer if is_for_both else write_deltalake)(str(path), rows, partition_by=["p"])
     _race(path, rows)
-    ours, theirs = _both(path)
-    assert ours.to_pyarrow_table().num_rows == theirs.to_pyarrow_table().num_rows == 3
+    ours = DeltaTable(path)
+    assert (ours.to_pyarrow_table().num_rows, len(ours.history())) == (3, 3)
     assert all(Path(uri).exists() for uri in ours.file_uris())
+    if is_for_both:
+        assert deltalake.DeltaTable(path).to_pyarrow_table().num_rows == 3
 
 
 @each_text
@@ -185,7 +193,7 @@ def test_constraints_have_such_literals(text: str, tmp_path: Path) -> None:
         table.alter.add_constraint({"only": f"s = '{quoted}'"})
     except NotImplementedError:
         # Spark reads a backslash in a literal otherwise.
-        assert "\\" in text  # noqa: PT017
+        assert "\\" in text
         return
     write_deltalake(tmp_path, pa.table({"s": [text]}), mode="append")
     with pytest.raises(ValueError, match="only"):
