@@ -30,6 +30,7 @@ TEXTS = {
     "spaces": "  a\u00a0 ",
 }
 LARGE = "x\u2028" * 250_000
+every_text = pytest.mark.parametrize("text", [*TEXTS.values(), LARGE], ids=[*TEXTS, "a megabyte"])
 each_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 SURROGATE = "a\ud800b"
 
@@ -48,7 +49,7 @@ def _race(path: Path, rows: pa.Table) -> None:
     write_deltalake(stale, rows, mode="append")
 
 
-@pytest.mark.parametrize("text", [*TEXTS.values(), LARGE], ids=[*TEXTS, "a megabyte"])
+@every_text
 @pytest.mark.parametrize("writer", [write_deltalake, deltalake.write_deltalake], ids=["esker", "deltalake"])
 def test_values_are_read_by_both(text: str, writer: Any, tmp_path: Path) -> None:
     rows = pa.table({"s": [text, "z"], "n": [1, 2]})
@@ -115,7 +116,7 @@ def test_what_a_table_is_called_is_read_by_both(text: str, tmp_path: Path) -> No
     assert ours.metadata().configuration["my.key"] == text
 
 
-@each_text
+@every_text
 def test_applications_and_what_a_commit_says_are_read_by_both(text: str, tmp_path: Path) -> None:
     rows = pa.table({"n": [1]})
     for number in (1, 1, 2):
