@@ -125,6 +125,7 @@ class LanceCommit:
         self._reconcile = reconcile
         self._restored: Manifest | None = None
         self._base = base
+        self._read = base if base is not None and base.version == transaction.read_version else None
         self._made: Manifest | None = None
         self._held: HeldColumns | None = None
         self._follows = False
@@ -180,7 +181,7 @@ class LanceCommit:
             return True
         if not self._follows:
             try:
-                read = self.log.manifest(self.read_version, self._scheme)
+                read = self._read or self.log.manifest(self.read_version, self._scheme)
             except NotFoundError:
                 # Cleaned up. Nothing but a Project leaves what stays as it was.
                 if theirs.operation != "Project":
