@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ._native.deletion import RowsToDelete
 from .blob_storage import holds_blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .join_keys import JoinKeys
 from .types import ReaderLike, coerce_reader
 from .udf import BatchUDF
 
@@ -261,10 +262,9 @@ class ColumnUpdate:
         if not self.columns:
             raise InvalidArgumentError("expected columns to change beside the key, found none")
         self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
-        numbered = pa.table({"key": other[right_on], "row": pa.array(range(other.num_rows), pa.int64())})
-        last = numbered.group_by("key").aggregate([("row", "max")])
-        self._keys = last["key"].combine_chunks()
-        self._new = other.select(self.columns).take(last["row_max"]).combine_chunks()
+        self._keys = JoinKeys(other[right_on], left_on)
+        self._keys.check(table.field(left_on).type if left_on in table.names else pa.uint64())
+        self._new = other.select(self.columns).combine_chunks()
         self._left_on = left_on
         self.matched = RowsToDelete()
         """The rows that the data had a key for."""
@@ -273,7 +273,7 @@ class ColumnUpdate:
         """The values of one fragment's rows, old and new, with the rows' addresses."""
         read = list(dict.fromkeys([*self.columns, self._left_on, ROW_ADDRESS]))
         for batch in fragment.to_batches(columns=read, blob_handling="all_binary"):
-            rows = pc.index_in(batch[self._left_on].cast(self._keys.type), value_set=self._keys, skip_nulls=True)
+            rows = self._keys.rows(batch[self._left_on])
             hit = rows.is_valid()
             self.matched.add(batch[ROW_ADDRESS].filter(hit))
             columns = [_over(batch[name], self._new[name], rows, hit) for name in self.columns]
