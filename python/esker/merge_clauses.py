@@ -50,6 +50,11 @@ class MergeClauses:
                 "when_not_matched_insert_all or another one first"
             )
 
+    @property
+    def updates(self) -> bool:
+        """Whether rows of the table may get other values."""
+        return self.when_matched == "update"
+
     def update_condition(self, source: pa.Schema, dataset: LanceDataset) -> Condition | None:
         """The condition on rows that match, with the columns of the source and of the table that it reads.
 

@@ -28,6 +28,7 @@ mod display;
 mod error;
 mod expression;
 mod interval;
+mod overflow;
 mod plan;
 mod predicate;
 mod prune;
