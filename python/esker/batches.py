@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from ._native.scan import BatchStream
+from .exceptions import UnsupportedError
 
 
 def read(stream: BatchStream) -> Iterator[pa.RecordBatch]:
@@ -52,11 +53,37 @@ def join_to_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Re
         held += batch.num_rows
         if held < rows:
             continue
-        joined = pa.concat_batches(pending) if len(pending) > 1 else batch
+        joined = _joined(pending)
         start = 0
         while held - start >= rows:
             yield joined.slice(start, rows)
             start += rows
         pending, held = [joined.slice(start)], held - start
     if held:
-        yield pa.concat_batches(pending)
+        yield _joined(pending)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches as one, whose dictionaries hold the values of all of theirs.
+
+    Raises:
+        UnsupportedError: The keys of a dictionary column cannot name so many values.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    if not any(_holds_dictionary(type_) for type_ in batches[0].schema.types):
+        return pa.concat_batches(batches)
+    try:
+        return pa.concat_batches(pa.Table.from_batches(batches).unify_dictionaries().to_batches())
+    except pa.ArrowException as error:
+        raise UnsupportedError(
+            f"batches of exactly so many rows cannot be made of columns whose dictionaries differ: {error}; "
+            "leave strict_batch_size out"
+        ) from error
+
+
+def _holds_dictionary(type_: pa.DataType) -> bool:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _holds_dictionary(type_.storage_type)
+    children = (type_.field(i).type for i in range(type_.num_fields))
+    return bool(pa.types.is_dictionary(type_)) or any(_holds_dictionary(child) for child in children)

@@ -191,7 +191,9 @@ class ColumnsApi:
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             dataset = self._dataset._with_manifest(manifest)
             schema, fragments = writer.add(dataset, source)
-            nullable = all(field.nullable for field in pa.schema(schema) if field.name not in dataset.schema.names)
+            nullable = all(
+                field.nullable for field in pa.schema(schema) if field.name not in dataset._table_schema.names
+            )
             metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
 
@@ -255,7 +257,7 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
     if alteration.get("nullable") is not False or field is None or not field.nullable:
         return False
     path = ".".join(f"`{part}`" for part in alteration["path"].split("."))
-    if dataset.count_rows(f"{path} IS NULL"):
+    if dataset._scan(filter=f"{path} IS NULL").count_rows():
         raise InvalidArgumentError(
             f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",
             column=alteration["path"],
@@ -264,8 +266,8 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
 
 
 def _type_at(dataset: LanceDataset, path: str) -> pa.DataType:
-    if path in dataset.schema.names:
-        return dataset.schema.field(path).type
+    if path in dataset._table_schema.names:
+        return dataset._table_schema.field(path).type
     if dataset._manifest.schema.find(path) is None:
         raise InvalidArgumentError(
             f"expected a column of the table, found {path!r}, which it does not have", column=path

@@ -185,7 +185,7 @@ class ExpressionValues:
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:
         """The new columns."""
-        return dataset.scanner(columns=self._expressions).projected_schema
+        return dataset._scan(columns=self._expressions).projected_schema
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
@@ -224,8 +224,8 @@ class FunctionValues:
         """Nothing: each fragment stands for itself."""
 
     def _batches(self, dataset: LanceDataset, fragment: LanceFragment | None) -> Iterator[pa.RecordBatch]:
-        source = fragment or dataset
-        return source.to_batches(columns=self._read_columns, with_row_address=True, batch_size=self._batch_size)
+        scan = dataset._scan if fragment is None else fragment.scanner
+        return scan(columns=self._read_columns, with_row_address=True, batch_size=self._batch_size).to_batches()
 
     @staticmethod
     def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -294,7 +294,7 @@ class JoinedValues:
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:
         """The new columns."""
-        names = dataset.schema.names
+        names = dataset._table_schema.names
         if self._left_on not in (*names, *_SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
         self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset.schema.field(self._left_on).type)

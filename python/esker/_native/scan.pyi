@@ -51,6 +51,7 @@ def scan(
     include_deleted_rows: bool = False,
     use_stats: bool = True,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
+    order_by: Sequence[tuple[str, bool, bool]] = ...,
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -71,6 +72,9 @@ def scan(
         scan_in_order: False lets batches come as they are ready.
         include_deleted_rows: Deleted rows come too, as far as their fragment is there; their `_rowid` is null.
         use_stats: Whether groups of rows that statistics rule out are passed over.
+        blobs: What comes of blob columns.
+        order_by: Columns or dotted paths, each with whether it ascends and whether nulls come first; the first
+            ones decide. Rows with equal keys stay in the table's order. Holds the result in memory.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.

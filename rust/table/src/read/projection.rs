@@ -132,12 +132,12 @@ impl Column {
         };
         let (first, rest) = parts.split_first().ok_or_else(unknown)?;
         let root = schema.field(first).ok_or_else(unknown)?;
-        let (read, leaf) = cut(root, rest).ok_or_else(unknown)?;
+        let (read, leaf, nullable) = cut(root, rest).ok_or_else(unknown)?;
         let leaf_arrow = leaf.to_arrow()?;
         let output = ArrowField::new(
             name,
             leaf_arrow.data_type().clone(),
-            leaf_arrow.is_nullable() || root.nullable,
+            nullable || leaf_arrow.is_nullable(),
         )
         .with_metadata(leaf_arrow.metadata().clone());
         Ok(Column {
@@ -148,26 +148,24 @@ impl Column {
     }
 }
 
-/// The field with only the children along `path`, and the field at its end. A packed struct is read whole, like the description of a
-/// blob.
-fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field)> {
+/// The field with only the children along `path`, the field at its end, and whether one of them all may be null. A packed struct is read
+/// whole, like the description of a blob.
+fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field, bool)> {
     let Some((name, rest)) = path.split_first() else {
-        return Some((field.clone(), field.clone()));
+        return Some((field.clone(), field.clone(), field.nullable));
     };
     if !field.is_struct() && !field.is_blob() {
         return None;
     }
-    let (child, leaf) = cut(&field.child(name)?, rest)?;
+    let (child, leaf, nullable) = cut(&field.child(name)?, rest)?;
     let children = if field.is_packed_struct() || field.is_blob() {
         field.children.clone()
     } else {
         vec![child]
     };
-    Some((
-        Field {
-            children,
-            ..field.clone()
-        },
-        leaf,
-    ))
+    let read = Field {
+        children,
+        ..field.clone()
+    };
+    Some((read, leaf, nullable || field.nullable))
 }
