@@ -1,4 +1,4 @@
-"""Columns that come by key, where the keys of the two sides are of other types: equal values match, and nothing else does."""
+"""Columns that come by key, where the two sides' keys are of other types: equal values match, and nothing else does."""
 
 from __future__ import annotations
 

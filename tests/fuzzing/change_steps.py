@@ -140,7 +140,8 @@ class Steps:
 
         text = f"merge on {on} {clauses.matched} if {clauses.condition and clauses.condition.text}"
         text += f" insert {clauses.insert} delete {clauses.delete_unmatched} if "
-        text += f"{clauses.delete_filter and clauses.delete_filter.text} in place {in_place}: {schema.names} {rows.to_pylist()}"
+        text += f"{clauses.delete_filter and clauses.delete_filter.text} in place {in_place}: "
+        text += f"{schema.names} {rows.to_pylist()}"
         return Step(
             "merge",
             text,
@@ -302,7 +303,7 @@ class Steps:
         return ["k"]
 
     def _some_columns(self, schema: pa.Schema, *, required: bool, keys: list[str]) -> pa.Schema:
-        """The key, and some of the other columns and of the fields within them; those that must be there if `required`."""
+        """The key, and some of the other columns and of their fields; those that must be there if `required`."""
         if self.random.random() < 0.4 or not self.rows.nulls:
             return schema
         kept = [it for it in schema if it.name in keys or (required and not it.nullable) or self.random.random() < 0.7]

@@ -18,7 +18,8 @@ pub(crate) fn checked(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusio
     let checked = expr.transform_up(|node| {
         if let Some(binary) = node.downcast_ref::<BinaryExpr>() {
             if matches!(binary.op(), Operator::Plus | Operator::Minus | Operator::Multiply) {
-                return Ok(Transformed::yes(Arc::new(binary.clone().with_fail_on_overflow(true))));
+                let strict: Arc<dyn PhysicalExpr> = Arc::new(binary.clone().with_fail_on_overflow(true));
+                return Ok(Transformed::yes(strict));
             }
         }
         if let Some(negative) = node.downcast_ref::<NegativeExpr>() {
@@ -26,7 +27,8 @@ pub(crate) fn checked(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusio
             if data_type.is_integer() {
                 let zero: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::new_zero(&data_type)?));
                 let difference = BinaryExpr::new(zero, Operator::Minus, Arc::clone(negative.arg()));
-                return Ok(Transformed::yes(Arc::new(difference.with_fail_on_overflow(true))));
+                let strict: Arc<dyn PhysicalExpr> = Arc::new(difference.with_fail_on_overflow(true));
+                return Ok(Transformed::yes(strict));
             }
         }
         Ok(Transformed::no(node))
