@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
-from tests.fuzzing.change_steps import Step
-from tests.fuzzing.plain_table import PlainTable
+import pyarrow as pa
+
+from tests.fuzzing.change_steps import Step, lacks_fields
+from tests.fuzzing.plain_table import PlainTable, key_of
 
 HIDDEN = "a path sees what lies below a null struct"
 NULL_KEYS = "null keys are equal in a join"
+NULLS_LEFT_OUT = "rows without a key are not inserted where structs lack fields"
+BARE_COPIES = "a copy of an extension column is of its storage type"
 DELETES_ALONE = "a merge of deletes alone is not planned"
 EMPTY_FILES = "a file whose fields were all replaced is not valid"
 
@@ -17,9 +21,14 @@ def known_fault(step: Step, table: PlainTable) -> str | None:
     """The name of the fault that keeps pylance from making a change; None if it can."""
     if any(_has_path(text) for text in step.facts.get("conditions", [])):
         return HIDDEN
-    if step.kind == "join" and any(row["k"] is None for row in table.rows):
+    if step.kind in ("join", "update columns") and any(row["k"] is None for row in table.rows):
         return NULL_KEYS
+    if step.kind == "add" and isinstance(step.facts["type"], pa.BaseExtensionType):
+        return BARE_COPIES
     clauses = step.facts.get("clauses")
+    if clauses is not None and clauses.insert and lacks_fields(step.facts["given"], table.schema):
+        if any(key_of(row, clauses.on) is None for row in step.facts["rows"].to_pylist()):
+            return NULLS_LEFT_OUT
     if clauses is not None and clauses.matched == "delete" and clauses.delete_unmatched and not clauses.insert:
         return DELETES_ALONE
     return None

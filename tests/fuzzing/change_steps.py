@@ -168,6 +168,7 @@ class Steps:
             f"add {it} = {value.text}",
             lambda plain, _: plain.add(it, value),
             lambda dataset, *_: dataset.add_columns({name: value.text}),
+            {"type": it.type},
         )
 
     def drop(self, table: PlainTable, _: int) -> Step | None:
@@ -306,7 +307,7 @@ class Steps:
         """The key, and some of the other columns and of their fields; those that must be there if `required`."""
         if self.random.random() < 0.4 or not self.rows.nulls:
             return schema
-        kept = [it for it in schema if it.name in keys or (required and not it.nullable) or self.random.random() < 0.7]
+        kept = [it for it in schema if it.name in keys or (required and self._must(it)) or self.random.random() < 0.7]
         kept = kept or [schema.field("k")]
         if self.random.random() < 0.6:
             kept = [it if it.name in keys else self._part(it, required=required) for it in kept]
@@ -316,10 +317,14 @@ class Steps:
     def _part(self, it: pa.Field, *, required: bool) -> pa.Field:
         if not pa.types.is_struct(it.type):
             return it
-        children = [c for c in it.type if (required and not c.nullable) or self.random.random() < 0.6]
+        children = [c for c in it.type if (required and self._must(c)) or self.random.random() < 0.6]
         children = [self._part(child, required=required) for child in children or [it.type.field(0)]]
         self.random.shuffle(children)
         return it.with_type(pa.struct(children))
+
+    def _must(self, it: pa.Field) -> bool:
+        """Whether new rows must have a field: what they lack is null."""
+        return not it.nullable or (pa.types.is_struct(it.type) and not self.rows.null_structs)
 
     def _fits_in_place(self, clauses: Clauses, given: pa.Schema, table: pa.Schema) -> bool:
         changes_only = clauses.matched == "update" and not clauses.insert and not clauses.delete_unmatched

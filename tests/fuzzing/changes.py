@@ -39,7 +39,7 @@ HIDING_OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-HIDE = True
+HIDE = False
 
 
 class CaseFailed(AssertionError):
