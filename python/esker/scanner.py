@@ -12,7 +12,7 @@ import pyarrow.dataset
 
 from ._native import scan as native
 from ._native.expr import Predicate
-from .batches import cut_to_bytes, join_to_rows, read, read_all
+from .batches import cut_to_bytes, read, read_all
 from .blob_frame import BlobMode, frame_with_blobs
 from .exceptions import UnsupportedError
 from .predicate import to_predicate
@@ -87,9 +87,7 @@ class LanceScanner:
         rows = 0
         batches: Iterable[pa.RecordBatch]
         batches = read(stream)
-        if options.strict_batch_size and options.batch_size is not None:
-            batches = join_to_rows(batches, options.batch_size)
-        elif options.batch_size_bytes is not None:
+        if options.batch_size_bytes is not None:
             batches = cut_to_bytes(batches, options.batch_size_bytes)
         for batch in batches:
             rows += batch.num_rows
@@ -188,7 +186,7 @@ class LanceScanner:
     def _is_plain(self) -> bool:
         """Whether the native stream is the result as it is."""
         options = self._options
-        cut = options.strict_batch_size or options.batch_size_bytes is not None
+        cut = options.batch_size_bytes is not None
         watched = options.scan_stats_callback is not None or options.progress is not None
         return not (cut or watched) and self._projection.is_plain
 
@@ -211,6 +209,7 @@ class LanceScanner:
             use_stats=options.use_stats,
             blobs=options.blobs,
             order_by=[(key.column_name, key.ascending, key.nulls_first) for key in options.order_by],
+            strict_batch_size=options.strict_batch_size,
         )
 
     def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:

@@ -52,6 +52,7 @@ def scan(
     use_stats: bool = True,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
     order_by: Sequence[tuple[str, bool, bool]] = ...,
+    strict_batch_size: bool = False,
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -75,6 +76,7 @@ def scan(
         blobs: What comes of blob columns.
         order_by: Columns or dotted paths, each with whether it ascends and whether nulls come first; the first
             ones decide. Rows with equal keys stay in the table's order. Holds the result in memory.
+        strict_batch_size: Whether all batches but the last have `batch_size` rows.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.

@@ -12,6 +12,7 @@ mod projection;
 mod rows;
 mod scan;
 mod statistics;
+mod strict;
 mod system;
 mod take;
 

@@ -18,6 +18,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::projection::Projection;
 use super::rows::{clip, groups, live};
 use super::statistics::{rule_out, GroupCounts};
+use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -55,6 +56,8 @@ pub struct ScanRequest {
     pub offset: Option<u64>,
     /// Rows in a batch at the most.
     pub batch_size: Option<usize>,
+    /// All batches but the last have `batch_size` rows.
+    pub strict_batch_size: bool,
     /// Only these fragments, in this order.
     pub fragment_ids: Option<Vec<u64>>,
     /// Only these physical rows of each fragment.
@@ -357,9 +360,17 @@ async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> 
 
 /// Scans a version of a table. Runs on the tokio runtime that polls the stream.
 pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
-    if !request.order_by.is_empty() {
-        return scan_ordered(files, manifest, request);
-    }
+    let stream = match request.order_by.as_slice() {
+        [] => scan_as_stored(files, manifest, request),
+        keys => scan_ordered(files, manifest, request, keys),
+    }?;
+    Ok(match request.batch_size.filter(|_| request.strict_batch_size) {
+        Some(size) => strict(stream, size),
+        None => stream,
+    })
+}
+
+fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
     let planned = Arc::new(plan(manifest, request)?);
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
@@ -396,11 +407,16 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
 }
 
 /// A scan in an order of its own: of the same rows, with the keys behind the columns that come out.
-fn scan_ordered(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
+fn scan_ordered(
+    files: Arc<TableFiles>,
+    manifest: &Manifest,
+    request: &ScanRequest,
+    keys: &[OrderKey],
+) -> Result<BatchStream> {
     let mut names = output_names(&manifest.schema()?, request);
     let width = names.len();
-    let mut places = Vec::with_capacity(request.order_by.len());
-    for key in &request.order_by {
+    let mut places = Vec::with_capacity(keys.len());
+    for key in keys {
         let known = names.iter().position(|name| *name == key.column);
         places.push(known.unwrap_or(names.len()));
         if known.is_none() {
