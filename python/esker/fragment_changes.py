@@ -283,9 +283,30 @@ class ColumnUpdate:
 def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
     """The new value where there is one: taken by position from both, which works for values of any type."""
     new_values = new.combine_chunks()
-    both = pa.concat_arrays([old, new_values.cast(old.type) if new_values.type != old.type else new_values])
+    new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
+    both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
     own = pa.array(range(len(old)), pa.int64())
     return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
+
+
+def _without_null_values(values: pa.Array) -> pa.Array:
+    """The same values with nulls in the indices of dictionaries rather than among their values, which do not join."""
+    type_ = values.type
+    if isinstance(values, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
+    if pa.types.is_dictionary(type_):
+        if values.dictionary.null_count == 0:
+            return values
+        return values.cast(type_.value_type).dictionary_encode().cast(type_)
+    if pa.types.is_struct(type_) and type_.num_fields:
+        children = [_without_null_values(values.field(n)) for n in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        # A copy starts at zero: offsets within a buffer take no mask.
+        whole = values.take(pa.array(range(len(values)), pa.int64()))
+        return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
+    return values
 
 
 def _like(found: pa.Field, table: pa.Schema) -> pa.Field:

@@ -13,6 +13,14 @@ HIDDEN = "a path sees what lies below a null struct"
 NULL_KEYS = "null keys are equal in a join"
 NULLS_LEFT_OUT = "rows without a key are not inserted where structs lack fields"
 BARE_COPIES = "a copy of an extension column is of its storage type"
+NEW_VALUES_SEEN = "a new value sees the new values of columns before it"
+REFUSALS = {
+    "Not supported: Deleting rows from the target": "a source of some columns goes with no delete of unmatched rows",
+    "Not supported: Combining when_matched": "a source of some columns goes with no delete of matched rows and inserts",
+    "RewriteColumns cannot express this": "a merge of columns is not planned for a table without rows",
+    "null_bit_buffer size too small": "structs of 9 to 16 rows with nulls cannot be written",
+}
+"""By what it says, what pylance refuses though it could be done."""
 DELETES_ALONE = "a merge of deletes alone is not planned"
 EMPTY_FILES = "a file whose fields were all replaced is not valid"
 
@@ -23,6 +31,9 @@ def known_fault(step: Step, table: PlainTable) -> str | None:
         return HIDDEN
     if step.kind in ("join", "update columns") and any(row["k"] is None for row in table.rows):
         return NULL_KEYS
+    values = step.facts.get("values", {})
+    if any(text in values for text in values.values()):
+        return NEW_VALUES_SEEN
     if step.kind == "add" and isinstance(step.facts["type"], pa.BaseExtensionType):
         return BARE_COPIES
     clauses = step.facts.get("clauses")
@@ -32,6 +43,11 @@ def known_fault(step: Step, table: PlainTable) -> str | None:
     if clauses is not None and clauses.matched == "delete" and clauses.delete_unmatched and not clauses.insert:
         return DELETES_ALONE
     return None
+
+
+def refusal(error: Exception) -> str | None:
+    """The name of the fault that makes pylance refuse a change; None if it is right to, or ours is the fault."""
+    return next((name for text, name in REFUSALS.items() if text in str(error)), None)
 
 
 def _has_path(text: str) -> bool:

@@ -89,7 +89,8 @@ class Steps:
     def update(self, table: PlainTable, _: int) -> Step | None:
         values: dict[str, Sql] = {}
         for it in self.random.sample(list(table.schema), min(2, len(table.schema))):
-            value = new_value(self.random, table.schema, it, nulls=self.rows.nulls)
+            may_be_null = self.rows.nulls and (self.rows.null_structs or not pa.types.is_struct(it.type))
+            value = new_value(self.random, table.schema, it, nulls=may_be_null)
             if value is not None:
                 values[it.name] = value
         if not values:

@@ -209,7 +209,7 @@ def is_partial(given: pa.DataType, type_: pa.DataType) -> bool:
 
 def _over(old: Any, new: Any, given: pa.DataType, type_: pa.DataType) -> Any:
     if not is_partial(given, type_):
-        return new
+        return _whole(new, type_)
     if old is None and new is None:
         return None
     own = {child.name: child.type for child in given}
