@@ -39,7 +39,7 @@ HIDING_OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-HIDE = False
+HIDE = True
 
 
 class CaseFailed(AssertionError):
