@@ -25,6 +25,22 @@ pub(crate) fn child_of(parent: &StructArray, name: &str) -> Option<Result<ArrayR
     })
 }
 
+/// The same values, with nulls in what lies below null structs: an evaluator must not see what is left there.
+pub(crate) fn without_hidden(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let Some(parent) = array.as_struct_opt().filter(|parent| parent.num_columns() > 0) else {
+        return Ok(array.clone());
+    };
+    let hidden = parent.nulls().filter(|nulls| nulls.null_count() > 0);
+    let hidden = hidden.map(|nulls| BooleanArray::new(!nulls.inner(), None));
+    let columns = parent.columns().iter().map(|child| match &hidden {
+        Some(hidden) => without_hidden(&nullif(child, hidden)?),
+        None => without_hidden(child),
+    });
+    let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
+    let shown = StructArray::try_new(parent.fields().clone(), columns, parent.nulls().cloned())?;
+    Ok(Arc::new(shown))
+}
+
 /// One array of a type out of parts that hold some of its fields each; fields that none holds are null.
 pub(crate) fn joined(parts: &[ArrayRef], wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     let Some(first) = parts.first() else {
@@ -118,6 +134,19 @@ mod tests {
         assert_eq!(column(0), [Some(1), None, None]);
         assert_eq!(column(1), [None, Some(5), None]);
         assert_eq!(column(2), [None, None, None]);
+    }
+
+    #[test]
+    fn test_nothing_is_left_below_null_structs() {
+        let inner = part("a", vec![Some(1), Some(2), Some(3)], vec![true, true, false]);
+        let fields: Fields = vec![Field::new("s", inner.data_type().clone(), true)].into();
+        let nulls = Some(NullBuffer::from(vec![true, false, true]));
+        let outer: ArrayRef = Arc::new(StructArray::new(fields, vec![inner], nulls));
+        let shown = without_hidden(&outer).unwrap();
+        let values = shown.as_struct().column(0).as_struct().column(0).clone();
+        let values = values.as_primitive::<arrow_array::types::Int32Type>();
+        assert_eq!(values.iter().collect::<Vec<_>>(), [Some(1), None, None]);
+        assert_eq!(shown.data_type(), outer.data_type());
     }
 
     #[test]
