@@ -27,8 +27,13 @@ mod dialect;
 mod display;
 mod error;
 mod expression;
+mod implied;
 mod interval;
+<<<<<<< HEAD
 mod overflow;
+=======
+mod nan;
+>>>>>>> main
 mod plan;
 mod predicate;
 mod prune;
@@ -42,5 +47,6 @@ mod tests;
 
 pub use error::{ExprError, Result};
 pub use expression::Expression;
+pub use implied::ImpliedTerm;
 pub use predicate::Predicate;
 pub use prune::{ColumnRange, ColumnRanges};

@@ -21,6 +21,8 @@ use crate::overflow;
 pub(crate) struct Plan {
     /// The expression after coercion and simplification.
     expr: Expr,
+    /// The expression after coercion.
+    typed: Expr,
     /// Names of the top-level columns it reads, in the schema's order.
     columns: Vec<String>,
     /// Those columns' fields.
@@ -54,7 +56,7 @@ impl Plan {
         if checked {
             overflow::check_constants(&typed).map_err(fail)?;
         }
-        let expr = simplifier.simplify(typed).map_err(fail)?;
+        let expr = simplifier.simplify(typed.clone()).map_err(fail)?;
         // What simplification replaced may compare other types than before.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
@@ -81,12 +83,18 @@ impl Plan {
             data_type,
             physical,
             expr,
+            typed,
             schema,
         })
     }
 
     pub(crate) fn expr(&self) -> &Expr {
         &self.expr
+    }
+
+    /// It as it was written.
+    pub(crate) fn typed(&self) -> &Expr {
+        &self.typed
     }
 
     pub(crate) fn columns(&self) -> &[String] {
