@@ -60,7 +60,8 @@ class Case:
         )
         self.model = _without_views(rows)
         self.say(
-            f"{self.version}{' stable ids' if self.stable else ''}: {self.schema.to_string(show_field_metadata=False)!r}"
+            f"{self.version}{' stable ids' if self.stable else ''}: "
+            + ", ".join(f"{it.name}: {it.type}{'' if it.nullable else ' not null'}" for it in self.schema)
         )
 
     def say(self, text: str) -> None:
