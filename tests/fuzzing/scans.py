@@ -151,7 +151,7 @@ class Case:
         self.say(f"scan {options} order {[str(key) for key in keys]}")
         rows = [row for row, true in zip(self.rows, self.kept(condition), strict=True) if true]
         if keys:
-            rows = in_order(rows, keys, self.model.schema)
+            rows = in_order(rows, keys)
         start = options.get("offset", 0)
         rows = rows[start : None if "limit" not in options else start + options["limit"]]
         wanted = names if "columns" in options else self.model.column_names
