@@ -58,9 +58,8 @@ def value_at(row: dict[str, Any], path: str) -> Any:
     return value
 
 
-def in_order(rows: list[dict[str, Any]], keys: list[Key], schema: pa.Schema) -> list[dict[str, Any]]:
+def in_order(rows: list[dict[str, Any]], keys: list[Key]) -> list[dict[str, Any]]:
     """The rows in an order, rows with equal keys as they were."""
-    del schema
 
     def compare(one: dict[str, Any], other: dict[str, Any]) -> int:
         for key in keys:

@@ -58,9 +58,10 @@ class Case:
             enable_stable_row_ids=self.stable,
             durable=False,
         )
-        self.model = pa.table(rows)
+        self.model = _without_views(rows)
         self.say(
-            f"{self.version}{' stable ids' if self.stable else ''}: {self.schema.to_string(show_field_metadata=False)!r}"
+            f"{self.version}{' stable ids' if self.stable else ''}: "
+            + ", ".join(f"{it.name}: {it.type}{'' if it.nullable else ' not null'}" for it in self.schema)
         )
 
     def say(self, text: str) -> None:
@@ -84,7 +85,7 @@ class Case:
             self.ours = esker.write_dataset(rows, self.ours, mode="append", max_rows_per_file=9, durable=False)
             for name in extra:
                 rows = rows.append_column(self.model.schema.field(name), pa.nulls(rows.num_rows, pa.int64()))
-            self.model = pa.concat_tables([self.model, rows])
+            self.model = pa.concat_tables([self.model, _without_views(rows)])
         elif kind == "delete":
             self.ours.delete(f"id % {modulus} = {rest}", durable=False)
             self.model = self.model.filter(pa.array([not it for it in hit], pa.bool_()))
@@ -150,7 +151,7 @@ class Case:
         self.say(f"scan {options} order {[str(key) for key in keys]}")
         rows = [row for row, true in zip(self.rows, self.kept(condition), strict=True) if true]
         if keys:
-            rows = in_order(rows, keys, self.model.schema)
+            rows = in_order(rows, keys)
         start = options.get("offset", 0)
         rows = rows[start : None if "limit" not in options else start + options["limit"]]
         wanted = names if "columns" in options else self.model.column_names
@@ -174,6 +175,8 @@ class Case:
     def beside_peer(self, options: dict[str, Any], keys: list[Key], expected: list[dict[str, Any]]) -> None:
         """The same scan by pylance, which may have no answer; another one must be a fault that is known."""
         options = {name: value for name, value in options.items() if name != "strict_batch_size"}
+        if keys and options.get("limit") == 0:
+            return  # The peer panics.
         try:
             table = self.peer.scanner(**options, order_by=[key.theirs for key in keys] or None).to_table()
         except BaseException as error:  # Panics of the peer are no `Exception`.
@@ -206,6 +209,12 @@ class Case:
         ids = self.ours.to_table(columns=[], with_row_id=True)["_rowid"].to_pylist()
         found = self.ours.take_rows([ids[number] for number in numbers], names)
         self.expect("take by id", _plain_rows(found), expected)
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """The rows with views as the types that a table keeps in their place, which pyarrow can filter."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))
 
 
 def _plain_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:

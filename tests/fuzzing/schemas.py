@@ -61,7 +61,7 @@ def random_field(rng: random.Random, name: str, version: str, depth: int) -> pa.
 
 
 def random_schema(rng: random.Random, version: str, *, columns: int = 4, depth: int = 2) -> pa.Schema:
-    """Columns `id` (int64, unique in the tables below) and `c0`, `c1`, ..., one of which may be a view or an extension."""
+    """Columns `id` (int64, unique in the tables below), `c0`, `c1`, ...; one of these may be a view or an extension."""
     fields = [random_field(rng, f"c{number}", version, depth) for number in range(columns)]
     if fields and rng.random() < 0.15:
         fields[0] = fields[0].with_type(rng.choice([*VIEWS, pa.uuid()]))

@@ -132,14 +132,10 @@ impl Column {
         };
         let (first, rest) = parts.split_first().ok_or_else(unknown)?;
         let root = schema.field(first).ok_or_else(unknown)?;
-        let (read, leaf, nullable) = cut(root, rest).ok_or_else(unknown)?;
+        let (read, leaf) = cut(root, rest).ok_or_else(unknown)?;
         let leaf_arrow = leaf.to_arrow()?;
-        let output = ArrowField::new(
-            name,
-            leaf_arrow.data_type().clone(),
-            nullable || leaf_arrow.is_nullable(),
-        )
-        .with_metadata(leaf_arrow.metadata().clone());
+        let output = ArrowField::new(name, leaf_arrow.data_type().clone(), any_nullable(root, rest))
+            .with_metadata(leaf_arrow.metadata().clone());
         Ok(Column {
             read,
             path: rest.iter().map(ToString::to_string).collect(),
@@ -148,24 +144,34 @@ impl Column {
     }
 }
 
-/// The field with only the children along `path`, the field at its end, and whether one of them all may be null. A packed struct is read
-/// whole, like the description of a blob.
-fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field, bool)> {
+/// Whether the value at the end of `path` may be null: because any field on the way may be.
+fn any_nullable(field: &Field, path: &[&str]) -> bool {
+    let below = path
+        .split_first()
+        .and_then(|(name, rest)| Some((field.child(name)?, rest)));
+    field.nullable || below.is_some_and(|(child, rest)| any_nullable(&child, rest))
+}
+
+/// The field with only the children along `path`, and the field at its end. A packed struct is read whole, like the description of a
+/// blob.
+fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field)> {
     let Some((name, rest)) = path.split_first() else {
-        return Some((field.clone(), field.clone(), field.nullable));
+        return Some((field.clone(), field.clone()));
     };
     if !field.is_struct() && !field.is_blob() {
         return None;
     }
-    let (child, leaf, nullable) = cut(&field.child(name)?, rest)?;
+    let (child, leaf) = cut(&field.child(name)?, rest)?;
     let children = if field.is_packed_struct() || field.is_blob() {
         field.children.clone()
     } else {
         vec![child]
     };
-    let read = Field {
-        children,
-        ..field.clone()
-    };
-    Some((read, leaf, nullable || field.nullable))
+    Some((
+        Field {
+            children,
+            ..field.clone()
+        },
+        leaf,
+    ))
 }

@@ -28,61 +28,9 @@ pub(crate) fn encode_all_null(levels: &Levels, compressed: bool) -> Result<Encod
         layers: layer_numbers(&levels.layers),
         ..Default::default()
     };
-    let below = nullable_below(&levels.layers);
-    let told = below.map(|(layers, new)| {
-        layout.layers = layer_numbers(&layers);
-        let def = levels.def.as_ref().map(|def| {
-            let renumbered = def
-                .iter()
-                .map(|level| new.get(usize::from(*level)).copied().unwrap_or(*level));
-            renumbered.collect()
-        });
-        Levels {
-            rep: levels.rep.clone(),
-            max_rep: levels.max_rep,
-            max_def: new.last().copied().unwrap_or(levels.max_def),
-            def,
-            ..Levels::default()
-        }
-    });
     let mut buffers = Vec::new();
-    add_levels(told.as_ref().unwrap_or(levels), compressed, &mut layout, &mut buffers)?;
+    add_levels(levels, compressed, &mut layout, &mut buffers)?;
     Ok(page(buffers, layout))
-}
-
-/// The layers with those of values and structs below a null one as nullable too, and the new definition level for each old one; nothing
-/// where no layer changes. Where no value is there, pylance takes structs below the null one for there, with a null value in each: where
-/// the schema forbids that, it refuses the page. Its own writer calls all of them nullable.
-fn nullable_below(layers: &[RepDefLayer]) -> Option<(Vec<RepDefLayer>, Vec<u16>)> {
-    let is_item =
-        |layer: &RepDefLayer| matches!(layer, RepDefLayer::RepdefAllValidItem | RepDefLayer::RepdefNullableItem);
-    let chain = layers.iter().take_while(|layer| is_item(layer));
-    let top = chain
-        .enumerate()
-        .filter(|(_, layer)| **layer == RepDefLayer::RepdefNullableItem)
-        .map(|(place, _)| place)
-        .last()?;
-    let (mut changed, mut next) = (0_u16, 0_u16);
-    let (mut made, mut new) = (Vec::with_capacity(layers.len()), vec![0]);
-    for (place, layer) in layers.iter().enumerate() {
-        let levels = match layer {
-            RepDefLayer::RepdefAllValidItem | RepDefLayer::RepdefAllValidList => 0,
-            RepDefLayer::RepdefNullAndEmptyList => 2,
-            _ => 1,
-        };
-        let is_changed = place < top && *layer == RepDefLayer::RepdefAllValidItem;
-        made.push(if is_changed {
-            RepDefLayer::RepdefNullableItem
-        } else {
-            *layer
-        });
-        changed += u16::from(is_changed);
-        for _ in 0..levels {
-            next += 1;
-            new.push(next + changed);
-        }
-    }
-    (changed > 0).then_some((made, new))
 }
 
 /// A page of version 2.2 in which all values that are there are the same. `offset_bits`: those of a value of any length. The levels are
