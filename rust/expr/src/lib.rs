@@ -29,11 +29,8 @@ mod error;
 mod expression;
 mod implied;
 mod interval;
-<<<<<<< HEAD
-mod overflow;
-=======
 mod nan;
->>>>>>> main
+mod overflow;
 mod plan;
 mod predicate;
 mod prune;
