@@ -164,7 +164,8 @@ class ColumnsApi:
     ) -> None:
         """Adds the columns of other data, row by row where the keys are equal; null where there is no such key.
 
-        The other data are held in memory. Of several rows under one key the last one counts.
+        The other data are held in memory. Of several rows under one key the last one counts. Keys of different types
+        match where their values are equal.
 
         Args:
             data_obj: The other data: whatever a write takes.
@@ -174,6 +175,7 @@ class ColumnsApi:
 
         Raises:
             InvalidArgumentError: A column that is there already, or no such key.
+            SchemaMismatchError: Keys that cannot be compared, such as text and numbers.
 
         Example:
             >>> import esker, pyarrow as pa

@@ -182,7 +182,7 @@ class FragmentChangesApi:
 
         Raises:
             InvalidArgumentError: No such key, or a column that the table does not have.
-            SchemaMismatchError: A column of another type than the table's.
+            SchemaMismatchError: A column of another type than the table's, or a key that cannot be compared with it.
 
         Example:
             >>> import esker, pyarrow as pa
