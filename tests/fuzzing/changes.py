@@ -37,9 +37,7 @@ HIDING_OPTIONS: list[dict[str, Any]] = [
     {"with_row_id": True, "with_row_address": True},
     {"columns": {"other": "1"}, "batch_size": 2},
 ]
-
-
-HIDE = True
+"""Default scan options of the datasets that we change: none may hide anything from a change."""
 
 
 class CaseFailed(AssertionError):
@@ -69,7 +67,7 @@ class Case:
         self.stable = self.version != "0.1" and self.random.random() < 0.5
         self.rows = RandomRows(seed, self.version)
         self.uris = [str(folder / f"{seed}-{name}") for name in ("ours", "theirs")]
-        self.hidden = self.random.choice(HIDING_OPTIONS) if HIDE and self.random.random() < 0.3 else None
+        self.hidden = self.random.choice(HIDING_OPTIONS) if self.random.random() < 0.3 else None
         self.log: list[str] = []
         self.faults: Counter[str] = Counter()
 
@@ -81,9 +79,10 @@ class Case:
         """
         try:
             self._run()
-        except CaseFailed:
+        except (CaseFailed, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:
+        except BaseException as error:
+            # A panic within the peer is no Exception.
             raise CaseFailed(self._told(f"{type(error).__name__}: {error}")) from error
 
     def _run(self) -> None:
