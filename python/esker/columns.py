@@ -171,7 +171,8 @@ class ColumnsApi:
     ) -> None:
         """Adds the columns of other data, row by row where the keys are equal; null where there is no such key.
 
-        The other data are held in memory. Of several rows under one key the last one counts.
+        The other data are held in memory. Of several rows under one key the last one counts. Keys of different types
+        match where their values are equal.
 
         Args:
             data_obj: The other data: whatever a write takes.
@@ -181,6 +182,7 @@ class ColumnsApi:
 
         Raises:
             InvalidArgumentError: A column that is there already, or no such key.
+            SchemaMismatchError: Keys that cannot be compared, such as text and numbers.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -198,7 +200,9 @@ class ColumnsApi:
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             dataset = self._dataset._with_manifest(manifest)
             schema, fragments = writer.add(dataset, source)
-            nullable = all(field.nullable for field in pa.schema(schema) if field.name not in dataset.schema.names)
+            nullable = all(
+                field.nullable for field in pa.schema(schema) if field.name not in dataset._table_schema.names
+            )
             metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
 
@@ -263,7 +267,7 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
     if alteration.get("nullable") is not False or field is None or not field.nullable:
         return False
     path = ".".join(f"`{part}`" for part in alteration["path"].split("."))
-    if dataset.count_rows(f"{path} IS NULL"):
+    if dataset._scan(filter=f"{path} IS NULL").count_rows():
         raise InvalidArgumentError(
             f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",
             column=alteration["path"],
@@ -272,8 +276,8 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
 
 
 def _column_at(dataset: LanceDataset, path: str) -> pa.Field:
-    if path in dataset.schema.names:
-        return dataset.schema.field(path)
+    if path in dataset._table_schema.names:
+        return dataset._table_schema.field(path)
     if dataset._manifest.schema.find(path) is None:
         raise InvalidArgumentError(
             f"expected a column of the table, found {path!r}, which it does not have", column=path

@@ -16,6 +16,7 @@ from .blob_storage import with_blobs_v2
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog, is_detached
 from .commit.orphans import StagedFiles
+from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
@@ -42,6 +43,8 @@ class Target:
 
     log: LanceLog
     base: native.Manifest | None
+    lock: CommitLock | None = None
+    """What the dataset that is written to was opened with."""
 
     @property
     def read_version(self) -> int:
@@ -94,7 +97,7 @@ def open_target(
     if isinstance(uri, LanceDataset):
         log = log_of(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
         check_changeable(uri)
-        return Target(log, uri._manifest)
+        return Target(log, uri._manifest, uri._commit_lock)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
     log = LanceLog.at(

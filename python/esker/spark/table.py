@@ -54,7 +54,7 @@ class Snapshot:
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
         self._dataset = LanceDataset(address.uri, version, storage_options=dict(address.storage_options))
         self.version = self._dataset.version
-        self.schema = self._dataset.schema
+        self.schema = self._dataset._table_schema
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
@@ -77,7 +77,7 @@ class Snapshot:
                 uri=self._dataset.uri,
                 version=self.version,
             )
-        scanner = self._dataset.scanner(
+        scanner = self._dataset._scan(
             columns=list(columns), filter=filter, batch_size=batch_rows, fragments=[fragment], row_range=rows
         )
         return scanner.to_batches()
@@ -88,7 +88,7 @@ class Snapshot:
         Raises:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
-        return self._dataset.scanner(columns=list(columns), filter=filter).projected_schema
+        return self._dataset._scan(columns=list(columns), filter=filter).projected_schema
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ mod expression;
 mod implied;
 mod interval;
 mod nan;
+mod overflow;
 mod plan;
 mod predicate;
 mod prune;

@@ -14,6 +14,7 @@ use datafusion_physical_expr::{create_physical_expr, PhysicalExpr};
 
 use crate::coerce::fit_literals;
 use crate::error::{ExprError, Result};
+use crate::overflow;
 
 /// A bound expression.
 #[derive(Debug)]
@@ -33,6 +34,15 @@ pub(crate) struct Plan {
 impl Plan {
     /// Types `expr` over the columns of `schema` and makes it ready to run.
     pub(crate) fn bind(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, false)
+    }
+
+    /// [`Self::bind`], where arithmetic whose result does not fit its type is an error instead of wrapping.
+    pub(crate) fn bind_checked(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, true)
+    }
+
+    fn bind_as(expr: Expr, schema: &Schema, checked: bool) -> Result<Self> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         let expr = fit_literals(expr, &all)?;
@@ -43,6 +53,9 @@ impl Plan {
         let simplifier = ExprSimplifier::new(context);
         let typed = simplifier.coerce(expr, &all).map_err(fail)?;
         let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
+        if checked {
+            overflow::check_constants(&typed).map_err(fail)?;
+        }
         let expr = simplifier.simplify(typed.clone()).map_err(fail)?;
         // What simplification replaced may compare other types than before.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
@@ -61,6 +74,10 @@ impl Plan {
             &PhysicalPlanningContext::default(),
         )
         .map_err(fail)?;
+        let physical = match checked {
+            true => overflow::checked(physical, &schema).map_err(fail)?,
+            false => physical,
+        };
         Ok(Self {
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
             data_type,
