@@ -1,4 +1,4 @@
-"""Faults of pylance that random scans meet: each has a name here, and a test in `test_fuzzing_scans` that the peer still has it."""
+"""Faults of pylance that random scans meet: each has a test in `test_fuzzing_scans` that the peer still has it."""
 
 from __future__ import annotations
 
