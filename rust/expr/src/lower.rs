@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::DFSchema;
 use datafusion_expr::expr::{InList, ScalarFunction};
-use datafusion_expr::{BinaryExpr, Case, Expr, ExprSchemable};
+use datafusion_expr::{binary_expr, BinaryExpr, Case, Expr, ExprSchemable, Operator};
 
 use crate::coerce::is_comparison;
 use crate::error::{ExprError, Result};
@@ -34,7 +34,10 @@ fn lower_node(node: Expr, schema: &DFSchema) -> Expr {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "nullif" => {
             match <[Expr; 2]>::try_from(args) {
                 Ok([value, null]) if holds_zeros(&value) => {
-                    let kept = (Box::new(value.clone().is_distinct_from(null)), Box::new(value));
+                    let kept = (
+                        Box::new(binary_expr(value.clone(), Operator::IsDistinctFrom, null)),
+                        Box::new(value),
+                    );
                     Expr::Case(Case::new(None, vec![kept], None))
                 }
                 Ok(args) => func.call(args.into()),

@@ -133,7 +133,7 @@ impl<'a> Columns<'a> {
                 data_type,
                 DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_)
             );
-            return Ok(Buffer::from(&[0; 8][..if is_large { 8 } else { 4 }]));
+            return Ok(Buffer::from_vec(vec![0_u8; if is_large { 8 } else { 4 }]));
         }
         Ok(offsets)
     }

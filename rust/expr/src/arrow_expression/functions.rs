@@ -69,7 +69,7 @@ pub(super) fn call(call: Call<'_>) -> Result<Expr> {
         "is_valid" => call.taking().map(|[value]| value.is_not_null()),
         "true_unless_null" => call
             .taking()
-            .map(|[value]| case(vec![(value.is_not_null(), true.into())], None)),
+            .map(|[value]| case(vec![(value.is_not_null(), Expr::Literal(true.into(), None))], None)),
         "is_null" => is_null(call),
         "is_in" => is_in(call),
         "is_nan" => call.taking().and_then(|[value]| sql("isnan", vec![value])),

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion_common::{exec_err, Result};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
@@ -48,9 +48,9 @@ impl ScalarUDFImpl for SquareRoot {
             return exec_err!("sqrt takes a number, found nothing");
         };
         let roots: ArrayRef = if let Some(numbers) = array.as_primitive_opt::<Float32Type>() {
-            Arc::new(numbers.unary::<_, Float32Type>(f32::sqrt) as Float32Array)
+            Arc::new(numbers.unary::<_, Float32Type>(f32::sqrt))
         } else if let Some(numbers) = array.as_primitive_opt::<Float64Type>() {
-            Arc::new(numbers.unary::<_, Float64Type>(f64::sqrt) as Float64Array)
+            Arc::new(numbers.unary::<_, Float64Type>(f64::sqrt))
         } else {
             return exec_err!("sqrt takes a number, found {}", array.data_type());
         };
