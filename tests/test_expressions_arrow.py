@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import pickle
 import time
@@ -65,33 +66,65 @@ def dataset(table: pa.Table) -> esker.LanceDataset:
 
 
 DUCKDB = [
-    "dictionary = 'a'", "dictionary IN ('a', 'c')", "time_s = time '00:00:05'", "time_ms > time '00:00:01'", "time_us = time '00:00:05'",
-    "fixed = 'ab'::blob", "bytes <> 'ab'::blob", "duration IS NOT NULL", "duration IS NULL", "decimal > 1.6", "decimal = 2.25",
-    "bool", "NOT bool", "struct.a > 1", "struct.b.c = 'x'", "date32 > date '1999-01-01'", "date64 > date '1999-01-01'",
-    "float32 < 0.9", "float64 < 0.9", "float32 IN (0.5, 1, 2, 3)", "large_string >= 'b'", "string LIKE 'a%'",
+    "dictionary = 'a'",
+    "dictionary IN ('a', 'c')",
+    "time_s = time '00:00:05'",
+    "time_ms > time '00:00:01'",
+    "time_us = time '00:00:05'",
+    "fixed = 'ab'::blob",
+    "bytes <> 'ab'::blob",
+    "duration IS NOT NULL",
+    "duration IS NULL",
+    "decimal > 1.6",
+    "decimal = 2.25",
+    "bool",
+    "NOT bool",
+    "struct.a > 1",
+    "struct.b.c = 'x'",
+    "date32 > date '1999-01-01'",
+    "date64 > date '1999-01-01'",
+    "float32 < 0.9",
+    "float64 < 0.9",
+    "float32 IN (0.5, 1, 2, 3)",
+    "large_string >= 'b'",
+    "string LIKE 'a%'",
     *[f"{name} > 1" for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")],
     *[f"{name} IN (1, 2, 3, 4, 5)" for name in ("int8", "uint32", "uint64")],
     *[f"ts_{unit} > timestamp '2000-01-01'" for unit in ("s", "ms", "us", "ns")],
     *[f"utc_{unit} > timestamptz '2000-01-01'" for unit in ("s", "ms", "us")],
-    "int8 = 1 OR (uint32 > 5 AND ts_us IS NOT NULL)", "int64 NOT IN (1, 7, 8, 9)", "int64 IS DISTINCT FROM 1",
-]  # fmt: skip
+    "int8 = 1 OR (uint32 > 5 AND ts_us IS NOT NULL)",
+    "int64 NOT IN (1, 7, 8, 9)",
+    "int64 IS DISTINCT FROM 1",
+]
 
 
 @pytest.mark.parametrize("where", DUCKDB)
 def test_filters_that_duckdb_pushes_keep_its_own_rows(table: pa.Table, dataset: esker.LanceDataset, where: str) -> None:
-    expected = duckdb.sql(f"SELECT n FROM table WHERE {where} ORDER BY n".replace(" table ", ' "table" ')).fetchall()
-    assert duckdb.sql(f"SELECT n FROM dataset WHERE {where} ORDER BY n").fetchall() == expected
+    own, pushed = (duckdb.from_arrow(rows).filter(where).order("n").project("n") for rows in (table, dataset))
+    assert pushed.fetchall() == own.fetchall()
 
 
 POLARS = [
-    *[pl.col(name) > 1 for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")],
+    *[
+        pl.col(name) > 1
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+    ],
     *[pl.col(f"ts_{unit}") > dt.datetime(2000, 1, 1) for unit in ("ms", "us", "ns")],
-    pl.col("dictionary") == "a", pl.col("string").is_in(["a", "c"]), pl.col("date32") > dt.date(1999, 1, 1),
-    pl.col("uint32").is_in([1, 2, 3, 4, 5]), pl.col("float64").is_in([0.5, 2.0, 3.0, 4.0]), pl.col("int64").is_null(),
-    ~pl.col("int64").is_in([1]), ~(pl.col("bool")), (pl.col("int8") > 0) & (pl.col("uint8") < 50) | pl.col("string").is_null(),
-    pl.col("duration") > dt.timedelta(microseconds=1), pl.col("float64").is_nan(), pl.col("float64") > 0.6,
-    pl.col("time_us") > dt.time(0, 0, 1), pl.col("decimal") > Decimal("1.60"),
-]  # fmt: skip
+    pl.col("dictionary") == "a",
+    pl.col("string").is_in(["a", "c"]),
+    pl.col("date32") > dt.date(1999, 1, 1),
+    pl.col("uint32").is_in([1, 2, 3, 4, 5]),
+    pl.col("float64").is_in([0.5, 2.0, 3.0, 4.0]),
+    pl.col("int64").is_null(),
+    ~pl.col("int64").is_in([1]),
+    ~(pl.col("bool")),
+    (pl.col("int8") > 0) & (pl.col("uint8") < 50) | pl.col("string").is_null(),
+    pl.col("duration") > dt.timedelta(microseconds=1),
+    pl.col("float64").is_nan(),
+    pl.col("float64") > 0.6,
+    pl.col("time_us") > dt.time(0, 0, 1),
+    pl.col("decimal") > Decimal("1.60"),
+]
 
 
 @pytest.mark.parametrize("number", range(len(POLARS)))
@@ -109,32 +142,95 @@ def field(name: str) -> pc.Expression:
 
 
 PYARROW = [
-    field("int8") < 1000, field("int8") > -1000, field("float32") < 0.9, field("float32") == 0.9, field("float32") <= 0.5,
-    field("uint32") > 1, field("int8") == field("uint32"), field("uint64") == field("float64"), field("int64") > 1.5,
-    field("uint64") >= 100, field("decimal") > Decimal("1.6"), field("dictionary") == "b", field("dictionary").isin(["b"]),
-    field("large_string") == "a", field("fixed") == b"ab", field("bytes").isin([b"ab", b"zz"]), field("time_s") > dt.time(0, 0, 1),
-    field("time_ms") == pa.scalar(5000, pa.time32("ms")), field("duration") > dt.timedelta(microseconds=1), field("date32") > dt.date(2000, 1, 1),
-    field("date64") == dt.date(2020, 5, 17), field("date32") < NAIVE, field("ts_us") < field("date32"), field("ts_s") == field("ts_ns"),
+    field("int8") < 1000,
+    field("int8") > -1000,
+    field("float32") < 0.9,
+    field("float32") == 0.9,
+    field("float32") <= 0.5,
+    field("uint32") > 1,
+    field("int8") == field("uint32"),
+    field("uint64") == field("float64"),
+    field("int64") > 1.5,
+    field("uint64") >= 100,
+    field("decimal") > Decimal("1.6"),
+    field("dictionary") == "b",
+    field("dictionary").isin(["b"]),
+    field("large_string") == "a",
+    field("fixed") == b"ab",
+    field("bytes").isin([b"ab", b"zz"]),
+    field("time_s") > dt.time(0, 0, 1),
+    field("time_ms") == pa.scalar(5000, pa.time32("ms")),
+    field("duration") > dt.timedelta(microseconds=1),
+    field("date32") > dt.date(2000, 1, 1),
+    field("date64") == dt.date(2020, 5, 17),
+    field("date32") < NAIVE,
+    field("ts_us") < field("date32"),
+    field("ts_s") == field("ts_ns"),
     *[field(f"ts_{unit}") >= NAIVE for unit in ("s", "ms", "us", "ns")],
     *[field(f"ts_{unit}") == NAIVE for unit in ("s", "ms", "us", "ns")],
-    *[field(f"utc_{unit}") > pa.scalar(NAIVE.replace(year=2019), pa.timestamp("us", "UTC")) for unit in ("s", "ms", "us", "ns")],
-    pc.field("struct", "a") > 1, pc.field("struct", "b", "c") == "x", pc.field("struct", "b").is_null(), pc.struct_field(field("struct"), "a") == 2,
-    pc.struct_field(field("struct"), [1, 0]) == "x", field("string").is_valid(), ~field("bool"), field("bool") | (field("int8") > 50),
-    field("int8").isin([1, None]), field("int8").isin(pa.array([1, 5], pa.uint64())), ~field("int8").isin([1, None]),
-    pc.is_in(field("int8"), value_set=pa.array([1, None]), skip_nulls=True), field("int8").isin(pa.array([], pa.int8())),
-    field("int64").cast(pa.float64()) > 1.5, field("int64").cast(pa.string()) == "100", field("string").cast(pa.large_string()) == "a",
-    field("int64") + 1 == 2, field("int64") * 2 - 1 > 150, field("int64") / 3 == 33, pc.negate(field("int64")) < -50, pc.abs(field("int8")) > 50,
-    pc.starts_with(field("string"), "a"), pc.ends_with(field("string"), "A", ignore_case=True), pc.match_substring(field("string"), "b"),
-    pc.match_substring_regex(field("string"), "^[AB]$", ignore_case=True), pc.match_like(field("string"), "a%"), pc.utf8_upper(field("string")) == "A",
-    pc.utf8_length(field("string")) == 1, pc.binary_length(field("string")) == 1, pc.utf8_slice_codeunits(field("string"), 0, 1) == "a",
-    pc.find_substring(field("string"), "b") == 0, pc.replace_substring(field("string"), "a", "b") == "b", pc.utf8_trim(field("string"), "a") == "",
-    pc.year(field("ts_us")) == 2020, pc.month(field("date32")) == 5, pc.day(field("ts_ns")) == 17, pc.hour(field("ts_s")) == 3, pc.second(field("ts_ms")) == 5,
-    pc.if_else(field("bool"), field("int8"), 0) == 1, pc.coalesce(field("int8"), 7) == 7, pc.case_when(pc.make_struct(field("bool"), field("int8") > 5), 1, 2, 3) >= 2,
-    pc.xor(field("bool"), True), pc.and_not_kleene(field("int8") > 0, field("bool")), pc.Expression._call("and", [field("bool"), field("int8") > 0]), ~pc.Expression._call("or", [field("bool"), field("int8") > 500]),
-    pc.is_finite(field("float64")), pc.is_nan(field("float64")), pc.is_null(field("float64"), nan_is_null=True), pc.sqrt(field("float64")) > 0.8,
-    pc.floor(field("float64")) == 0, pc.power(field("float64"), 2) < 0.5, pc.max_element_wise(field("int8"), 50) == 50, pc.scalar(True), pc.scalar(2) > field("int8"),
-    pc.bit_wise_and(field("int64"), 4) == 4, pc.shift_left(field("int64"), 1) == 2, pc.sign(field("int64")) == 1, field("utc_s") == field("utc_ns"),
-]  # fmt: skip
+    *[
+        field(f"utc_{unit}") > pa.scalar(NAIVE.replace(year=2019), pa.timestamp("us", "UTC"))
+        for unit in ("s", "ms", "us", "ns")
+    ],
+    pc.field("struct", "a") > 1,
+    pc.field("struct", "b", "c") == "x",
+    pc.field("struct", "b").is_null(),
+    pc.struct_field(field("struct"), "a") == 2,
+    pc.struct_field(field("struct"), [1, 0]) == "x",
+    field("string").is_valid(),
+    ~field("bool"),
+    field("bool") | (field("int8") > 50),
+    field("int8").isin([1, None]),
+    field("int8").isin(pa.array([1, 5], pa.uint64())),
+    ~field("int8").isin([1, None]),
+    pc.is_in(field("int8"), value_set=pa.array([1, None]), skip_nulls=True),
+    field("int8").isin(pa.array([], pa.int8())),
+    field("int64").cast(pa.float64()) > 1.5,
+    field("int64").cast(pa.string()) == "100",
+    field("string").cast(pa.large_string()) == "a",
+    field("int64") + 1 == 2,
+    field("int64") * 2 - 1 > 150,
+    field("int64") / 3 == 33,
+    pc.negate(field("int64")) < -50,
+    pc.abs(field("int8")) > 50,
+    pc.starts_with(field("string"), "a"),
+    pc.ends_with(field("string"), "A", ignore_case=True),
+    pc.match_substring(field("string"), "b"),
+    pc.match_substring_regex(field("string"), "^[AB]$", ignore_case=True),
+    pc.match_like(field("string"), "a%"),
+    pc.utf8_upper(field("string")) == "A",
+    pc.utf8_length(field("string")) == 1,
+    pc.binary_length(field("string")) == 1,
+    pc.utf8_slice_codeunits(field("string"), 0, 1) == "a",
+    pc.find_substring(field("string"), "b") == 0,
+    pc.replace_substring(field("string"), "a", "b") == "b",
+    pc.utf8_trim(field("string"), "a") == "",
+    pc.year(field("ts_us")) == 2020,
+    pc.month(field("date32")) == 5,
+    pc.day(field("ts_ns")) == 17,
+    pc.hour(field("ts_s")) == 3,
+    pc.second(field("ts_ms")) == 5,
+    pc.if_else(field("bool"), field("int8"), 0) == 1,
+    pc.coalesce(field("int8"), 7) == 7,
+    pc.case_when(pc.make_struct(field("bool"), field("int8") > 5), 1, 2, 3) >= 2,
+    pc.xor(field("bool"), True),
+    pc.and_not_kleene(field("int8") > 0, field("bool")),
+    pc.Expression._call("and", [field("bool"), field("int8") > 0]),
+    ~pc.Expression._call("or", [field("bool"), field("int8") > 500]),
+    pc.is_finite(field("float64")),
+    pc.is_nan(field("float64")),
+    pc.is_null(field("float64"), nan_is_null=True),
+    pc.sqrt(field("float64")) > 0.8,
+    pc.floor(field("float64")) == 0,
+    pc.power(field("float64"), 2) < 0.5,
+    pc.max_element_wise(field("int8"), 50) == 50,
+    pc.scalar(True),
+    pc.scalar(2) > field("int8"),
+    pc.bit_wise_and(field("int64"), 4) == 4,
+    pc.shift_left(field("int64"), 1) == 2,
+    pc.sign(field("int64")) == 1,
+    field("utc_s") == field("utc_ns"),
+]
 
 
 @pytest.mark.parametrize("number", range(len(PYARROW)))
@@ -193,7 +289,7 @@ def test_a_query_of_many_conditions_is_pushed_at_once() -> None:
     dataset = esker.write_dataset(pa.table({f"c{i}": [1, 2, 3] for i in range(30)}), "memory://expressions-many")
     where = " AND ".join(f"c{i} > 1" for i in range(30))
     started = time.monotonic()
-    assert duckdb.sql(f"SELECT count(*) FROM dataset WHERE {where}").fetchall() == [(2,)]
+    assert duckdb.from_arrow(dataset).filter(where).count("*").fetchall() == [(2,)]
     assert time.monotonic() - started < 10
 
 
@@ -265,7 +361,5 @@ def test_damaged_expressions_are_errors() -> None:
     for at in range(0, len(whole), 5):
         damaged: Any = bytearray(whole)
         damaged[at] ^= 0x41
-        try:
-            str(Predicate.from_arrow_expression(bytes(damaged), schema))
-        except EskerError as error:
-            assert str(error)
+        with contextlib.suppress(EskerError):
+            assert str(Predicate.from_arrow_expression(bytes(damaged), schema))

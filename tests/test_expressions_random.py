@@ -48,10 +48,20 @@ COLUMNS = {
     "s": Column(pa.string(), lambda rng: rng.choice(["", "a", "ab", "b", "ä"]), _text),
     "dict": Column(pa.dictionary(pa.int32(), pa.string()), lambda rng: rng.choice(["a", "ab", "b"]), _text),
     "dec": Column(pa.decimal128(9, 2), lambda rng: Decimal(rng.randint(-300, 300)) / 100),
-    "day": Column(pa.date32(), lambda rng: EPOCH.date() + dt.timedelta(days=rng.randint(-3, 3)), lambda value: f"DATE '{value}'"),
-    "ms": Column(pa.timestamp("ms"), lambda rng: EPOCH + dt.timedelta(hours=rng.randint(-30, 30)), lambda value: f"TIMESTAMP '{value}'"),
-    "us": Column(pa.timestamp("us"), lambda rng: EPOCH + dt.timedelta(hours=rng.randint(-30, 30)), lambda value: f"TIMESTAMP '{value}'"),
-}  # fmt: skip
+    "day": Column(
+        pa.date32(), lambda rng: EPOCH.date() + dt.timedelta(days=rng.randint(-3, 3)), lambda value: f"DATE '{value}'"
+    ),
+    "ms": Column(
+        pa.timestamp("ms"),
+        lambda rng: EPOCH + dt.timedelta(hours=rng.randint(-30, 30)),
+        lambda value: f"TIMESTAMP '{value}'",
+    ),
+    "us": Column(
+        pa.timestamp("us"),
+        lambda rng: EPOCH + dt.timedelta(hours=rng.randint(-30, 30)),
+        lambda value: f"TIMESTAMP '{value}'",
+    ),
+}
 
 ALIKE = [["i8", "i64", "u32"], ["f64"], ["s", "dict"], ["dec"], ["day", "ms", "us"], ["st.a"]]
 
@@ -96,9 +106,13 @@ def _literal(name: str, value: object) -> pc.Expression:
 
 
 OPERATORS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
-    "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
-}  # fmt: skip
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
 
 
 def leaf(rng: random.Random) -> Condition:

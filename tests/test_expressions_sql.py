@@ -1,4 +1,4 @@
-"""SQL filters and expressions: values that are equal, null, hidden, guarded or far away mean what they mean in every engine."""
+"""SQL filters: values that are equal, null, hidden, guarded or far away mean what they mean in every engine."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_patterns_that_are_none_are_refused(where: str) -> None:
 
 
 def hidden() -> pa.Table:
-    """Structs whose nulls have values below: 50 in the second row, which is null, and 60 in a struct within a null one."""
+    """Structs whose nulls have values below: 50 in the second row, and 60 in a struct within a null one."""
     a = pa.array([1, 50, 3, 60])
     inner = pa.StructArray.from_arrays([pa.array([1, 2, 3, 60])], ["c"], mask=pa.array([False, False, True, False]))
     s = pa.StructArray.from_arrays([a, inner], ["a", "b"], mask=pa.array([False, True, False, True]))
@@ -322,15 +322,44 @@ def test_functions_without_a_value_are_not_a_number(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "value"),
     [
-        ("year(t)", 2021), ("month(t)", 3), ("day(t)", 4), ("hour(t)", 5), ("minute(t)", 6), ("second(t)", 7), ("quarter(t)", 1),
-        ("dayofyear(t)", 63), ("date(t)", dt.date(2021, 3, 4)), ("startswith(s, 'ab')", True), ("endswith(s, 'bc')", True),
-        ("len(s)", 3), ("lcase(s)", "abc"), ("ucase(s)", "ABC"), ("ifnull(n, 7)", 7), ("nvl(n, 7)", 7), ("coalesce(n, 7)", 7),
-        ("if(s = 'abc', 1, 2)", 1), ("isnull(n)", True), ("isnotnull(s)", True), ("mod(7, 4)", 3), ("ceiling(1.2)", 2.0),
-        ("sign(-2.5)", -1.0), ("array_contains(l, 2)", True), ("list_contains(l, 5)", False), ("size(l)", 2), ("array_size(l)", 2),
-        ("locate('c', s)", 3), ("instr(s, 'c')", 3), ("double(7)", 7.0), ("nvl2(n, 1, 2)", 2), ("pow(2, 3)", 8),
-        ("substring(s, 2, 1)", "b"), ("contains(s, 'b')", True), ("regexp_matches(s, 'b')", True), ("nullif(s, 'abc')", None),
+        ("year(t)", 2021),
+        ("month(t)", 3),
+        ("day(t)", 4),
+        ("hour(t)", 5),
+        ("minute(t)", 6),
+        ("second(t)", 7),
+        ("quarter(t)", 1),
+        ("dayofyear(t)", 63),
+        ("date(t)", dt.date(2021, 3, 4)),
+        ("startswith(s, 'ab')", True),
+        ("endswith(s, 'bc')", True),
+        ("len(s)", 3),
+        ("lcase(s)", "abc"),
+        ("ucase(s)", "ABC"),
+        ("ifnull(n, 7)", 7),
+        ("nvl(n, 7)", 7),
+        ("coalesce(n, 7)", 7),
+        ("if(s = 'abc', 1, 2)", 1),
+        ("isnull(n)", True),
+        ("isnotnull(s)", True),
+        ("mod(7, 4)", 3),
+        ("ceiling(1.2)", 2.0),
+        ("sign(-2.5)", -1.0),
+        ("array_contains(l, 2)", True),
+        ("list_contains(l, 5)", False),
+        ("size(l)", 2),
+        ("array_size(l)", 2),
+        ("locate('c', s)", 3),
+        ("instr(s, 'c')", 3),
+        ("double(7)", 7.0),
+        ("nvl2(n, 1, 2)", 2),
+        ("pow(2, 3)", 8),
+        ("substring(s, 2, 1)", "b"),
+        ("contains(s, 'b')", True),
+        ("regexp_matches(s, 'b')", True),
+        ("nullif(s, 'abc')", None),
     ],
-)  # fmt: skip
+)
 def test_functions_of_other_dialects_work(sql: str, value: object) -> None:
     table = pa.table(
         {"t": [dt.datetime(2021, 3, 4, 5, 6, 7)], "s": ["abc"], "n": pa.array([None], pa.int64()), "l": [[1, 2]]}
