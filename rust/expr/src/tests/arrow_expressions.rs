@@ -85,10 +85,10 @@ fn rows() -> RecordBatch {
         Field::new("b", DataType::Utf8, true),
     ];
     let nulls = vec![true, false, true, true].into();
-    RecordBatch::try_from_iter_with_nullable([
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
         (
             "i",
-            Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), None])) as ArrayRef,
+            Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), None])),
             true,
         ),
         (
@@ -106,8 +106,8 @@ fn rows() -> RecordBatch {
             Arc::new(StructArray::new(fields.into(), vec![a, b], Some(nulls))),
             true,
         ),
-    ])
-    .unwrap()
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
 fn kept(bytes: &[u8], comparisons: Comparisons) -> Vec<usize> {
