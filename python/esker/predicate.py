@@ -1,4 +1,4 @@
-"""Filters as users write them, made into predicates of the Rust core: SQL text, or expressions as pyarrow pickles them."""
+"""Filters as users write them, made into predicates of the Rust core: SQL text, or expressions of pyarrow, pickled."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ use datafusion_physical_expr::PhysicalExpr;
 /// The same expression with each AND and OR guarded.
 pub(crate) fn guarded(expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
     let guarded = expr.transform_up(|node| {
-        let any: &dyn std::any::Any = node.as_ref();
+        let found: &dyn PhysicalExpr = &*node;
+        let any: &dyn std::any::Any = found;
         let found = any.downcast_ref::<BinaryExpr>().and_then(|binary| {
             let is_and = match binary.op() {
                 Operator::And => true,
