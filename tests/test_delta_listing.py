@@ -222,3 +222,11 @@ def test_a_sidecar_of_a_checkpoint_in_the_making_stays(tmp_path: Path) -> None:
     _fill(tmp_path, 10)
     assert not (tmp_path / _entry(3)).exists()
     assert young.exists()
+
+
+def test_an_entry_that_comes_between_two_looks_is_read(tmp_path: Path) -> None:
+    _fill(tmp_path, 3)
+    table = DeltaTable(tmp_path)
+    store = _watched(tmp_path, lambda verb, name: verb.startswith("list"), lambda: _fill(tmp_path, 1))
+    found = table._snapshot.refresh(store)
+    assert (found.version, found.num_files) == (3, 4)
