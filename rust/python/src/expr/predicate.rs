@@ -100,7 +100,7 @@ impl PyPredicate {
 
     #[getter]
     fn implied<'py>(&self, py: Python<'py>) -> Result<Vec<(String, &'static str, Option<Bound<'py, Values>>)>> {
-        let terms = self.predicate.implied()?.into_iter().map(|term| {
+        let terms = self.predicate.implied()?.into_iter().map(|term| -> Result<_> {
             let values = term.values.map(|array| Bound::new(py, Values { array })).transpose();
             Ok((term.column, term.operator, values.map_err(python)?))
         });
