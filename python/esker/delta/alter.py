@@ -24,7 +24,7 @@ from .schema_merge import SchemaMerge
 from .sql_names import columns_in_backticks
 from .table_metadata import TableState
 from .table_properties import check_changes, check_properties
-from .write_protocol import WRITER_FEATURES, check_writable, protocol_with
+from .write_protocol import WRITER_FEATURES, protocol_with
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -308,7 +308,7 @@ class TableAlterer:
     def _state(self) -> TableState:
         resolve_for_writing(self.table.table_uri, self.table._storage_options)
         state = TableState.of(self.table._snapshot)
-        check_writable(state.protocol, state.schema)
+        state.check_writable()
         return state
 
     def _field(self, name: str) -> Field:

@@ -24,7 +24,6 @@ from .schema import Schema
 from .sql_names import columns_in_backticks
 from .table_metadata import TableState
 from .write_plan import MODES, Mode, plan_write
-from .write_protocol import check_writable
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -235,7 +234,7 @@ def create_table(
                 f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
             )
         before = TableState.of(target.snapshot)
-        check_writable(before.protocol, before.schema)
+        before.check_writable()
         if before.configuration.get("delta.appendOnly", "").lower() == "true" and target.snapshot.num_files:
             raise InvalidArgumentError(
                 f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
