@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties
 from .schema import Field, Schema, StructType
 from .schema_merge import SchemaMerge
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 from .table_metadata import TableState
 from .table_properties import check_changes, check_properties
 from .write_protocol import WRITER_FEATURES, protocol_with
@@ -106,7 +107,10 @@ class TableAlterer:
                 raise InvalidArgumentError(f"expected a new constraint, found {name!r} there; drop it first")
             added[CONSTRAINT + name] = columns_in_backticks(sql)
         after = state.with_configuration({**state.configuration, **added})
-        check = Constraints(after.schema, added, after.protocol)
+        with ExitStack() as words:
+            for name, sql in constraints.items():
+                words.enter_context(in_own_words(sql, added[CONSTRAINT + name]))
+            check = Constraints(after.schema, added, after.protocol, is_new=True)
         for batch in self.table.scan():
             for whole in fit(reader_of([batch]), after.schema):
                 check.enforce(whole)

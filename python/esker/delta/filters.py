@@ -15,7 +15,7 @@ from ..predicate import portable_predicate
 from .implied import Term, all_of, implied_terms
 from .partition_text import partition_text
 from .session_zone import in_zone, instant
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
 FilterConjunctionType: TypeAlias = list[FilterLiteralType]
@@ -95,10 +95,11 @@ def bind(
     if filters is None or (isinstance(filters, list) and not filters):
         return None
     if isinstance(filters, str):
-        filters = columns_in_backticks(filters)
+        given, filters = filters, columns_in_backticks(filters)
         zoned = in_zone(schema, session_timezone)
-        predicate = Predicate.parse_sql(filters, zoned)
-        expression = Expression.parse_sql(filters, zoned)
+        with in_own_words(given, filters):
+            predicate = Predicate.parse_sql(filters, zoned)
+            expression = Expression.parse_sql(filters, zoned)
         return BoundFilter([predicate], predicate.columns, sql=expression, terms=implied_terms(filters, schema))
     expression = (
         filters

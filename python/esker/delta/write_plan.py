@@ -283,7 +283,7 @@ def plan_write(
         if schema_mode is not None:
             merged = before.merged_with(incoming)
             after = merged if merged.schema != before.schema else before
-    constraints = Constraints(after.schema, after.configuration, after.protocol)
+    constraints = Constraints(after.schema, after.configuration, after.protocol, is_new=before is None)
     given = incoming.to_arrow()
     missing = check_names(after.schema, given, constraints.generated, merging=schema_mode is not None)
     for column in after.schema.fields:

@@ -17,12 +17,14 @@ from .external_log import ExternalLog
 from .filesystem import DataFiles
 from .incoming import reader_of
 from .log_store import resolve_for_writing
+from .newcomer import staged_rows
 from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 from .replacement import Replacement, remove_actions
 from .schema import Schema
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 from .table_metadata import TableState
+from .table_properties import check_properties
 from .write_plan import MODES, Mode, plan_write
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def write_deltalake(
         raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
+    check_properties(configuration or {}, strict=True)
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
     target = WriteTarget.of(table_or_uri, storage_options, durable=durable)
     if target.snapshot is not None:
@@ -99,6 +102,7 @@ def write_deltalake(
         if mode == "ignore" or (application is not None and target.has(*application)):
             return
     reader = reader_of(data)
+    replaced = columns_in_backticks(predicate) if predicate is not None else None
     plan = plan_write(
         target.uri,
         target.snapshot,
@@ -109,30 +113,55 @@ def write_deltalake(
         description=description,
         configuration=configuration,
         schema_mode=schema_mode,
-        predicate=columns_in_backticks(predicate) if predicate is not None else None,
+        predicate=replaced,
         storage_options=target.storage_options,
         target_file_size=target_file_size,
         properties=writer_properties,
         session_timezone=session_timezone or target.session_timezone,
     )
-    replacement = plan.replacement(target.store, target.snapshot)
+    with in_own_words(predicate or "", replaced or ""):
+        replacement = plan.replacement(target.store, target.snapshot)
     writer = plan.writer(target.store)
     changes = plan.changes(target.store, replacement)
     try:
         plan.stage(writer, reader, changes)
         rows = writer.rows
         plan.stage_survivors(writer, replacement, changes)
-        plan.commit(
-            target.store,
-            target.snapshot,
-            writer.close(),
-            rows,
-            replacement=replacement,
-            changes=changes.close() if changes is not None else (),
-            properties=commit_properties,
-            hooks=post_commithook_properties,
-            application=application,
-        )
+        adds = writer.close()
+        try:
+            plan.commit(
+                target.store,
+                target.snapshot,
+                adds,
+                rows,
+                replacement=replacement,
+                changes=changes.close() if changes is not None else (),
+                properties=commit_properties,
+                hooks=post_commithook_properties,
+                application=application,
+            )
+        except AlreadyExistsError:
+            if mode == "error" or target.snapshot is not None:
+                raise
+            # Another writer made the table meanwhile: it is written to as if it had been there before.
+            write_deltalake(
+                target.uri,
+                staged_rows(plan, target.store, adds),
+                partition_by=partition_by,
+                mode=mode,
+                schema_mode=schema_mode,
+                storage_options=storage_options,
+                predicate=predicate,
+                target_file_size=target_file_size,
+                writer_properties=writer_properties,
+                commit_properties=commit_properties,
+                post_commithook_properties=post_commithook_properties,
+                txn_app_id=txn_app_id,
+                txn_version=txn_version,
+                durable=durable,
+                session_timezone=session_timezone,
+            )
+            writer.abandon()
     except (ValueError, TypeError, NotImplementedError, CommitConflictError, AlreadyExistsError):
         # Nothing of it was committed, for sure: what was staged is of no use to anybody.
         writer.abandon()
@@ -244,12 +273,12 @@ def create_table(
     after = TableState.new(
         made, columns, name=name, description=description, configuration=configuration, replaced=before
     )
-    Constraints(after.schema, after.configuration, after.protocol)
+    Constraints(after.schema, after.configuration, after.protocol, is_new=True)
     replacement = Replacement(target.store, target.snapshot, target.files()) if target.snapshot is not None else None
     removes = []
     if target.snapshot is not None:
         removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
-    DeltaCommit(
+    commit = DeltaCommit(
         target.store,
         target.uri,
         target.snapshot,
@@ -265,4 +294,22 @@ def create_table(
         read=replacement.read_set() if replacement is not None else None,
         properties=commit_properties,
         after=target.hooks(after.configuration, post_commithook_properties),
-    ).run()
+    )
+    try:
+        commit.run()
+    except AlreadyExistsError:
+        if mode not in ("ignore", "overwrite") or before is not None:
+            raise
+        # Another writer made the table meanwhile.
+        create_table(
+            uri,
+            schema,
+            mode,
+            partition_by,
+            name=name,
+            description=description,
+            configuration=configuration,
+            storage_options=storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )
