@@ -109,10 +109,19 @@ def bind(
     terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
     try:
         predicate = portable_predicate(expression, schema)
-    except UnsupportedError:
+    except (UnsupportedError, InvalidArgumentError):
+        _check_by_pyarrow(expression, schema)
         # Rows are filtered all the same; only no file can be left out before it is opened.
         return BoundFilter(expression=expression, terms=terms)
     return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms)
+
+
+def _check_by_pyarrow(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Raises if pyarrow cannot evaluate an expression over these columns; Substrait has no form for some that it can."""
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, KeyError) as error:
+        raise InvalidArgumentError(f"filter {expression} does not fit the table: {error}") from error
 
 
 def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
