@@ -23,10 +23,17 @@ import pyarrow as pa
 
 from esker.delta import DeltaTable, write_deltalake
 from tests.fuzzing.delta_conditions import Condition, random_condition
-from tests.fuzzing.delta_peer_faults import forms_of_the_peer, peer_makes, peer_reads, peer_replaces, pyarrow_misses_nan
+from tests.fuzzing.delta_peer_faults import (
+    peer_makes,
+    peer_partitions,
+    peer_reads,
+    peer_replaces,
+    pyarrow_misses_nan,
+    pyarrow_misses_zero,
+)
 from tests.fuzzing.delta_rows import Column, RandomRows, plainly
 
-FILTERS = 4
+FILTERS = 3
 """Conditions that each table is read with, in the end."""
 
 
@@ -64,8 +71,7 @@ class DeltaCase:
             rows = [row for row in rows if condition.keeps(row, in_sql=True)]
         is_ours = self.source.random.random() < 0.6
         ours = is_ours or not peer_makes(columns) or not self._peer_works(condition, rows)
-        write = write_deltalake if ours else deltalake.write_deltalake
-        arguments: dict[str, Any] = {"durable": False} if ours else {}
+        arguments: dict[str, Any] = {}
         if condition is not None:
             arguments["predicate"] = condition.sql()
         if columns is not self.columns:
@@ -73,8 +79,10 @@ class DeltaCase:
         is_new = columns is not self.columns or not DeltaTable.is_deltatable(self.path)
         # deltalake takes a zone or a unit for another type where it makes a table.
         table = self.source.table(columns, rows, is_new=is_new, forms=ours or not is_new)
-        if not ours:
-            table = forms_of_the_peer(table)
+        ours = ours or not peer_partitions(table, self.partition_by)
+        write = write_deltalake if ours else deltalake.write_deltalake
+        if ours:
+            arguments["durable"] = False
         self.done.append(f"{'ours' if ours else 'theirs'}: {mode} of {rows}, {arguments}, {table.schema.types}")
         write(str(self.path), table, mode=mode, partition_by=self.partition_by or None, **arguments)  # type: ignore[arg-type]
         if mode == "overwrite":
@@ -149,8 +157,10 @@ class DeltaCase:
         table = DeltaTable(self.path)
         of_sql = self.expected(lambda row: condition.keeps(row, in_sql=True))
         of_arrow = self.expected(lambda row: condition.keeps(row, in_sql=False))
-        if pyarrow_misses_nan(condition, self.rows):
+        if pyarrow_misses_nan(condition, self.rows) or pyarrow_misses_zero(condition):
             self._same("sql", table.to_pyarrow_table(filters=condition.sql()), of_sql)
+            if condition.tuples() is not None and not pyarrow_misses_nan(condition, self.rows):
+                self._same("tuples", table.to_pyarrow_table(filters=condition.tuples()), of_arrow)
             return
         sql, expression, tuples = condition.sql(), condition.expression(), condition.tuples()
         names = [column.name for column in self.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 else:
     RowFilter = Any
 
+_BESIDE_LISTS = {"is_in", "is_null", "is_valid", "cast", "and", "or"}
 _COMPARISONS = {
     "=": lambda column, value: column == value,
     "==": lambda column, value: column == value,
@@ -108,6 +110,8 @@ def bind(
     )
     terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
     try:
+        if isinstance(filters, pc.Expression):
+            _check_lists(expression)
         predicate = portable_predicate(expression, schema)
     except (UnsupportedError, InvalidArgumentError):
         _check_by_pyarrow(expression, schema)
@@ -116,8 +120,20 @@ def bind(
     return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms)
 
 
+def _check_lists(expression: pc.Expression) -> None:
+    """Raises where null in a list means something else to us: to pyarrow it is in none, so that it is kept by a not.
+
+    Raises:
+        UnsupportedError: What keeps rows may not leave out files.
+    """
+    text = str(expression)
+    functions = set(re.findall(r"([a-z_]+)\(", text))
+    if "is_in" in functions and (functions - _BESIDE_LISTS or re.search(r"is_(null|valid)\(+is_in", text)):
+        raise UnsupportedError(f"filter {text} may keep null, which is in no list to pyarrow")
+
+
 def _check_by_pyarrow(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Raises if pyarrow cannot evaluate an expression over these columns; Substrait has no form for some that it can."""
+    """Raises if pyarrow cannot evaluate an expression over these columns; Substrait lacks some that it can."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowException, KeyError) as error:
@@ -194,6 +210,9 @@ def _term(
         values = [_value(item, type_, name, may_be_empty, zone) for item in value]
         present = [item for item in values if item is not None]
         found = column.isin(pa.array(present, type_))
+        if pa.types.is_floating(type_) and 0.0 in present:
+            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+            found |= column == pa.scalar(0.0, type_)
         if operator == "not in":
             return ~found & column.is_valid()
         return found | column.is_null() if len(present) < len(values) else found
