@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..exceptions import EskerError
+
+_UNKNOWN = re.compile(r"expected a (?:column|field[^,]*), found (.+?): there are")
 
 
 def columns_in_backticks(sql: str) -> str:
@@ -65,6 +68,10 @@ def in_own_words(given: str, sql: str) -> Iterator[None]:
     try:
         yield
     except EskerError as error:
-        if given == sql or sql not in error.message:
+        if given == sql:
             raise
-        raise type(error)(error.message.replace(sql, given), **error.facts) from error
+        message = error.message.replace(sql, given)
+        unknown = _UNKNOWN.search(message)
+        if unknown is not None and f'"{unknown[1]}"' in given:
+            message += f"; \"{unknown[1]}\" names a column here, write '{unknown[1]}' for the text"
+        raise type(error)(message, **error.facts) from error
