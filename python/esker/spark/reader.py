@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
+from esker.spark.matching import check_read
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.table import FragmentSize, Snapshot
 from esker.spark.types import exchange_schema, spark_schema
@@ -143,20 +144,17 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
     names = options.columns or tuple(snapshot.schema.names)
     if wanted is None:
         return spark_schema(snapshot.projected_schema(names, options.filter))
-    snapshot.projected_schema(wanted.names, options.filter)
+    check_read(snapshot.projected_schema(wanted.names, options.filter), wanted)
     exchange_schema(wanted)
     return wanted
 
 
 def lance_version(options: ReadOptions) -> int | None:
-    """The version of a Lance table that the options name: those of Delta tables alone are refused.
+    """The version of a Lance table that the options name.
 
     Raises:
-        InvalidArgumentError: An option that only a Delta table has, or version 0, which only they have.
+        InvalidArgumentError: Version 0, which only Delta tables have.
     """
-    for name, given in (("timestampAsOf", options.timestamp), ("timezone", options.timezone)):
-        if given is not None:
-            raise InvalidArgumentError(f"option {name} is for Delta tables, found a Lance table; leave it out")
     if options.version == 0:
         raise InvalidArgumentError("option version: expected a whole number from 1, found '0'")
     return options.version

@@ -27,6 +27,8 @@ __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
 TOKEN = "esker.write-token"
 """The property of a transaction that names the Spark job whose commit it is."""
 
+_FILE_ROWS = 1024 * 1024
+_FILE_BYTES = 90 * 1024**3
 _MEMORY_LIMIT = 64 * 1024 * 1024
 _DATA = "data/"
 
@@ -130,8 +132,8 @@ class WritePlan:
                 rebased(reader),
                 schema=self.schema,
                 data_storage_version=self.data_storage_version,
-                max_rows_per_file=self.options.max_rows_per_file,
-                max_bytes_per_file=self.options.max_bytes_per_file,
+                max_rows_per_file=self.options.max_rows_per_file or _FILE_ROWS,
+                max_bytes_per_file=self.options.max_bytes_per_file or _FILE_BYTES,
                 memory_limit=_MEMORY_LIMIT,
             )
         except Exception as error:
