@@ -21,6 +21,7 @@ from .file_errors import each_batch, file_errors
 from .filesystem import DataFiles
 from .filters import BoundFilter
 from .implied import all_of
+from .parquet_footer import ParquetSources
 
 BATCH_ROWS = 64 * 1024
 _DV_FIELDS = {
@@ -75,10 +76,9 @@ class FileReader:
         """The table's columns, without what features keep in them."""
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in self.annotated])
 
-    def partition_names(self) -> dict[str, str]:
-        """The partition columns: for each logical name the physical one."""
-        names = self.partition_columns
-        return {name: physical_name(self.annotated.field(name), self.mode) for name in names}
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return {field.name: physical_name(field, self.mode) for field in self.annotated}
 
     def read(
         self,
@@ -100,15 +100,14 @@ class FileReader:
         """
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
+        sources = ParquetSources(is_filtered=where is not None)
         with file_errors(self.version, file.path):
-            parquet = pq.ParquetFile(
-                filesystem.open_input_file(path), coerce_int96_timestamp_unit="us", pre_buffer=True
-            )
+            parquet = pq.ParquetFile(sources.open(filesystem, path), coerce_int96_timestamp_unit="us", pre_buffer=True)
         there = list(parquet.schema_arrow)
         fields = [*(self.annotated.field(name) for name in columns), *extra]
         found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
         names = sorted({there[index].name for index in found if index is not None})
-        groups = self._row_groups(parquet, filesystem, path, file, where)
+        groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
         batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
         if names:
             batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
@@ -135,7 +134,7 @@ class FileReader:
                 yield made
 
     def _row_groups(
-        self, parquet: pq.ParquetFile, filesystem: Any, path: str, file: DataFile, where: BoundFilter | None
+        self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: DataFile, where: BoundFilter | None
     ) -> list[int]:
         """The row groups that may hold rows that the filter keeps, by their own statistics."""
         every = list(range(parquet.num_row_groups))
@@ -154,9 +153,7 @@ class FileReader:
             return every
         present = [field for field in there if field.name not in file.partition]
         schema = pa.schema([*present, *(pa.field(name, value.type) for name, value in file.partition.items())])
-        fragment = ds.ParquetFileFormat().make_fragment(
-            path, filesystem, partition_expression=guarantee(file.partition)
-        )
+        fragment = ds.ParquetFileFormat().make_fragment(*source, partition_expression=guarantee(file.partition))
         try:
             return [group.id for group in fragment.subset(expression, schema=schema).row_groups]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):

@@ -21,6 +21,7 @@ from .file_errors import each_batch
 from .file_reader import BATCH_ROWS, DataFile, FileReader, guarantee
 from .filesystem import DataFiles
 from .filters import BoundFilter
+from .parquet_footer import ParquetSources
 
 __all__ = ["DataFile", "TableScan"]
 
@@ -80,16 +81,26 @@ class TableScan:
         *,
         schema: pa.Schema | None = None,
         read_options: ds.ParquetReadOptions | None = None,
+        is_filtered: bool = True,
     ) -> ds.FileSystemDataset:
-        """The files as pyarrow's dataset; partition values are known to it without opening a file."""
+        """The files as pyarrow's dataset; partition values are known to it without opening a file.
+
+        Args:
+            data_files: The files.
+            schema: In place of the table's.
+            read_options: How pyarrow reads Parquet.
+            is_filtered: Whether its rows may be filtered.
+        """
         options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         format_ = ds.ParquetFileFormat(
             read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
         )
         fragments = []
+        sources = ParquetSources(is_filtered=is_filtered)
         for file in data_files:
             filesystem, path = self._files.locate(file.path)
-            fragments.append(format_.make_fragment(path, filesystem, partition_expression=guarantee(file.partition)))
+            source, where = sources.of(filesystem, path)
+            fragments.append(format_.make_fragment(source, where, partition_expression=guarantee(file.partition)))
         return ds.FileSystemDataset(fragments, schema or self.schema, format_, self._files.filesystem)
 
     def batches(
@@ -103,7 +114,7 @@ class TableScan:
             read += [name for name in wanted if name not in read]
         data_files = self.data_files()
         if self.is_plain(data_files):
-            dataset = self.dataset(data_files)
+            dataset = self.dataset(data_files, is_filtered=where is not None)
             expression = where.implied if where is not None else None
             batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
             for batch in each_batch(batches, self._snapshot.version):
@@ -134,9 +145,9 @@ class TableScan:
     def _read_all(self, file: DataFile, columns: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         return list(self.read(file, columns, where))
 
-    def partition_names(self) -> dict[str, str]:
-        """The partition columns: for each logical name the physical one."""
-        return self._reader.partition_names()
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return self._reader.physical_names()
 
     def read(
         self,

@@ -29,6 +29,7 @@ from .metadata import Metadata, ProtocolVersions, protocol_of
 from .properties import CommitProperties, PostCommitHookProperties
 from .scan import TableScan
 from .schema import Schema, large
+from .session_zone import zone_name
 from .table_properties import check_properties
 from .write_transaction import AddAction, selection_vectors, symlink_manifests, write_transaction
 from .writer import create_table
@@ -52,6 +53,8 @@ class DeltaTable:
         skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
         timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
             them in the zone of their session.
+        session_timezone: What times without a zone mean in filters, in `load_as_version` and in `load_cdf`; UTC if not
+            given. In Spark that is `spark.sql.session.timeZone`.
         durable: Whether what is written through it is on stable storage when a call returns.
 
     Raises:
@@ -74,10 +77,13 @@ class DeltaTable:
         *,
         timezone: str | None = None,
         durable: bool = True,
+        session_timezone: str | None = None,
     ) -> None:
         self._uri = absolute(table_uri)
         self._storage_options = storage_options
+        zone_name(session_timezone)
         self._timezone = timezone
+        self._session_timezone = session_timezone
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         self._snapshot = self._load(version)
 
@@ -262,8 +268,8 @@ class DeltaTable:
         """Goes to another version, older or newer.
 
         Args:
-            version: Its number, or a time (ISO 8601, or datetime; without a zone it is UTC): the version that was the
-                newest then.
+            version: Its number, or a time (ISO 8601, or datetime; without a zone it is UTC, or `session_timezone`):
+                the version that was the newest then.
 
         Raises:
             NotFoundError: There is no such version, or none as old.
@@ -271,7 +277,7 @@ class DeltaTable:
         if isinstance(version, bool) or not isinstance(version, int | str | datetime):
             raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
         if not isinstance(version, int):
-            version = versions.version_at(self._commit_times(), version, self._uri)
+            version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
         self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
@@ -390,7 +396,9 @@ class DeltaTable:
         if scan.is_plain(data_files) and (where is None or where.expression is not None):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
-                return scan.dataset(data_files).to_table(columns=columns, filter=expression)
+                return scan.dataset(data_files, is_filtered=where is not None).to_table(
+                    columns=columns, filter=expression
+                )
         names = scan.schema.names if columns is None else columns
         schema = pa.schema([scan.schema.field(name) for name in names])
         return pa.Table.from_batches(scan.batches(columns, where), schema)
@@ -434,8 +442,8 @@ class DeltaTable:
     ) -> pa.RecordBatchReader:
         """The rows that changed, with `_change_type`, `_commit_version` and `_commit_timestamp`.
 
-        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the last
-        version of the range.
+        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the version
+        that is open, as in deltalake and Spark: null where a change is older than a column.
 
         Args:
             starting_version: The first version; 0 if neither it nor a time is given.
@@ -453,17 +461,17 @@ class DeltaTable:
         """
         times = self._commit_times()
         if starting_version is None and starting_timestamp is not None:
-            after = [v for v, time in times.items() if time >= versions.as_milliseconds(starting_timestamp)]
+            first = versions.as_milliseconds(starting_timestamp, self._session_timezone)
+            after = [v for v, time in times.items() if time >= first]
             starting_version = min(after, default=self.version() + 1)
         if ending_version is None and ending_timestamp is not None:
-            before = [v for v, time in times.items() if time <= versions.as_milliseconds(ending_timestamp)]
+            last = versions.as_milliseconds(ending_timestamp, self._session_timezone)
+            before = [v for v, time in times.items() if time <= last]
             ending_version = max(before, default=-1)
         found = version_range(starting_version, ending_version, self.version(), allow_out_of_range=allow_out_of_range)
         start, end = found if found is not None else (0, -1)
-        snapshot = self._snapshot if end in (-1, self.version()) else self._load(end)
-        scan = TableScan(self._store, snapshot, self._files())
-        feed = ChangeFeed(self._store, snapshot, scan, times)
-        where = bind(predicate, feed.schema)
+        feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
+        where = bind(predicate, feed.schema, session_timezone=self._session_timezone)
         names = feed.schema.names if columns is None else columns
         schema = pa.schema([feed.schema.field(name) for name in names])
         return pa.RecordBatchReader.from_batches(schema, feed.batches(start, end, columns, where))
@@ -479,7 +487,12 @@ class DeltaTable:
         return versions.commit_times(self._store, in_commit=in_commit)
 
     def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
-        return bind(filters, TableScan.schema_of(self._snapshot), partition_by=self._snapshot.partition_columns)
+        return bind(
+            filters,
+            TableScan.schema_of(self._snapshot),
+            partition_by=self._snapshot.partition_columns,
+            session_timezone=self._session_timezone,
+        )
 
     def _select(self, filters: RowFilter | None) -> FileSelection:
         where = self._bind(filters)

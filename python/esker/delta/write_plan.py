@@ -52,6 +52,7 @@ class WritePlan:
         storage_options: Options of the store. They may hold passwords.
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given.
 
     Example:
         `plan = plan_write(uri, snapshot, Schema.from_arrow(data.schema), mode="append")`
@@ -67,6 +68,7 @@ class WritePlan:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     target_file_size: int | None = None
     properties: WriterProperties | None = None
+    session_timezone: str | None = None
 
     def writer(self, store: Store) -> DataFileWriter:
         """What stages data files for it."""
@@ -101,7 +103,9 @@ class WritePlan:
             InvalidArgumentError: Rows that a constraint or the predicate refuses.
         """
         constraints = Constraints(self.after.schema, self.after.configuration, self.after.protocol)
-        replaced = RowPredicate(self.predicate, self.after.schema.to_arrow()) if self.predicate is not None else None
+        replaced = None
+        if self.predicate is not None:
+            replaced = RowPredicate(self.predicate, self.after.schema.to_arrow(), self.session_timezone)
         for batch in fit(rows, self.after.schema):
             whole = constraints.generate(batch, set(self.missing))
             constraints.enforce(whole)
@@ -124,7 +128,7 @@ class WritePlan:
                 f"the table at {self.uri} is append-only (delta.appendOnly): an overwrite would remove rows"
             )
         files = DataFiles(store, snapshot.root, dict(self.storage_options or {}))
-        found = Replacement(store, snapshot, files, self.predicate)
+        found = Replacement(store, snapshot, files, self.predicate, self.session_timezone)
         found.stage()
         return found
 
@@ -219,6 +223,7 @@ def plan_write(
     storage_options: Mapping[str, str] | None = None,
     target_file_size: int | None = None,
     properties: WriterProperties | None = None,
+    session_timezone: str | None = None,
 ) -> WritePlan:
     """Fixes a write, and refuses there what could only fail later.
 
@@ -236,6 +241,7 @@ def plan_write(
         storage_options: Options of the store.
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given.
 
     Raises:
         SchemaMismatchError: The rows do not have the table's columns.
@@ -291,4 +297,5 @@ def plan_write(
         storage_options,
         target_file_size,
         properties,
+        session_timezone,
     )

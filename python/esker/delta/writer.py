@@ -49,6 +49,7 @@ def write_deltalake(
     txn_app_id: str | None = None,
     txn_version: int | None = None,
     durable: bool = True,
+    session_timezone: str | None = None,
 ) -> None:
     """Writes rows to a Delta table, which is created if there is none.
 
@@ -72,6 +73,8 @@ def write_deltalake(
         txn_version: Its number of this write: if the table has it already, or a later one, nothing is written.
         durable: Whether it returns only when files and log entry are on stable storage; without, local files are left
             to the operating system, as deltalake leaves them. An open table has its own.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given. An open table may have its
+            own.
 
     Raises:
         AlreadyExistsError: There is a table, and the mode is `error`.
@@ -111,6 +114,7 @@ def write_deltalake(
         storage_options=target.storage_options,
         target_file_size=target_file_size,
         properties=writer_properties,
+        session_timezone=session_timezone or target.session_timezone,
     )
     replacement = plan.replacement(target.store, target.snapshot)
     writer = plan.writer(target.store)
@@ -174,6 +178,11 @@ class WriteTarget:
         if newest_version(store) == NO_TABLE:
             return WriteTarget(uri, store, None, options)
         return WriteTarget(uri, store, Snapshot.load(store), options)
+
+    @property
+    def session_timezone(self) -> str | None:
+        """What times without a zone mean in filters of an open table."""
+        return self._table._session_timezone if self._table is not None else None
 
     def files(self) -> DataFiles:
         """Where its data files are."""

@@ -103,6 +103,7 @@ where
     let Ok(data_type) = expr.get_type(schema) else {
         return Ok((expr, values));
     };
+    let expr = days_as_times(expr, &data_type, values.as_mut(), schema);
     if matches!(expr, Expr::Literal(..)) {
         return Ok((expr, values));
     }
@@ -134,6 +135,28 @@ where
         }
     }
     Ok((expr, values))
+}
+
+/// Days that are compared with times of a zone are midnights of that zone. Arrow's cast would make them midnights of UTC.
+fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: &DFSchema) -> Expr {
+    let is_zoned = |other: &DataType| matches!(other, DataType::Timestamp(_, Some(_)));
+    let is_day = |other: &DataType| matches!(other, DataType::Date32 | DataType::Date64);
+    let midnight = |day: Expr| {
+        let cast = Cast::new(Box::new(day), DataType::Timestamp(TimeUnit::Microsecond, None));
+        folded(&cast).unwrap_or(Expr::Cast(cast))
+    };
+    let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
+    if is_zoned(data_type) {
+        for (value, found) in values.iter_mut().zip(&types) {
+            if found.as_ref().is_some_and(is_day) {
+                *value = midnight(std::mem::take(value));
+            }
+        }
+    }
+    match is_day(data_type) && types.iter().flatten().any(is_zoned) {
+        true => midnight(expr),
+        false => expr,
+    }
 }
 
 /// Nanoseconds reach from 1677 to 2262. Where a literal is outside, both sides are compared in microseconds.
