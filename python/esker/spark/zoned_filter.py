@@ -1,0 +1,142 @@
+"""Filters in which times without a zone mean those of a session, whose zone the driver's planner does not know.
+
+A task binds the whole filter in the zone of its session. Before that the planner leaves out files by what the filter
+says in any zone: times get a day of room on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+
+from esker._native.expr import Predicate
+from esker.delta.filters import BoundFilter
+from esker.delta.implied import Term, all_of, implied_terms
+from esker.delta.session_zone import in_zone
+from esker.delta.sql_names import columns_in_backticks
+from esker.exceptions import InvalidArgumentError
+from esker.predicate import portable_predicate
+from esker.projection import with_system_columns
+
+__all__ = ["instants_apart", "reads_times", "told_zone", "whatever_the_zone", "zoned_predicate"]
+
+_ROOM = timedelta(days=1)
+_TIME = re.compile(
+    r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
+    r"|\btimestamp\s*(?P<text>'(?:[^']|'')*')",
+    re.IGNORECASE,
+)
+_ZONED = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*[^\s\d.:]")
+
+
+def instants_apart(sql: str) -> str:
+    """The same filter, in which times that name their zone are of a type that has one.
+
+    Otherwise `TIMESTAMP '2024-07-01 00:00:00Z'` would be read as one without a zone, and be one of the session's.
+
+    Example:
+        >>> from esker.spark.zoned_filter import instants_apart
+        >>> instants_apart("t > timestamp '2024-07-01 00:00:00Z'")
+        "t > CAST('2024-07-01 00:00:00Z' AS TIMESTAMP WITH TIME ZONE)"
+    """
+
+    def written(match: re.Match[str]) -> str:
+        text = match["text"]
+        if text is None or not _ZONED.search(text[:-1]):
+            return match[0]
+        return f"CAST({text} AS TIMESTAMP WITH TIME ZONE)"
+
+    return _TIME.sub(written, sql)
+
+
+def reads_times(sql: str, schema: pa.Schema) -> bool:
+    """Whether a filter reads a column of times with a zone, so that it may mean something else in another zone.
+
+    Raises:
+        InvalidArgumentError: It does not parse, or names no column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import reads_times
+        >>> reads_times("t > '2024-07-01'", pa.schema({"t": pa.timestamp("us", "UTC")}))
+        True
+    """
+    there = with_system_columns(schema)
+    found = Predicate.parse_sql(instants_apart(sql), there).columns
+    return any(_has_times(there.field(name).type) for name in found)
+
+
+def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | None:
+    """The zone to bind a filter in.
+
+    Raises:
+        InvalidArgumentError: It reads times, and nobody knows the zone.
+    """
+    if zone is None and sql is not None and reads_times(sql, schema):
+        raise InvalidArgumentError(
+            f"expected the time zone of the session for {sql!r}, found none here; set the option timezone, or "
+            "spark.sql.session.timeZone"
+        )
+    return zone
+
+
+def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
+    """A filter over a Lance table's columns, in which times without a zone are of `zone`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import zoned_predicate
+        >>> zoned_predicate("id > 3", pa.schema({"id": pa.int64()}), "Europe/Berlin").columns
+        ['id']
+    """
+    return Predicate.parse_sql(instants_apart(sql), in_zone(with_system_columns(schema), zone))
+
+
+def whatever_the_zone(sql: str, schema: pa.Schema) -> BoundFilter | None:
+    """What a filter says in any zone, for leaving out files; None if that is nothing.
+
+    Args:
+        sql: A filter that parses.
+        schema: The columns that it is over.
+    """
+    # The texts of times are taken as they are spelled, so that they can be read with some room.
+    spelled = pa.schema([pa.field(f.name, pa.string()) if _has_times(f.type) else f for f in schema])
+    plain = re.sub(r"(?i)\b(?:timestamp|date)\s*(?=')", "", columns_in_backticks(sql))
+    terms = [
+        made
+        for term in implied_terms(plain, spelled)
+        for made in ([term] if not _has_times(schema.field(term.column).type) else _with_room(term, schema))
+    ]
+    expression = all_of(terms, {term.column: term.column for term in terms})
+    if expression is None:
+        return None
+    predicate = portable_predicate(expression, schema)
+    return BoundFilter([predicate], predicate.columns, expression=expression)
+
+
+def _with_room(term: Term, schema: pa.Schema) -> Iterator[Term]:
+    kind = schema.field(term.column).type
+    if not pa.types.is_timestamp(kind):
+        return
+    if not term.values:
+        yield term
+        return
+    try:
+        moments = [value.cast(pa.timestamp("us")).as_py() for value in term.values]
+        low, high = (pa.scalar(moment, pa.timestamp("us")) for moment in (min(moments) - _ROOM, max(moments) + _ROOM))
+    except (pa.ArrowException, OverflowError, ValueError):
+        # With a zone, in other digits, or too long ago: it says nothing then.
+        return
+    if term.operator in (">", ">=", "=", "==", "in"):
+        yield Term(term.column, ">=", (low.cast(pa.timestamp("us", "UTC")).cast(kind),))
+    if term.operator in ("<", "<=", "=", "==", "in"):
+        yield Term(term.column, "<=", (high.cast(pa.timestamp("us", "UTC")).cast(kind),))
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
