@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._native.delta import Snapshot
 from .._native.store import Store
+from ..commit.loop import follow
+from ..commit.orphans import StagedFiles
 from ..commit.stores import absolute
-from ..exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, NotFoundError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
 from .external_log import ExternalLog
@@ -117,13 +120,16 @@ def write_deltalake(
         session_timezone=session_timezone or target.session_timezone,
     )
     replacement = plan.replacement(target.store, target.snapshot)
-    writer = plan.writer(target.store)
-    changes = plan.changes(target.store, replacement)
-    try:
+    with ExitStack() as open_:
+        staged = open_.enter_context(StagedFiles())
+        writer = open_.enter_context(plan.writer(target.store, staged))
+        changes = plan.changes(target.store, replacement, staged)
+        if changes is not None:
+            open_.enter_context(changes)
         plan.stage(writer, reader, changes)
         rows = writer.rows
         plan.stage_survivors(writer, replacement, changes)
-        plan.commit(
+        version = plan.commit(
             target.store,
             target.snapshot,
             writer.close(),
@@ -133,14 +139,9 @@ def write_deltalake(
             properties=commit_properties,
             hooks=post_commithook_properties,
             application=application,
+            staged=staged,
         )
-    except (ValueError, TypeError, NotImplementedError, CommitConflictError, AlreadyExistsError):
-        # Nothing of it was committed, for sure: what was staged is of no use to anybody.
-        writer.abandon()
-        if changes is not None:
-            changes.abandon()
-        raise
-    target.committed()
+    target.committed(version)
 
 
 class WriteTarget:
@@ -199,10 +200,10 @@ class WriteTarget:
         """What follows a commit."""
         return PostCommit(self.store, configuration, properties, self.snapshot)
 
-    def committed(self) -> None:
+    def committed(self, version: int) -> None:
         """An open table goes to the new version."""
         if self._table is not None:
-            self._table.update_incremental()
+            follow(self._table.update_incremental, f"version {version}")
 
 
 def create_table(
