@@ -1,8 +1,8 @@
 """Which DataFrames fit which tables: columns by name, types by Spark's view of the table's types.
 
 A DataFrame's type fits a column's if it is of the same kind: whole numbers of any width, float and double, decimals.
-Whole numbers fit the other two as well. Whether each value fits is found out while it is cast. Nothing is turned from one
-kind into another: no text into numbers, no timestamps into timestamps without a zone. Of what Spark's ANSI store
+Whole numbers fit the other two as well. Whether each value fits is found out while it is cast. Nothing is turned from
+one kind into another: no text into numbers, no timestamps into timestamps without a zone. Of what Spark's ANSI store
 assignment would cast without a word, that is the part after which a value is still the same value.
 
 The rule is one for tables of both formats.
@@ -125,9 +125,7 @@ def _plain(made: spark.DataType) -> str:
     return made.simpleString()
 
 
-def _check_names(
-    found: Sequence[str], expected: Sequence[str], owner: str, column: str | None, advice: str
-) -> None:
+def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, column: str | None, advice: str) -> None:
     missing = [name for name in expected if name not in found]
     extra = [name for name in found if name not in expected]
     if not missing and not extra and len(found) == len(expected):

@@ -1,8 +1,9 @@
 """The names of options: how they may be spelled, where each one counts, and what is said of one that does not.
 
 Spark hands over names in lower case and values as text. Underscores don't count, so `rowsPerPartition` and
-`rows_per_partition` are the same name. An option that would do nothing where it is given is an error, as is a name that
-nobody knows: a misspelt `filter` must not read the table whole, nor must a `replaceWhere` append what it was to replace.
+`rows_per_partition` are the same name. An option that would do nothing where it is given is an error, as is a name
+that nobody knows: a misspelt `filter` must not read the table whole, nor a `replaceWhere` append what it was to
+replace.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.commit.stores import OBJECT_STORES
+from esker.delta.session_zone import zone_name
 from esker.delta.table_properties import PROPERTY
 from esker.exceptions import InvalidArgumentError
 
@@ -84,8 +86,8 @@ _OF_STREAMS = ("paths", "queryname", "checkpointlocation")
 _OF_CATALOGS = ("owner", "provider", "external", "location")
 
 CATALOG = (
-    "tables of a catalog (CREATE TABLE, saveAsTable, writeTo) are not supported, since Spark tells a Python data source "
-    'neither their path nor their options: write with df.write.format("esker").save("..."), and for SQL say '
+    "tables of a catalog (CREATE TABLE, saveAsTable, writeTo) are not there, since Spark tells a Python data source "
+    'neither their path nor their options: write with df.write.format("esker").save("..."), and for SQL make a view: '
     "CREATE TEMPORARY VIEW ... USING esker OPTIONS (path '...')"
 )
 """What is said of tables of a catalog."""
@@ -191,17 +193,42 @@ class Given:
             )
         return chosen
 
+    def zone(self, name: str) -> str | None:
+        """The value of an option as a time zone, as Arrow spells it.
+
+        Raises:
+            InvalidArgumentError: There is no such zone.
+        """
+        value = self.get(name)
+        try:
+            return None if value is None else zone_name(value)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"option {self.shown(name)}: {error}") from None
+
     def switch(self, name: str) -> bool:
         """The value of an option that is true or false, false if it was not given."""
         return self.choice(name, ("false", "true")) == "true"
 
 
+_OF_DELTALAKE = {
+    "schemamode": "mergeSchema=true or overwriteSchema=true",
+    "partitionby": "partitionColumns",
+    "predicate": "replaceWhere",
+    "targetfilesize": "maxBytesPerFile",
+}
+# They are what `esker.spark` says to itself.
+_INTERNAL = ("savemode", "output")
+
+
 def _unknown(name: str, plain: str, side: str | None) -> str:
-    names = {known for known, option in _KNOWN.items() if side is None or side in option.sides} | set(_ALIASES)
-    near = difflib.get_close_matches(plain, sorted(names), 1) or difflib.get_close_matches(plain, sorted(_KNOWN), 1)
+    if plain in _OF_DELTALAKE:
+        return f"unknown option {name!r}, did you mean {_OF_DELTALAKE[plain]}?"
+    told = [known for known in _KNOWN if known not in _INTERNAL]
+    names = [known for known in told if side is None or side in _KNOWN[known].sides] + list(_ALIASES)
+    near = difflib.get_close_matches(plain, names, 1) or difflib.get_close_matches(plain, told, 1)
     if near:
         return f"unknown option {name!r}, did you mean {_KNOWN[_ALIASES.get(near[0], near[0])].name}?"
-    shown = sorted(option.name for option in _KNOWN.values() if side is None or side in option.sides)
+    shown = sorted(_KNOWN[known].name for known in told if side is None or side in _KNOWN[known].sides)
     return f"unknown option {name!r}, expected one of {', '.join(shown)}"
 
 
@@ -232,9 +259,9 @@ def checked_path(path: str) -> str:
     if scheme == "file":
         raise InvalidArgumentError(f"expected file:///... with the whole path, found {path!r}")
     if scheme == "dbfs":
-        raise InvalidArgumentError(f"expected a path of this machine or a store's URI, found {path!r}: say /dbfs/{rest}")
+        raise InvalidArgumentError(
+            f"expected a path of this machine or a store's URI, found {path!r}: say /dbfs/{rest}"
+        )
     if match["slashes"] or scheme in (*OBJECT_STORES, *_OTHER_SCHEMES):
         raise InvalidArgumentError(f"expected two slashes after a scheme ({scheme}://{rest}), found {path!r}")
     return path
-
-

@@ -17,7 +17,15 @@ from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError
 from esker.spark.option_names import CATALOG, Given, checked_path
 
-__all__ = ["ChangeRange", "DeltaWriteOptions", "ReadOptions", "TableAddress", "WriteOptions", "table_address"]
+__all__ = [
+    "ChangeRange",
+    "DeltaWriteOptions",
+    "ReadOptions",
+    "TableAddress",
+    "WriteOptions",
+    "pickled_source_options",
+    "table_address",
+]
 
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
@@ -86,8 +94,8 @@ class ReadOptions:
             bytes_per_partition=given.integer("bytesPerPartition", 1) or cls.bytes_per_partition,
             output=given.choice("output", ("rows", "slices")),
             timestamp=given.get("timestampAsOf"),
-            timezone=given.get("timezone"),
-            partition_timezone=given.get("partitionTimezone"),
+            timezone=given.zone("timezone"),
+            partition_timezone=given.zone("partitionTimezone"),
             elsewhere={table: given.elsewhere(table) for table in ("lance", "delta")},
         )
 
@@ -108,6 +116,11 @@ class ChangeRange:
     ending_version: int | None = None
     starting_timestamp: str | None = None
     ending_timestamp: str | None = None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether no end is given by a time."""
+        return self.starting_timestamp is None and self.ending_timestamp is None
 
     @classmethod
     def of(cls, given: Given) -> ChangeRange | None:
@@ -152,8 +165,8 @@ class DeltaWriteOptions:
         txn_app_id: An application that numbers its writes.
         txn_version: Its number of this one: if the table has it already, or a later one, nothing is written.
         user_metadata: A text for the log entry.
-        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced, None if
-            `spark.sql.sources.partitionOverwriteMode` says it.
+        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced, None
+            if `spark.sql.sources.partitionOverwriteMode` says it.
         partition_columns: Of a new table.
         properties: Of a new table.
     """
@@ -243,9 +256,13 @@ class WriteOptions:
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=given.switch("overwriteSchema"),
             table_format=table_format,
-            timezone=given.get("timezone"),
+            timezone=given.zone("timezone"),
             delta=DeltaWriteOptions.of(given),
-            elsewhere={table: given.elsewhere(table) for table in ("lance", "delta")},
+            elsewhere={
+                "delta": given.elsewhere("delta"),
+                # Only replaceWhere has times.
+                "lance": (*given.elsewhere("lance"), *((("timezone", "leave it out"),) if "timezone" in given else ())),
+            },
         )
 
     def check_format(self, table_format: str, uri: str) -> None:
@@ -285,6 +302,27 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
     if not isinstance(parsed, dict):
         raise InvalidArgumentError(f"option storage_options: expected a JSON object, found a {type(parsed).__name__}")
     return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
+
+
+def pickled_source_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that the pickle of a data source carries: with credentials or, see `pickle_storage_options`, without.
+
+    Example:
+        >>> from esker.commit import pickle_storage_options
+        >>> from esker.spark.options import pickled_source_options
+        >>> with pickle_storage_options(False):
+        ...     pickled_source_options({"storage_options": '{"region": "x", "token": "hush"}'})
+        {'storage_options': '{"region": "x"}'}
+    """
+    carried = dict(options)
+    for name, value in options.items():
+        if name.lower().replace("_", "") == "storageoptions" and value:
+            try:
+                carried[name] = json.dumps(pickled_options(json.loads(value)))
+            except (ValueError, AttributeError):
+                # It is told of when it is read; what stands in it may be a password.
+                carried[name] = "not a JSON object"
+    return carried
 
 
 def _check_format(

@@ -1,7 +1,7 @@
 """What can be known of a session's settings, which Spark does not hand to a Python data source.
 
-The driver's planner sees the options only. A task sees what was set in the session, for Spark sends that along with each
-job; what was never set is Java's default, which is that of the driver's machine unless Java was told otherwise.
+The driver's planner sees the options only. A task sees what was set in the session, for Spark sends that along with
+each job; what was never set is Java's default, which is that of the driver's machine unless Java was told otherwise.
 """
 
 from __future__ import annotations

@@ -211,6 +211,14 @@ def nullable_type(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
+def has_map(arrow: pa.DataType) -> bool:
+    """Whether a type is a map, or has one in it."""
+    return bool(
+        pa.types.is_map(arrow)
+        or (pa.types.is_nested(arrow) and any(has_map(arrow.field(i).type) for i in range(arrow.num_fields)))
+    )
+
+
 def is_list(arrow: pa.DataType) -> bool:
     """Whether Spark shows this Arrow type as an array."""
     kind = pa.types

@@ -27,6 +27,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table import WritePlan, latest_manifest
+from esker.spark.types import has_map
 from esker.storage_version import storage_version
 
 __all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
@@ -128,7 +129,19 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
     )
     if manifest is not None:
         manifest.check_writable()
+    _check_maps(plan.arrow_schema, plan.data_storage_version)
     return plan
+
+
+def _check_maps(schema: pa.Schema, version: str) -> None:
+    for field in schema:
+        if version != "2.2" and has_map(field.type):
+            raise UnsupportedError(
+                f"column {field.name!r} has a map, which files of version {version} cannot hold: set the option "
+                "dataStorageVersion to 2.2, or make it an array of structs",
+                column=field.name,
+                type=str(field.type),
+            )
 
 
 def _planned_schema(

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pyarrow as pa
 
 from esker._native.expr import Predicate
-from esker.delta.filters import BoundFilter
 from esker.delta.implied import Term, all_of, implied_terms
 from esker.delta.session_zone import in_zone
 from esker.delta.sql_names import columns_in_backticks
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.predicate import portable_predicate
 from esker.projection import with_system_columns
 
 __all__ = ["instants_apart", "reads_times", "told_zone", "whatever_the_zone", "zoned_predicate"]
 
-_ROOM = timedelta(days=1)
+_ROOM = 86_400_000_000
+_FAR = 2**62
 _TIME = re.compile(
     r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
     r"|\btimestamp\s*(?P<text>'(?:[^']|'')*')",
@@ -95,45 +94,50 @@ def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
     return Predicate.parse_sql(instants_apart(sql), in_zone(with_system_columns(schema), zone))
 
 
-def whatever_the_zone(sql: str, schema: pa.Schema) -> BoundFilter | None:
-    """What a filter says in any zone, for leaving out files; None if that is nothing.
+def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
+    """What a filter says in any zone, for leaving out files.
 
     Args:
         sql: A filter that parses.
         schema: The columns that it is over.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import whatever_the_zone
+        >>> columns = pa.schema({"t": pa.timestamp("us", "UTC"), "n": pa.int64()})
+        >>> whatever_the_zone("t > '2024-07-02' and n = 1", columns)[0].columns
+        ['t', 'n']
     """
-    # The texts of times are taken as they are spelled, so that they can be read with some room.
-    spelled = pa.schema([pa.field(f.name, pa.string()) if _has_times(f.type) else f for f in schema])
-    plain = re.sub(r"(?i)\b(?:timestamp|date)\s*(?=')", "", columns_in_backticks(sql))
-    terms = [
-        made
-        for term in implied_terms(plain, spelled)
-        for made in ([term] if not _has_times(schema.field(term.column).type) else _with_room(term, schema))
-    ]
-    expression = all_of(terms, {term.column: term.column for term in terms})
+    names = {name: name for name in schema.names}
+    terms = implied_terms(instants_apart(columns_in_backticks(sql)), schema)
+    expression = all_of([wide for term in terms for wide in _with_room(term, schema)], names)
     if expression is None:
-        return None
-    predicate = portable_predicate(expression, schema)
-    return BoundFilter([predicate], predicate.columns, expression=expression)
+        return []
+    try:
+        return [portable_predicate(expression, schema)]
+    except (InvalidArgumentError, UnsupportedError):
+        # It has values that Substrait does not.
+        return []
 
 
 def _with_room(term: Term, schema: pa.Schema) -> Iterator[Term]:
     kind = schema.field(term.column).type
-    if not pa.types.is_timestamp(kind):
-        return
-    if not term.values:
+    if not _has_times(kind) or not term.values:
         yield term
         return
-    try:
-        moments = [value.cast(pa.timestamp("us")).as_py() for value in term.values]
-        low, high = (pa.scalar(moment, pa.timestamp("us")) for moment in (min(moments) - _ROOM, max(moments) + _ROOM))
-    except (pa.ArrowException, OverflowError, ValueError):
-        # With a zone, in other digits, or too long ago: it says nothing then.
+    if not pa.types.is_timestamp(kind):
+        return
+    micros = [value.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py() for value in term.values]
+    if not -_FAR < min(micros) <= max(micros) < _FAR:
         return
     if term.operator in (">", ">=", "=", "==", "in"):
-        yield Term(term.column, ">=", (low.cast(pa.timestamp("us", "UTC")).cast(kind),))
+        yield Term(term.column, ">=", (_moment(min(micros) - _ROOM, kind),))
     if term.operator in ("<", "<=", "=", "==", "in"):
-        yield Term(term.column, "<=", (high.cast(pa.timestamp("us", "UTC")).cast(kind),))
+        yield Term(term.column, "<=", (_moment(max(micros) + _ROOM, kind),))
+
+
+def _moment(micros: int, kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(micros, pa.timestamp("us", kind.tz)).cast(kind, safe=False)
 
 
 def _has_times(kind: pa.DataType) -> bool:
