@@ -1,4 +1,4 @@
-"""What Spark does with a data source, without Spark: objects are pickled where it pickles them, tasks run one by one."""
+"""What Spark does with a data source, without Spark: objects are pickled where it pickles them."""
 
 from __future__ import annotations
 

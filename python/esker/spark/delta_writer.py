@@ -180,6 +180,11 @@ class DeltaWriter(DataSourceArrowWriter):
         found = [message for message in messages if isinstance(message, FilesMessage)]
         staged = StagedFiles((store, path) for path in _paths(found))
         with staged:
+            numbered = self._options.delta.txn_app_id is not None and newest_version(store) != NO_TABLE
+            if numbered and self._is_applied(Snapshot.load(store)):
+                # Another run of the application was faster, and nothing of ours was put.
+                staged.discard()
+                return
             self._commit(store, found, staged)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
