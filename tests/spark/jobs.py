@@ -24,10 +24,12 @@ def staged(writer: Any, tasks: Sequence[Iterable[pa.RecordBatch]]) -> list[Any]:
     return [_sent(_sent(writer).write(iter(list(batches)))) for batches in tasks]
 
 
-def wrote(uri: str, schema: StructType, rows: list[Any], *, overwrite: bool = False, **options: object) -> None:
+def wrote(
+    uri: str, schema: StructType, rows: list[Any], *, overwrite: bool = False, zone: str = "UTC", **options: object
+) -> None:
     """A whole write of one task, as Spark runs it: `abort` follows a commit that failed, in another process."""
     writer = planned(uri, schema, overwrite=overwrite, **options)
-    messages = staged(writer, [batches(schema, rows)])
+    messages = staged(writer, [batches(schema, rows, zone)])
     try:
         _sent(writer).commit(messages)
     except BaseException:
@@ -35,9 +37,11 @@ def wrote(uri: str, schema: StructType, rows: list[Any], *, overwrite: bool = Fa
         raise
 
 
-def batches(schema: StructType, rows: list[Any]) -> list[pa.RecordBatch]:
-    """Rows as Spark hands them to a task."""
-    exchanged = pa.schema([field.with_nullable(True) for field in exchange_schema(schema)])
+def batches(schema: StructType, rows: list[Any], zone: str = "UTC") -> list[pa.RecordBatch]:
+    """Rows as Spark hands them to a task: times in the zone of the session."""
+    kinds = {f.name: f.type for f in exchange_schema(schema)}
+    zoned = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind) and kind.tz is not None]
+    exchanged = pa.schema({**kinds, **{name: pa.timestamp("us", zone) for name in zoned}})
     return [pa.RecordBatch.from_pylist(rows, schema=exchanged)] if rows else []
 
 
