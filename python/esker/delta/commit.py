@@ -304,8 +304,7 @@ class DeltaCommit:
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in given.pop("operationParameters", {}).items()
         }
-        # By these a commit is found and ordered: they are nobody else's to set.
-        info |= {name: value for name, value in given.items() if name not in ("txnId", "inCommitTimestamp")}
+        info |= given
         info["operationParameters"] = {**parameters, **self._parameters}
         actions = self._actions
         if self._turns_times_on:
@@ -358,36 +357,47 @@ class DeltaCommit:
         try:
             if self._is_followed_well(version):
                 return True
-            if self.write_id_at(version) == self.write_id:
+            there = self.write_id_at(version)
+            if there is None and self.is_part_of(newest_version(self._store)):
+                # The clean-up has passed it by now.
+                return True
+            if there == self.write_id:
                 self._store.delete(commit_path(version))
-        except OSError as error:
-            raise CommitStateUnknownError(
-                f"{error}; version {version} of {self._uri} was put after a long pause, and it could not be looked up "
-                f"whether the table had gone on without it: {self.advice}",
-                uri=self._uri,
-                version=version,
-                transaction=self.write_id,
-            ) from error
+                self._changes.pop(version, None)
+        except (OSError, ValueError) as error:
+            raise self._lost_sight(version, str(error)) from error
+        if there is None:
+            raise self._lost_sight(version, "its entry is there no more")
         return False
+
+    def _lost_sight(self, version: int, why: str) -> Exception:
+        return CommitStateUnknownError(
+            f"{why}; version {version} of {self._uri} was put after a long pause, and it is not known whether the "
+            f"table had gone on without it: {self.advice}",
+            uri=self._uri,
+            version=version,
+            transaction=self.write_id,
+        )
 
     def _was_held_up(self) -> bool:
         kept_s = retention(self._configuration, LOG_FILES) / 1000
         return seconds_since(*self._listed) >= min(_HELD_UP_S, kept_s / 2)
 
     def _is_followed_well(self, version: int) -> bool:
-        """Whether no later version is there, or the next one is and was put after ours."""
+        """Whether no later version is there, or the next one is and was put after ours.
+
+        A clean-up takes entries away from the oldest on: if ours is there and the next one is not, ours came later.
+        """
         newest = newest_version(self._store)
         if newest <= version:
             return True
-        self._known = max(self._known, newest)
         try:
             following = self._store.head(commit_path(version + 1)).last_modified_us
         except NotFoundError:
             return False
         ours = self._store.head(commit_path(version)).last_modified_us
-        if ours is None or following is None or ours == following:
-            return self.is_part_of(newest)
-        return ours < following
+        # Clocks of stores may count in seconds.
+        return ours is None or following is None or ours <= following
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` has a file that only this commit can have brought: their names are random."""

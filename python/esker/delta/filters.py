@@ -43,8 +43,8 @@ class BoundFilter:
     """A filter bound to the columns of a table.
 
     `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
-    kept by `sql` or by `expression`, whichever is there. `nan` are the float columns of which `expression` may keep NaN,
-    of which statistics say nothing.
+    kept by `sql` or by `expression`, whichever is there. `nan` are the float columns of which `expression` may keep
+    NaN; statistics say nothing of it.
     """
 
     predicates: list[Predicate] = field(default_factory=list)

@@ -164,6 +164,8 @@ class DeltaTable:
             0
         """
         check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
+        # `memory://` draws a name each time that it is asked.
+        table_uri = absolute(table_uri)
         create_table(
             table_uri,
             schema,

@@ -94,6 +94,12 @@ def write_deltalake(
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
+    if table_or_uri == "memory://":
+        raise InvalidArgumentError(
+            "expected memory://NAME, found memory://, which draws a name each time: nobody would find the rows again; "
+            'give a name, or write to a table of DeltaTable.create("memory://", ...)',
+            uri="memory://",
+        )
     target = WriteTarget.of(table_or_uri, storage_options, durable=durable)
     if target.snapshot is not None:
         if mode == "error":

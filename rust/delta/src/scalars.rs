@@ -119,7 +119,13 @@ impl ScalarColumn {
                     match self.bound {
                         Bound::Max => time.map(|time| time.saturating_add(MILLISECOND)),
                         // Some writers cut towards zero, which is upwards before 1970.
-                        Bound::Min => time.map(|time| if time < 0 { time.saturating_sub(MILLISECOND) } else { time }),
+                        Bound::Min => time.map(|time| {
+                            if time < 0 {
+                                time.saturating_sub(MILLISECOND)
+                            } else {
+                                time
+                            }
+                        }),
                         Bound::Exact => time,
                     }
                 }
@@ -131,7 +137,7 @@ impl ScalarColumn {
                 DataType::Decimal128(precision, scale) => decimal_bound(text, *precision, *scale, self.bound),
                 _ => None,
             }),
-            Values::Texts(values) => values.push(Some(text_bound(text, self.bound))),
+            Values::Texts(values) => values.push(text_bound(text, self.bound)),
             Values::Unknown(count) => *count += 1,
         }
     }
@@ -229,11 +235,17 @@ fn decimal_bound(text: &str, precision: u8, scale: i8, bound: Bound) -> Option<i
 /// The longest text that some writers keep of a maximum; what follows in the value itself may have been left out.
 const CUT_TEXT: usize = 32;
 
-fn text_bound(text: &str, bound: Bound) -> Box<str> {
-    if bound == Bound::Max && text.chars().nth(CUT_TEXT - 1).is_some() {
-        return format!("{text}{}", char::MAX).into();
+/// A text that no text lies above that starts like this one, where that may have been cut; none if there is no such.
+fn text_bound(text: &str, bound: Bound) -> Option<Box<str>> {
+    if bound != Bound::Max || text.chars().nth(CUT_TEXT - 1).is_none() {
+        return Some(text.into());
     }
-    text.into()
+    let kept = text.trim_end_matches(char::MAX);
+    let last = kept.chars().next_back()?;
+    let start = kept.strip_suffix(last)?;
+    // Surrogates are no characters.
+    let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32)?;
+    Some(format!("{start}{next}").into())
 }
 
 /// The bound that holds for a double and for the float of 32 bits that is written the same.
@@ -307,16 +319,25 @@ mod tests {
         ] {
             let bounds = [Bound::Min, Bound::Max].map(|bound| decimal_bound(text, 22, 2, bound).unwrap());
             assert!(bounds[0] <= value && value <= bounds[1], "{text}: {bounds:?}");
-            assert!(bounds[1] - bounds[0] <= 4 + value.abs() / (1 << 49), "{text}: {bounds:?}");
+            assert!(
+                bounds[1] - bounds[0] <= 4 + value.abs() / (1 << 49),
+                "{text}: {bounds:?}"
+            );
         }
         assert_eq!(decimal_bound("12.34", 22, 2, Bound::Min), Some(1234));
     }
 
     #[test]
     fn test_a_long_text_may_have_been_longer() {
-        assert_eq!(&*text_bound("abc", Bound::Max), "abc");
-        assert!(*text_bound(&"x".repeat(32), Bound::Max) > *"x".repeat(40));
-        assert_eq!(*text_bound(&"x".repeat(32), Bound::Min), *"x".repeat(32));
+        let bound = |text: &str, bound: Bound| text_bound(text, bound).map(String::from);
+        let long = |last: char| format!("{}{last}", "x".repeat(31));
+        assert_eq!(bound("abc", Bound::Max).as_deref(), Some("abc"));
+        assert_eq!(bound(&long('x'), Bound::Min), Some(long('x')));
+        for last in ['x', '\u{d7ff}', char::MAX] {
+            let longer = format!("{}{}", long(last), char::MAX);
+            assert!(bound(&long(last), Bound::Max).unwrap() > longer, "{last:?}");
+        }
+        assert_eq!(bound(&char::MAX.to_string().repeat(32), Bound::Max), None);
     }
 
     #[test]

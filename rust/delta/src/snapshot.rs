@@ -271,7 +271,11 @@ impl Snapshot {
     /// The newest version, or the newest up to `last`, from the log alone.
     async fn anew(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let version = match last {
-            Some(last) => LogListing::read(store).await?.latest().filter(|latest| *latest > last).and(Some(last)),
+            Some(last) => LogListing::read(store)
+                .await?
+                .latest()
+                .filter(|latest| *latest > last)
+                .and(Some(last)),
             None => None,
         };
         let mut found = Self::load(store, version).await?;

@@ -100,7 +100,11 @@ impl Predicate {
             }) => {
                 if let Some(name) = self.column_in_list(expr) {
                     let values: Option<Vec<ScalarValue>> = list.iter().map(|item| self.value(expr, item)).collect();
-                    found.extend(values.filter(|values| !values.is_empty()).map(|values| (name, "in", values)));
+                    found.extend(
+                        values
+                            .filter(|values| !values.is_empty())
+                            .map(|values| (name, "in", values)),
+                    );
                 }
             }
             _ => {}
@@ -210,7 +214,11 @@ mod tests {
             Field::new("b", DataType::Utf8, true),
             Field::new("f", DataType::Float64, true),
             Field::new("d", DataType::Decimal128(10, 2), true),
-            Field::new("st", DataType::Struct(vec![Field::new("x", DataType::Int32, true)].into()), true),
+            Field::new(
+                "st",
+                DataType::Struct(vec![Field::new("x", DataType::Int32, true)].into()),
+                true,
+            ),
         ]);
         let terms = Predicate::parse_sql(sql, &schema).unwrap().implied().unwrap();
         let shown = terms.iter().map(|term| {
@@ -254,7 +262,10 @@ mod tests {
             "CAST(a AS STRING) < '3'",
         ] {
             let found = implied(sql);
-            assert!(found.is_empty() || sql.starts_with("CAST(a AS DOUBLE)"), "{sql}: {found}");
+            assert!(
+                found.is_empty() || sql.starts_with("CAST(a AS DOUBLE)"),
+                "{sql}: {found}"
+            );
         }
     }
 }
