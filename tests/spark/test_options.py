@@ -136,6 +136,27 @@ def test_an_unknown_option_offers_the_nearest(given: str, meant: str, table: tup
         read(table[0], **{given: "1"})
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataStorageVersion": "9.9"}, "unknown dataStorageVersion: expected one of"),
+        ({"maxRowsPerFile": "0"}, "option maxRowsPerFile: expected a whole number from 1"),
+        ({"maxrecordsperfile": "x"}, "option maxRowsPerFile: expected a whole number from 1"),
+        ({"max_rows_per_file": "0"}, "option max_rows_per_file: expected"),
+        ({"storageoptions": "["}, "option storageOptions: expected a JSON object"),
+        ({"vectors": "p=3"}, "option vectors: expected an array column"),
+        ({"tableFormat": "iceberg"}, "option tableFormat: expected one of lance, delta"),
+        ({"tableFormat": "delta", "txnAppId": "x"}, "options txnAppId and txnVersion together"),
+        ({"tableFormat": "delta", "partitionColumns": "zz"}, "'zz'"),
+    ],
+)
+def test_a_wrong_value_is_told_of_by_the_name_of_the_option(
+    options: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(EskerError, match=message):
+        planned(str(tmp_path / "t"), FRAME, **options)
+
+
 def test_an_unknown_option_that_is_near_to_none_lists_those_of_its_side(table: tuple[str, str]) -> None:
     with pytest.raises(InvalidArgumentError, match="expected one of bytesPerPartition, columns, ") as raised:
         read(table[0], xyzzy="1")

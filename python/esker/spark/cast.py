@@ -22,21 +22,22 @@ __all__ = ["cast_batch"]
 
 @dataclass(frozen=True)
 class _How:
-    """What a cast may do: cut times, fill fields of structs with nulls."""
+    """What a cast may do: cut times (None: nobody is asked about it), fill fields of structs with nulls."""
 
-    truncate: bool
+    truncate: bool | None
     fill: bool
 
 
 def cast_batch(
-    batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool = False, fill: bool = False
+    batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool | None = None, fill: bool = False
 ) -> pa.RecordBatch:
     """The same rows in another schema; columns and struct fields are found by name, never by position.
 
     Args:
         batch: Rows that have at least the columns of `schema`, in any order.
         schema: The types wanted, in the order wanted.
-        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error.
+        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error. None where there is no
+            option for it.
         fill: Whether fields of structs that the rows lack are nulls; otherwise that is an error.
 
     Returns:
@@ -120,7 +121,8 @@ def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> 
                 raise pa.ArrowInvalid(f"{array.filter(beyond)[0]} is beyond its range")
         return made
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        hint = "set the option `nanoseconds` to `truncate` to cut them" if timed else "cast the column first"
+        asked = timed and how.truncate is not None
+        hint = "set the option `nanoseconds` to `truncate` to cut them" if asked else "cast the column first"
         raise SchemaMismatchError(
             f"column {column!r} expected values that fit {wanted}, found {array.type}: {_first_line(error)}; {hint}",
             column=column,

@@ -292,15 +292,15 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
             raise InvalidArgumentError('expected one path, found several: give one to load("...") or save("...")')
         raise InvalidArgumentError(f'expected one path: give it to load("...") or save("..."); {CATALOG}')
     path = checked_path(path)
-    storage = given.get("storageOptions")
+    storage, shown = given.get("storageOptions"), given.shown("storageOptions")
     try:
         parsed = json.loads(storage) if storage else {}
     except json.JSONDecodeError as error:
         # What was found may hold a password: only where it stops being JSON is told.
-        where = f"option storage_options: expected a JSON object, found something else at letter {error.pos}"
+        where = f"option {shown}: expected a JSON object, found something else at letter {error.pos}"
         raise InvalidArgumentError(where) from None
     if not isinstance(parsed, dict):
-        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found a {type(parsed).__name__}")
+        raise InvalidArgumentError(f"option {shown}: expected a JSON object, found a {type(parsed).__name__}")
     return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
 
 

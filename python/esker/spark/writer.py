@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from esker._native.table import Manifest, Schema
-from esker.exceptions import AlreadyExistsError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
@@ -123,14 +123,20 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
         create=manifest is None and not overwrite,
         schema=_planned_schema(manifest, address, schema, overwrite, options),
         options=options,
-        data_storage_version=storage_version(
-            options.data_storage_version, manifest, "overwrite" if overwrite else "append"
-        ),
+        data_storage_version=_version(options, manifest, overwrite),
     )
     if manifest is not None:
         manifest.check_writable()
     _check_maps(plan.arrow_schema, plan.data_storage_version)
     return plan
+
+
+def _version(options: WriteOptions, manifest: Manifest | None, overwrite: bool) -> str:
+    try:
+        return storage_version(options.data_storage_version, manifest, "overwrite" if overwrite else "append")
+    except (InvalidArgumentError, UnsupportedError) as error:
+        told = str(error).replace("data_storage_version", "dataStorageVersion")
+        raise type(error)(told) from error
 
 
 def _check_maps(schema: pa.Schema, version: str) -> None:
