@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
@@ -21,11 +22,15 @@ from esker.projection import with_system_columns
 
 __all__ = ["instants_apart", "reads_times", "told_zone", "whatever_the_zone", "zoned_predicate"]
 
-_ROOM = 86_400_000_000
-_FAR = 2**62
+_ROOM = timedelta(days=1)
+_LENGTH = len("2024-07-01 12:00:00.000000")
 _TIME = re.compile(
     r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
     r"|\btimestamp\s*(?P<text>'(?:[^']|'')*')",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(
+    r"(?:\b(?:timestamp|date)\s*)?(?P<text>'(?:[^']|'')*')|(?P<skipped>`(?:[^`]|``)*`)",
     re.IGNORECASE,
 )
 _ZONED = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*[^\s\d.:]")
@@ -109,8 +114,9 @@ def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
         ['t', 'n']
     """
     names = {name: name for name in schema.names}
-    terms = implied_terms(instants_apart(columns_in_backticks(sql)), schema)
-    expression = all_of([wide for term in terms for wide in _with_room(term, schema)], names)
+    plain = instants_apart(columns_in_backticks(sql))
+    terms = [term for term in implied_terms(plain, schema) if not _has_times(schema.field(term.column).type)]
+    expression = all_of([*terms, *_times_with_room(plain, schema)], names)
     if expression is None:
         return []
     try:
@@ -120,24 +126,46 @@ def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
         return []
 
 
-def _with_room(term: Term, schema: pa.Schema) -> Iterator[Term]:
-    kind = schema.field(term.column).type
-    if not _has_times(kind) or not term.values:
-        yield term
+def _times_with_room(sql: str, schema: pa.Schema) -> Iterator[Term]:
+    """What the filter says of times, told of their texts: in one spelling their order is that of the times."""
+    spelled = _in_one_spelling(sql)
+    times = [field.name for field in schema if pa.types.is_timestamp(field.type) and _has_times(field.type)]
+    texts = pa.schema([field.with_type(pa.string()) if field.name in times else field for field in schema])
+    try:
+        terms = [] if spelled is None else implied_terms(spelled, texts)
+    except InvalidArgumentError:
+        # It does more with times than compare them with texts.
         return
-    if not pa.types.is_timestamp(kind):
-        return
-    micros = [value.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py() for value in term.values]
-    if not -_FAR < min(micros) <= max(micros) < _FAR:
-        return
-    if term.operator in (">", ">=", "=", "==", "in"):
-        yield Term(term.column, ">=", (_moment(min(micros) - _ROOM, kind),))
-    if term.operator in ("<", "<=", "=", "==", "in"):
-        yield Term(term.column, "<=", (_moment(max(micros) + _ROOM, kind),))
+    for term in terms:
+        if term.column not in times or any(len(str(value)) != _LENGTH for value in term.values):
+            continue
+        if not term.values:
+            yield term
+            continue
+        kind = schema.field(term.column).type
+        moments = [datetime.fromisoformat(str(value)).replace(tzinfo=UTC) for value in term.values]
+        if term.operator in (">", ">=", "=", "==", "in"):
+            yield Term(term.column, ">=", (pa.scalar(min(moments) - _ROOM, pa.timestamp("us", "UTC")).cast(kind),))
+        if term.operator in ("<", "<=", "=", "==", "in"):
+            yield Term(term.column, "<=", (pa.scalar(max(moments) + _ROOM, pa.timestamp("us", "UTC")).cast(kind),))
 
 
-def _moment(micros: int, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(micros, pa.timestamp("us", kind.tz)).cast(kind, safe=False)
+def _in_one_spelling(sql: str) -> str | None:
+    """The filter with all texts that are times in one spelling; None if there are some of another zone, or far away."""
+    parts, at = [], 0
+    for match in _TEXT.finditer(sql):
+        text = match["text"]
+        if text is None:
+            continue
+        try:
+            moment = datetime.fromisoformat(text[1:-1].strip())
+        except ValueError:
+            continue
+        if moment.tzinfo is not None or not 1700 < moment.year < 2200:
+            return None
+        parts += [sql[at : match.start()], f"'{moment.isoformat(sep=' ', timespec='microseconds')}'"]
+        at = match.end()
+    return "".join([*parts, sql[at:]])
 
 
 def _has_times(kind: pa.DataType) -> bool:
