@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+import esker.spark
 from esker.delta import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark import EskerSource
@@ -216,6 +217,9 @@ def test_spark_and_its_options_agree_on_what_a_time_means(new_york: SparkSession
         there = [row.k for row in load(new_york, uri).where(sql).collect()]
         assert there == [2]
         assert [row.k for row in load(new_york, uri, filter=sql).collect()] == there
+        assert [row.k for row in esker.spark.read(new_york, uri, columns=["k"], filter=sql).collect()] == there
+        other = esker.spark.read(new_york, uri, filter=sql, timezone="UTC")
+        assert sorted(row.k for row in other.collect()) == [1, 2]
     replaced = new_york.sql("SELECT 3 AS k, TIMESTAMP'2024-07-02 11:00:00' AS ts")
     save(replaced, uri, mode="overwrite", replaceWhere=sql)
     assert sorted(DeltaTable(uri).to_pyarrow_table()["k"].to_pylist()) == [1, 3]
