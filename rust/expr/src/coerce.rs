@@ -3,10 +3,10 @@
 //! DataFusion alone would widen the column: a float32 column compared with `1.2` as float64 matches nothing, and a number compared with
 //! a string is compared as text.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, DataFusionError, ScalarValue};
-use datafusion_expr::expr::{Between, InList};
+use datafusion_expr::expr::{Between, Cast, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::display;
