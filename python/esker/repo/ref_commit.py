@@ -9,11 +9,18 @@ from dataclasses import replace
 from ..commit.loop import CommitLimits, commit
 from ..commit.protocol import Change, Verdict
 from ..exceptions import CommitConflictError
+from .clock import elapsed_s
 from .numbered_log import LogEntry, NumberedLog
 
 HINT_EVERY = 16
+HELD_UP_S = 600.0
+"""An entry that was made longer ago is made anew before it is put: what it leads to is looked at again."""
 Build = Callable[[LogEntry | None], LogEntry]
-"""Given the last entry of a log, makes the next; called again where another was faster. What it raises ends it."""
+"""Given the last entry of a log, makes the next; called again where another was faster, or where it was made too long ago.
+What it raises ends it."""
+Check = Callable[[LogEntry], None]
+"""Given an entry whose put took so long that much may have happened before it was there, looks whether all that it leads
+to is there as well. What it raises says that it is not."""
 
 
 class RefCommit:
@@ -30,10 +37,18 @@ class RefCommit:
     def __init__(self, log: NumberedLog, build: Build, read: LogEntry | None, write_id: str, what: str) -> None:
         self._log = log
         self._build = build
+        self._read = read
         self._what = what
+        self._refused = False
+        self.tried = 0
         self.write_id = write_id
         self.read_version = read.number if read else 0
-        self.entry = replace(build(read), number=self.read_version + 1, write_id=write_id)
+        self.entry: LogEntry
+        self._make()
+
+    def _make(self) -> None:
+        self._refused = False
+        self.entry = replace(self._build(self._read), number=self.read_version + 1, write_id=self.write_id)
 
     def latest(self) -> int:
         """The number of the last entry, 0 if there is none."""
@@ -57,12 +72,21 @@ class RefCommit:
         """Never called: see `judge`."""
 
     def next_bytes(self, version: int) -> bytes:
-        """The entry."""
+        """The entry, made anew if the one that there is has waited for too long."""
+        if self._refused or elapsed_s(self.entry.made) > HELD_UP_S:
+            self._make()
         return self.entry.encode()
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the entry if there is none of its number."""
-        return self._log.put(version, data)
+        if elapsed_s(self.entry.made) > HELD_UP_S:
+            # It was held up since it was made: it comes again, made anew.
+            self._refused = True
+            return False
+        self.tried += 1
+        landed = self._log.put(version, data)
+        self._refused = not landed
+        return landed
 
     def write_id_at(self, version: int) -> str | None:
         """Whose entry is there."""
@@ -92,8 +116,17 @@ class RefCommit:
         )
 
 
-def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | None = None) -> LogEntry:
+def append(
+    log: NumberedLog, build: Build, what: str, limits: CommitLimits | None = None, check: Check | None = None
+) -> LogEntry:
     """Appends the entry that `build` makes of the last one, and returns it.
+
+    Args:
+        log: The log.
+        build: Makes the entry.
+        what: What is being done, for messages.
+        limits: When to give up.
+        check: Called with the entry if it was there only long after it was made.
 
     Raises:
         CommitConflictError: Others were faster every time.
@@ -109,8 +142,15 @@ def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | Non
         return made[-1]
 
     number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
+    entry = _landed(log, made, number)
+    if check is not None and elapsed_s(made[-1].entry.made) > HELD_UP_S:
+        check(entry)
+    return entry
+
+
+def _landed(log: NumberedLog, made: list[RefCommit], number: int) -> LogEntry:
     for change in reversed(made):
         if change.entry.number == number:
-            return change.entry
-    # An earlier attempt of ours whose reply was lost.
+            # Of several that were put under one number, an earlier one may be there, whose reply was lost.
+            return (change.entry if change.tried == 1 else log.entry(number)) or change.entry
     return log.entry(number) or made[-1].entry

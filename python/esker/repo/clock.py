@@ -1,0 +1,70 @@
+"""Whose clock says how old something is: the store's, which stamps its objects.
+
+A machine's own clock may be days off, and then takes for old what was put a second ago. It counts durations well enough.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TypeAlias
+
+from .._native.store import Store
+from ..exceptions import IOFailedError
+from .layout import CLOCK
+
+Moment: TypeAlias = tuple[float, float]
+"""A time by two clocks: one stands still while the machine sleeps, the other can be set."""
+
+CLOCKS_DIFFER_S = 3600.0
+"""By how much the clocks of a machine and of its store may differ, if the machine is to delete something there."""
+
+
+def moment() -> Moment:
+    """Now."""
+    return time.monotonic(), time.time()
+
+
+def elapsed_s(then: Moment) -> float:
+    """Seconds since then, by the clock that says more."""
+    return max(time.monotonic() - then[0], time.time() - then[1])
+
+
+def store_time(store: Store) -> float:
+    """Seconds since the Unix epoch by the store's clock: the time of a small object that is put and removed again.
+
+    Raises:
+        IOFailedError: The store tells no times.
+
+    Example:
+        >>> import time
+        >>> from esker.commit import resolve
+        >>> from esker.repo.clock import store_time
+        >>> abs(store_time(resolve("memory://doc-clock")) - time.time()) < 5
+        True
+    """
+    path = f"{CLOCK}{uuid.uuid4().hex}"
+    store.put(path, b"")
+    try:
+        put_us = store.head(path).last_modified_us
+    finally:
+        store.delete(path)
+    if put_us is None:
+        raise IOFailedError(f"the store at {store.uri} tells no times, so that nothing can be said of ages")
+    return put_us / 1e6
+
+
+def collecting_time(store: Store) -> float:
+    """The time for one who deletes what is old: the earlier one of the store's and this machine's.
+
+    Raises:
+        IOFailedError: They differ by more than an hour, or the store tells no times.
+    """
+    theirs, ours = store_time(store), time.time()
+    if abs(theirs - ours) > CLOCKS_DIFFER_S:
+        ahead = "ahead of" if ours > theirs else "behind"
+        raise IOFailedError(
+            f"this machine's clock is {abs(theirs - ours) / 3600:.1f} hours {ahead} that of the store at {store.uri}, "
+            "expected an hour at most; nothing was deleted: set the clock first"
+        )
+    return min(theirs, ours)
