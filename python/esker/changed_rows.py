@@ -18,6 +18,7 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.deletion import RowsToDelete
 from .blob_storage import marked_schema
+from .commit.orphans import StagedFiles
 from .exceptions import UnsupportedError
 from .fragment import FragmentMetadata
 from .operation import LanceOperation
@@ -39,6 +40,7 @@ class ChangedRows:
         dataset: The table at the version that the change is computed from.
         memory_limit: Bytes that writing new rows may buffer.
         log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
+        staged: Takes in the files that are written.
 
     Raises:
         UnsupportedError: A column of the table is named as row ids or row addresses are.
@@ -58,7 +60,12 @@ class ChangedRows:
     """
 
     def __init__(
-        self, dataset: LanceDataset, *, memory_limit: int = DEFAULT_MEMORY_LIMIT, log: LanceLog | None = None
+        self,
+        dataset: LanceDataset,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        log: LanceLog | None = None,
+        staged: StagedFiles | None = None,
     ) -> None:
         self.dataset = dataset._with_manifest(dataset._manifest)
         # Options that users chose for their own scans must not hide rows or columns from a change.
@@ -70,6 +77,7 @@ class ChangedRows:
                 )
         self._memory_limit = memory_limit
         self._log = log or log_of(self.dataset, durable=True)
+        self._staged = staged if staged is not None else StagedFiles()
         self._gone = RowsToDelete()
         self._all = False
         self._new: list[native.Fragment] = []
@@ -158,6 +166,7 @@ class ChangedRows:
             memory_limit=self._memory_limit,
             external_blobs="reference",
         )
+        staged.tell(self._staged)
         kept = pa.chunked_array(ids, pa.uint64())
         start = 0
         for fragment in staged.fragments:
@@ -197,6 +206,9 @@ class ChangedRows:
         if self._all:
             return [], self.dataset.fragment_ids()
         updated, removed, _ = self._gone.stage(self._log.store, self.dataset._manifest)
+        for fragment in updated:
+            if fragment.deletion_file is not None:
+                self._staged.add(self._log.store, fragment.deletion_file)
         return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
 
     @property

@@ -118,7 +118,7 @@ class ColumnsApi:
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=not required)
 
         with writer:
-            commit_change(self._dataset, make)
+            commit_change(self._dataset, make, staged=writer.staged)
 
     def add_columns(
         self,
@@ -196,7 +196,7 @@ class ColumnsApi:
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
 
         with writer:
-            commit_change(self._dataset, make, again=source.again)
+            commit_change(self._dataset, make, again=source.again, staged=writer.staged)
 
     @property
     def _dataset(self) -> LanceDataset:

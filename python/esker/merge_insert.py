@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,7 +14,8 @@ from ._native.merge import MergeRequest, MergeSource, merge
 from ._native.store import Store
 from .base_path import target_ids
 from .change import commit_change, retry_limits
-from .exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
+from .commit.orphans import StagedFiles
+from .exceptions import InvalidArgumentError, UnsupportedError
 from .merge_clauses import MergeClauses
 from .merge_columns import check_columns_only, merged_columns
 from .merge_outcome import NOTHING, ExecuteResult, PreparedMerge
@@ -229,16 +229,18 @@ class MergeInsertBuilder:
         source = self._source(data_obj, schema)
         log = log_of(self._dataset, durable=durable)
         merged: PreparedMerge | None = None
+        staged = StagedFiles()
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal merged
-            if merged is not None:
-                self._discard(merged)
+            staged.discard()
             merged = self._merge(manifest, *source, store=log.store)
+            for path in merged.files:
+                staged.add(log.store, path)
             return merged.operation
 
         limits = retry_limits(self._conflict_retries, self._retry_timeout)
-        try:
+        with staged:
             commit_change(
                 self._dataset,
                 make,
@@ -247,12 +249,8 @@ class MergeInsertBuilder:
                 application=application,
                 limits=limits,
                 log=log,
+                staged=staged,
             )
-        except CommitConflictError:
-            # Only then it is sure that no version has them.
-            if merged is not None:
-                self._discard(merged)
-            raise
         return merged.result if merged is not None else NOTHING.copy()
 
     def execute_uncommitted(
@@ -289,7 +287,7 @@ class MergeInsertBuilder:
         rows, source = self._source(data_obj, schema)
         merged = self._merge(self._dataset._manifest, rows, source)
         elapsed = time.perf_counter() - started
-        self._discard(merged)
+        StagedFiles((self._dataset._store, path) for path in merged.files).discard()
         condition = self._clauses.update_condition(rows, self._dataset)
         plan = explained(self._dataset, self._on, self._clauses, rows, condition)
         return analyzed(plan, merged, source, elapsed)
@@ -333,12 +331,6 @@ class MergeInsertBuilder:
             memory_limit=self._memory_limit,
             target_bases=self._target_bases,
         )
-
-    def _discard(self, merged: PreparedMerge) -> None:
-        """Removes what a merge wrote that will not be committed. What cannot be removed is left to clean-up."""
-        for path in merged.files:
-            with contextlib.suppress(OSError):
-                self._dataset._store.delete(path)
 
 
 def _key(dataset: LanceDataset, on: str | Iterable[str] | None) -> list[str]:

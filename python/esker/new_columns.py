@@ -6,7 +6,6 @@ Values are computed for the rows that count. Deleted rows repeat the value of an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from ._native import table as native
 from ._native.store import Store
 from ._native.write import write_fragments as write_native
+from .commit.orphans import StagedFiles
 from .exceptions import InvalidArgumentError, NotFoundError
 from .fragment import LanceFragment
 from .rebase import rebased
@@ -53,7 +53,9 @@ class ColumnSource(Protocol):
 
 
 class ColumnWriter:
-    """Writes files of new columns, each once however often its commit starts anew, and removes them if it fails.
+    """Writes files of new columns, each once however often its commit starts anew.
+
+    As a context manager it removes them if its block fails, unless a commit may name them.
 
     Args:
         store: The table's.
@@ -65,6 +67,8 @@ class ColumnWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._written: dict[tuple[Any, ...], native.DataFile] = {}
+        self.staged = StagedFiles()
+        """The files, for the commit that names them."""
 
     def __enter__(self) -> ColumnWriter:
         return self
@@ -72,12 +76,7 @@ class ColumnWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None:
-            return
-        for file in self._written.values():
-            # What cannot be removed is left for a cleanup: what went wrong before matters more.
-            with suppress(OSError):
-                self._store.delete(f"data/{file.path}")
+        self.staged.__exit__(kind, error, traceback)
 
     def add(
         self, dataset: LanceDataset, source: ColumnSource, fragments: Sequence[LanceFragment] | None = None
@@ -134,7 +133,9 @@ class ColumnWriter:
             if source.failure is not None:
                 raise source.failure from None
             raise
-        return written[0].files[0]
+        file = written[0].files[0]
+        self.staged.add(self._store, f"data/{file.path}")
+        return file
 
 
 def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:

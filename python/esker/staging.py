@@ -15,6 +15,7 @@ from .base_path import DatasetBasePath, numbered, target_ids
 from .blob_storage import with_blobs_v2
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog, is_detached
+from .commit.orphans import StagedFiles
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
@@ -66,6 +67,12 @@ class Staged:
         bases = [base.to_parts() for base in self.initial_bases]
         operation = native.Operation.overwrite(self.fragments, self.schema, initial_bases=bases)
         return native.Transaction(self.target.read_version, operation, properties=properties)
+
+    def tell(self, files: StagedFiles) -> None:
+        """Tells which files they are."""
+        for fragment in self.fragments:
+            for file in fragment.files:
+                files.add(self.target.log.store, file.location)
 
 
 def open_target(

@@ -16,6 +16,7 @@ from .commit.external import ExternalManifestStore
 from .commit.lance import LanceCommit, is_applied
 from .commit.log import LanceLog, NamingScheme
 from .commit.loop import Backoff, commit
+from .commit.orphans import StagedFiles
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError
 from .fragment import FragmentMetadata
@@ -164,27 +165,31 @@ def write_dataset(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
     )
-    report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
-    limits = commit_limits(max_retries, commit_timeout, backoff)
-    scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
-    first = LanceCommit(
-        target.log,
-        staged.transaction(properties),
-        data_storage_version=staged.data_storage_version,
-        enable_stable_row_ids=bool(enable_stable_row_ids),
-        # An append to nothing creates too: if others were faster, it becomes an append to what they made.
-        create=target.base is None and staged.mode != "overwrite",
-        scheme=scheme,
-        lock=commit_lock,
-        base=target.base,
-    )
-    try:
-        return _opened(uri, first, commit(first, limits=limits), storage_options)
-    except AlreadyExistsError:
-        if staged.mode != "append" or target.base is not None:
-            raise
-    second = _append_to_newcomer(staged, scheme, properties, commit_lock)
-    return _opened(uri, second, commit(second, limits=limits), storage_options)
+    with StagedFiles() as files:
+        staged.tell(files)
+        report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
+        limits = commit_limits(max_retries, commit_timeout, backoff)
+        scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
+        first = LanceCommit(
+            target.log,
+            staged.transaction(properties),
+            data_storage_version=staged.data_storage_version,
+            enable_stable_row_ids=bool(enable_stable_row_ids),
+            # An append to nothing creates too: if others were faster, it becomes an append to what they made.
+            create=target.base is None and staged.mode != "overwrite",
+            scheme=scheme,
+            lock=commit_lock,
+            base=target.base,
+        )
+        try:
+            version = commit(first, limits=limits, staged=files)
+        except AlreadyExistsError:
+            if staged.mode != "append" or target.base is not None:
+                raise
+        else:
+            return _opened(uri, first, version, storage_options)
+        second = _append_to_newcomer(staged, scheme, properties, commit_lock)
+        return _opened(uri, second, commit(second, limits=limits, staged=files), storage_options)
 
 
 def commit_operation(
