@@ -16,7 +16,7 @@ import uuid
 
 from .._native.store import ObjectMeta, Store
 from ..commit.external import ExternalManifestStore
-from ..exceptions import NotFoundError
+from ..exceptions import CommitStateUnknownError, NotFoundError
 from .clock import collecting_time
 
 _ONLY = 1

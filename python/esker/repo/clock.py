@@ -1,6 +1,6 @@
 """Whose clock says how old something is: the store's, which stamps its objects.
 
-A machine's own clock may be days off, and then takes for old what was put a second ago. It counts durations well enough.
+A machine's own clock may be days off, and then takes for old what was put a second ago. Durations it counts well.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import uuid
 from typing import TypeAlias
 
 from .._native.store import Store
+from ..commit.clock import seconds_since
 from ..exceptions import IOFailedError
 from .layout import CLOCK
 
@@ -27,7 +28,7 @@ def moment() -> Moment:
 
 def elapsed_s(then: Moment) -> float:
     """Seconds since then, by the clock that says more."""
-    return max(time.monotonic() - then[0], time.time() - then[1])
+    return seconds_since(*then)
 
 
 def store_time(store: Store) -> float:

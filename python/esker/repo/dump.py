@@ -21,6 +21,7 @@ from .core import RepositoryCore
 from .dump_schema import PACKAGE, definition
 from .json_record import WRONG, decode_json
 from .layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
+from .needs import Needs
 from .numbered_log import LogEntry
 from .objects import rows, table
 
@@ -124,7 +125,7 @@ def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
     def build(head: LogEntry | None) -> LogEntry:
         if head is not None and kind == "create":
             raise InvalidArgumentError(f"branch {branch!r} is there already")
-        return core.entry(kind, commit, [commit.id])
+        return core.entry(kind, commit, Needs(frozenset((commit.id,))))
 
     core.move(branch, build, f"restore branch {branch}")
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
 from .json_record import decode_json
 from .layout import EXPIRED, EXPIRED_BEFORE
+
+if TYPE_CHECKING:
+    from .core import RepositoryCore
 
 JOINED = 16
 """So many objects are joined into one."""
@@ -68,6 +74,31 @@ def join(store: Store, now: float) -> None:
     GivenUp(store).tell(ids)
     for path in old:
         store.delete(path)
+
+
+@contextmanager
+def explained(core: RepositoryCore, *ids: str) -> Iterator[None]:
+    """Says of what is missing from commits that garbage collection has given it up, where that is so: it is no damage.
+
+    Args:
+        core: The repository.
+        ids: The commits that are read.
+
+    Raises:
+        NotFoundError: In place of the one that the block raises.
+    """
+    try:
+        yield
+    except NotFoundError as error:
+        gone = sorted({id for id in ids if id} & expired_ids(core.store))
+        if not gone:
+            raise
+        raise NotFoundError(
+            f"the content of the commit {gone[0]} has expired: garbage collection has given it up, since no branch or "
+            "tag led to it within the retention; the history tells of it all the same. A tag, or a longer "
+            "retention_days, keeps the next one",
+            path=getattr(error, "path", None),
+        ) from error
 
 
 def _read(store: Store, path: str) -> list[str]:

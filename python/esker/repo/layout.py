@@ -66,7 +66,12 @@ def check_name(name: str, what: str) -> str:
         'feature/x-1'
     """
     bad = ("..", "//", ".lock")
-    if not _NAME.fullmatch(name) or any(part in name for part in bad) or name.endswith("/"):
+    if (
+        not isinstance(name, str)
+        or not _NAME.fullmatch(name)
+        or any(part in name for part in bad)
+        or name.endswith("/")
+    ):
         raise InvalidArgumentError(
             f"expected the name of a {what}: letters, digits, '.', '_', '-' and '/', found {name!r}; choose another"
         )

@@ -1,8 +1,8 @@
 """What a commit takes that its branch has not led to so far, and whether the bytes of it are safe.
 
-Objects are young when they are staged, and a collection deletes none that are younger than the grace period. But one that
-was asked for a shorter period, or that went by other settings, says so: it announces up to which time, by the store's
-clock, it deletes objects. Who has staged something since before then looks whether it is there.
+Objects are young when they are staged, and a collection deletes none that are younger than the grace period. But one
+that was asked for a shorter period, or that went by other settings, says so: it announces up to which time, by the
+store's clock, it deletes objects. Who has staged something since before then looks whether it is there.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def check_there(core: RepositoryCore, addresses: Iterator[str], going_before: fl
             put_us = core.store.head(address).last_modified_us
         except NotFoundError as error:
             raise NotFoundError(
-                f"garbage collection has deleted {address}, which was to be committed, since it was left uncommitted for "
-                "too long: reset the changes and write them again",
+                f"garbage collection has deleted {address}, which was to be committed, since it was left uncommitted "
+                "for too long: reset the changes and write them again",
                 path=address,
             ) from error
         if put_us is not None and put_us <= going_before * 1e6:
             raise CommitConflictError(
-                f"a garbage collection may be about to delete {address}, which was to be committed; try again when it is "
-                "done",
+                f"a garbage collection may be about to delete {address}, which was to be committed; try again when it "
+                "is done",
                 retryable=True,
             )
 

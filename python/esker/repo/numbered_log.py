@@ -76,6 +76,9 @@ class NumberedLog:
         store: The repository's objects.
         folder: The log's folder, ending in `/`.
 
+    Attributes:
+        held_up: How many puts were refused without asking the store, since what was known of the log was too old.
+
     Example:
         `NumberedLog(store, "_esker/settings/").head()`
     """
@@ -86,6 +89,7 @@ class NumberedLog:
         self._last: LogEntry | None = None
         self._looked = moment()
         self._adopted = False
+        self.held_up = 0
 
     def _is_old(self) -> bool:
         """Whether the last entry was read so long ago that it may be removed, and the numbers after it as well.
@@ -176,15 +180,27 @@ class NumberedLog:
         anew.
         """
         if self._is_old():
+            self.held_up += 1
             self.head()
             return False
         if self._adopted:
             self._adopted = False
             if self.entry(number - 1) is None:
+                self.held_up += 1
                 self._last = None
                 self.head()
                 return False
         return self.store.put_if_absent(self.path(number), data)
+
+    def remove(self, number: int) -> None:
+        """Removes an entry that nobody can have found."""
+        self.store.delete(self.path(number))
+        self._last = None
+
+    def is_behind(self, number: int) -> bool:
+        """Whether an entry lies below a gap, under a number that had been freed: nobody finds it there."""
+        numbers = self.numbers()
+        return bool(numbers) and numbers[-1] > number and number + 1 not in numbers
 
     def numbers(self) -> list[int]:
         """The numbers that a listing shows, rising: the newest may be missing from it."""

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..commit.loop import CommitLimits, commit
-from ..commit.protocol import Change, Verdict
+from ..commit.protocol import Change, NothingPut, Verdict
 from ..exceptions import CommitConflictError
 from .clock import elapsed_s
-from .numbered_log import LogEntry, NumberedLog
+from .numbered_log import OLD_SECONDS, LogEntry, NumberedLog
 
 HINT_EVERY = 16
+_HELD_UP_AT_MOST = 4
 HELD_UP_S = 600.0
 """An entry that was made longer ago is made anew before it is put: what it leads to is looked at again."""
 Build = Callable[[LogEntry | None], LogEntry]
-"""Given the last entry of a log, makes the next; called again where another was faster, or where it was made too long ago.
-What it raises ends it."""
-Check = Callable[[LogEntry], None]
-"""Given an entry whose put took so long that much may have happened before it was there, looks whether all that it leads
-to is there as well. What it raises says that it is not."""
+"""Given the last entry of a log, makes the next; called again where another was faster, or where it was made too long
+ago. What it raises ends it."""
+
+
+@dataclass(frozen=True)
+class _Removed:
+    """An entry that was there: nobody can tell any more whose it was."""
+
+    version: int
+    write_id: None = None
 
 
 class RefCommit:
@@ -39,15 +45,14 @@ class RefCommit:
         self._build = build
         self._read = read
         self._what = what
-        self._refused = False
         self.tried = 0
+        self.advice = "look at the history, or at what is there,"
         self.write_id = write_id
         self.read_version = read.number if read else 0
         self.entry: LogEntry
         self._make()
 
     def _make(self) -> None:
-        self._refused = False
         self.entry = replace(self._build(self._read), number=self.read_version + 1, write_id=self.write_id)
 
     def latest(self) -> int:
@@ -58,7 +63,7 @@ class RefCommit:
     def changes_since(self, version: int, latest: int) -> Iterator[Change]:
         """The entries that others put meanwhile."""
         for number in range(version + 1, latest + 1):
-            yield self._log.entry(number) or LogEntry(number, "removed", write_id="")
+            yield self._log.entry(number) or _Removed(number)
 
     def applied(self, latest: int) -> bool:
         """Never: an entry is known by its write id alone."""
@@ -73,20 +78,43 @@ class RefCommit:
 
     def next_bytes(self, version: int) -> bytes:
         """The entry, made anew if the one that there is has waited for too long."""
-        if self._refused or elapsed_s(self.entry.made) > HELD_UP_S:
+        if elapsed_s(self.entry.made) > HELD_UP_S:
             self._make()
         return self.entry.encode()
 
     def put(self, version: int, data: bytes) -> bool:
-        """Puts the entry if there is none of its number."""
-        if elapsed_s(self.entry.made) > HELD_UP_S:
-            # It was held up since it was made: it comes again, made anew.
-            self._refused = True
-            return False
-        self.tried += 1
-        landed = self._log.put(version, data)
-        self._refused = not landed
-        return landed
+        """Puts the entry if there is none of its number. One that was held up on its way here is made anew first."""
+        for _ in range(_HELD_UP_AT_MOST):
+            if elapsed_s(self.entry.made) > HELD_UP_S:
+                data = self._anew()
+            held_up = self._log.held_up
+            landed = self._log.put(version, data)
+            if landed or self._log.held_up == held_up:
+                self.tried += 1
+                return landed
+            head = self._log.head()
+            if (head.number if head else 0) != version - 1:
+                break
+            data = self._anew()
+        raise self._nothing_put(CommitConflictError(f"{self._what}: held up for too long; try again", retryable=True))
+
+    def _anew(self) -> bytes:
+        try:
+            self._make()
+        except Exception as error:
+            raise self._nothing_put(error) from error
+        return self.entry.encode()
+
+    def _nothing_put(self, reason: Exception) -> Exception:
+        # An earlier put of ours may have landed all the same.
+        return reason if self.tried else NothingPut(reason)
+
+    def is_in_history(self, version: int) -> bool:
+        """Whether the entry that was just put is one that others find: its number may have come free meanwhile."""
+        if elapsed_s(self.entry.made) <= OLD_SECONDS or not self._log.is_behind(version):
+            return True
+        self._log.remove(version)
+        return False
 
     def write_id_at(self, version: int) -> str | None:
         """Whose entry is there."""
@@ -116,9 +144,7 @@ class RefCommit:
         )
 
 
-def append(
-    log: NumberedLog, build: Build, what: str, limits: CommitLimits | None = None, check: Check | None = None
-) -> LogEntry:
+def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | None = None) -> LogEntry:
     """Appends the entry that `build` makes of the last one, and returns it.
 
     Args:
@@ -126,7 +152,6 @@ def append(
         build: Makes the entry.
         what: What is being done, for messages.
         limits: When to give up.
-        check: Called with the entry if it was there only long after it was made.
 
     Raises:
         CommitConflictError: Others were faster every time.
@@ -142,15 +167,13 @@ def append(
         return made[-1]
 
     number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
-    entry = _landed(log, made, number)
-    if check is not None and elapsed_s(made[-1].entry.made) > HELD_UP_S:
-        check(entry)
-    return entry
+    return _landed(log, made, number)
 
 
 def _landed(log: NumberedLog, made: list[RefCommit], number: int) -> LogEntry:
     for change in reversed(made):
         if change.entry.number == number:
             # Of several that were put under one number, an earlier one may be there, whose reply was lost.
-            return (change.entry if change.tried == 1 else log.entry(number)) or change.entry
+            found = change.entry if change.tried == 1 else log.entry(number) or change.entry
+            return replace(found, made=change.entry.made)
     return log.entry(number) or made[-1].entry

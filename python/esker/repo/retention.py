@@ -156,8 +156,8 @@ def collect_garbage(
         core: The repository.
         dry_run: Only counts.
         grace_s: Seconds for which nothing is deleted, by the store's clock; those of the settings by default.
-        now: The time by which commits are older than their retention, in seconds since the Unix epoch; by default that of
-            the store or of this machine, whichever is earlier. How old objects are, the store alone says.
+        now: The time by which commits are older than their retention, in seconds since the Unix epoch; by default that
+            of the store or of this machine, whichever is earlier. How old objects are, the store alone says.
         progress: Told what is done, how much of it, and of how much if that is known.
 
     Raises:
