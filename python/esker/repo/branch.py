@@ -451,6 +451,8 @@ class TransactionBranch(Branch):
         Example:
             `esker.write_dataset(table, tx.store_uri("tables/t"))`
         """
+        if self._token is None and self._has_ended:
+            return branch_store.transaction_uri("ended", path)
         if self._token is None:
             base = self._check_writeable(path or "/")
             self._staging.begin(base)

@@ -11,6 +11,8 @@ MOST_NAME_BYTES = 255
 """What file systems take as the name of a file or a folder."""
 MOST_PATH_BYTES = 4096 - 256
 """What systems take as a path, with room for that of the folder."""
+MOST_KEY_BYTES = 1024 - 128
+"""What object stores take as a name, with room for that of the folder."""
 _SHOWN = 3
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _KEPT = re.compile(r"\.tmp-[0-9a-fA-F]{32}")
@@ -32,6 +34,7 @@ def check_exportable(paths: Iterable[str], destination: str) -> int:
         2
     """
     in_folders = "://" not in destination or destination.startswith("file://")
+    is_far = not in_folders and not destination.startswith("memory://")
     found: list[str] = []
     wrong = count = 0
     before: list[str] = []
@@ -40,6 +43,8 @@ def check_exportable(paths: Iterable[str], destination: str) -> int:
         while before and not path.startswith(before[-1]):
             before.pop()
         reason = _reason(path, in_folders)
+        if reason is None and is_far and len(path.encode()) > MOST_KEY_BYTES:
+            reason = f"it has more than {MOST_KEY_BYTES} bytes"
         if reason is None and in_folders:
             above = next((one for one in before if path[len(one) : len(one) + 1] == "/"), None)
             reason = None if above is None else f"{_shown(above)} is an object, and no folder"
