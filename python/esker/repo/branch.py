@@ -17,6 +17,7 @@ from .clock import moment
 from .commits import Commit
 from .core import HIDDEN, RepositoryCore, default_committer
 from .errors import NoChangesError
+from .expired import explained
 from .hooks import HookEvent
 from .import_data import ImportManager
 from .layout import check_name
@@ -283,7 +284,8 @@ class Branch(Reference):
             ours = applied.metarange_id or base.meta_range_id
             if dest.meta_range_id == base.meta_range_id:
                 return ours
-            return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
+            with explained(self._core, base.id):
+                return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
 
         needs = Needs(frozenset(staging.sources), began, staging)
         commit = self._append(content, message, metadata, committer, date, needs, landed=staging.clear)

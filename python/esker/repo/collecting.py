@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from .._native.store import ObjectMeta, Store
 from ..exceptions import CommitConflictError, CorruptFileError, IOFailedError, NotFoundError
 from .clock import elapsed_s, moment
+from .errors import ExpiredError
 from .expired import expired_ids, ids_of
 from .json_record import WRONG, decode_json
 from .layout import COMMITS, RUNS, TABLES
@@ -176,7 +177,8 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
         needs: What it takes that the ref has not led to so far.
 
     Raises:
-        NotFoundError: Garbage collection has given up what a source holds, or deleted what is staged.
+        ExpiredError: Garbage collection has given up what a source holds.
+        NotFoundError: It has deleted what is staged.
         CommitConflictError: A table of the commit is being deleted, or may have been; it can be tried again.
     """
     if needs.began is not None and elapsed_s(needs.began) > DEAD_S:
@@ -188,7 +190,7 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
         if lives:
             given_up |= needs.sources & run.commits
     if given_up:
-        raise NotFoundError(
+        raise ExpiredError(
             f"garbage collection has given up the content of the commit {min(given_up)}; no ref can lead to it again",
             path=min(given_up),
         )

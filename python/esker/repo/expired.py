@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from .._native.store import Store
 from ..exceptions import CorruptFileError, NotFoundError
+from .errors import ExpiredError
 from .json_record import decode_json
 from .layout import EXPIRED, EXPIRED_BEFORE
 
@@ -85,7 +86,7 @@ def explained(core: RepositoryCore, *ids: str) -> Iterator[None]:
         ids: The commits that are read.
 
     Raises:
-        NotFoundError: In place of the one that the block raises.
+        ExpiredError: In place of the NotFoundError that the block raises.
     """
     try:
         yield
@@ -93,7 +94,7 @@ def explained(core: RepositoryCore, *ids: str) -> Iterator[None]:
         gone = sorted({id for id in ids if id} & expired_ids(core.store))
         if not gone:
             raise
-        raise NotFoundError(
+        raise ExpiredError(
             f"the content of the commit {gone[0]} has expired: garbage collection has given it up, since no branch or "
             "tag led to it within the retention; the history tells of it all the same. A tag, or a longer "
             "retention_days, keeps the next one",

@@ -10,6 +10,7 @@ from .clock import moment
 from .commits import Commit
 from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
+from .expired import explained
 from .hooks import HookEvent
 from .needs import Needs
 from .numbered_log import LogEntry
@@ -52,7 +53,8 @@ def merge_into(
         before = base.meta_range_id if base else ""
         if base is not None and before == source.meta_range_id and not allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
-        found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
+        with explained(core, source.id, base.id if base else ""):
+            found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
         return found.metarange_id or ""
 
     if dry_run:
@@ -96,6 +98,7 @@ def revert(
         base=reverted.meta_range_id,
         source=parent.meta_range_id if parent else "",
         sources=[parent.id] if parent else [],
+        compared=[reverted.id, parent.id if parent else ""],
         message=f"Revert {reverted.id}",
         metadata={},
         committer=committer,
@@ -116,6 +119,7 @@ def cherry_pick(
         base=parent.meta_range_id if parent else "",
         source=picked.meta_range_id,
         sources=[picked.id],
+        compared=[picked.id, parent.id if parent else ""],
         message=picked.message,
         metadata=said,
         committer=committer,
@@ -140,6 +144,7 @@ def _transplant(
     base: str,
     source: str,
     sources: list[str],
+    compared: list[str],
     message: str,
     metadata: Mapping[str, str],
     committer: str | None,
@@ -150,7 +155,8 @@ def _transplant(
     def build(head: LogEntry | None) -> LogEntry:
         began = moment()
         dest = core.commit_of(head, branch)
-        merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
+        with explained(core, *compared):
+            merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
         if merged == dest.meta_range_id and not allow_empty:
             raise NoChangesError(f"{message}: branch {branch!r} is not changed by it")
         commit = Commit.make(

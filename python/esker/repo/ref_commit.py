@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..commit.loop import CommitLimits, commit
@@ -27,6 +28,10 @@ class _Removed:
 
     version: int
     write_id: None = None
+
+
+class _Behind(CommitConflictError):
+    """What was known of the log was too old, and nothing was put: it begins anew, with what is there now."""
 
 
 class RefCommit:
@@ -96,7 +101,7 @@ class RefCommit:
             if (head.number if head else 0) != version - 1:
                 break
             data = self._anew()
-        raise self._nothing_put(CommitConflictError(f"{self._what}: held up for too long; try again", retryable=True))
+        raise self._nothing_put(_Behind(f"{self._what}: held up for too long; try again", retryable=True))
 
     def _anew(self) -> bytes:
         try:
@@ -166,8 +171,14 @@ def append(log: NumberedLog, build: Build, what: str, limits: CommitLimits | Non
         made.append(RefCommit(log, build, read, write_id, what))
         return made[-1]
 
-    number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
-    return _landed(log, made, number)
+    def tried() -> LogEntry:
+        number = commit(make(log.head()), limits=limits, rerun=lambda latest: make(log.entry(latest)))
+        return _landed(log, made, number)
+
+    for _ in range(_HELD_UP_AT_MOST - 1):
+        with suppress(_Behind):
+            return tried()
+    return tried()
 
 
 def _landed(log: NumberedLog, made: list[RefCommit], number: int) -> LogEntry:

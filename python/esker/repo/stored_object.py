@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from .errors import ExpiredError
 from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
 from .objects import ObjectInfo
 from .text import check_pairs, check_text
@@ -63,9 +64,15 @@ class StoredObject:
         return found, source
 
     def exists(self) -> bool:
-        """Whether there is an object at the path; False as well where there is no such ref."""
+        """Whether there is an object at the path; False as well where there is no such ref.
+
+        Raises:
+            ExpiredError: There was a commit of that content, and nobody can tell any more.
+        """
         try:
             return self._ref._found(self.path)[0] is not None
+        except ExpiredError:
+            raise
         except NotFoundError:
             return False
 
