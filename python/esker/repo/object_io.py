@@ -206,7 +206,7 @@ class TextWriter(io.TextIOWrapper):
 
     def write(self, data: Any) -> int:
         """Appends text; bytes are taken as they are, as lakeFS's writers take them."""
-        return super().write(data) if isinstance(data, str) else self._raw.write(data)
+        return super().write(check_text(data, "a text")) if isinstance(data, str) else self._raw.write(data)
 
     def tell(self) -> int:
         """How many bytes were written."""
