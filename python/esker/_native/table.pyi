@@ -259,6 +259,10 @@ class Manifest:
         """What a writer must know to write after it."""
 
     @property
+    def writer_version(self) -> tuple[str, str] | None:
+        """The library that wrote it, and its version; None if it did not say."""
+
+    @property
     def transaction_file(self) -> str | None:
         """Name, within `_transactions/`, of the transaction that made it; None if the writer did not say."""
 

@@ -6,10 +6,10 @@ Spec: "Change Metadata", "Protocol Evolution".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from .commit import DeltaCommit
 from .conflict import ReadSet
@@ -332,8 +332,7 @@ class TableAlterer:
         read: ReadSet | None = None,
     ) -> None:
         table = self.table
-        follow: Callable[[int], None] = PostCommit(table._store, after.configuration, hooks, table._snapshot)
-        DeltaCommit(
+        version = DeltaCommit(
             table._store,
             table.table_uri,
             table._snapshot,
@@ -343,9 +342,9 @@ class TableAlterer:
             options=table._storage_options,
             read=read,
             properties=properties,
-            after=follow,
+            after=PostCommit(table._store, after.configuration, hooks, table._snapshot),
         ).run()
-        table.update_incremental()
+        follow(table.update_incremental, f"version {version}")
 
 
 def _check_new_fields(known: Field, given: Field) -> None:

@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..commit.orphans import StagedFiles
+from ..exceptions import InvalidArgumentError
 from .file_statistics import FileStatistics, Path, statistics_columns
 from .partition_text import check_partition_type, directories, encode_path, partition_text
 from .properties import WriterProperties
@@ -138,6 +139,7 @@ class DataFileWriter:
         tight: Whether statistics say that their bounds are tight.
         stem: A folder that all files are in, and how their names start.
         memory_limit: Bytes that files in the making hold.
+        staged: Takes in each file before it is put; if not given, one of its own.
 
     Example:
         `writer = DataFileWriter(store, schema, [], {}); writer.write(batch); adds = writer.close()`
@@ -156,6 +158,7 @@ class DataFileWriter:
         tight: bool = False,
         stem: tuple[str, str] = ("", "part"),
         memory_limit: int = MEMORY_LIMIT,
+        staged: StagedFiles | None = None,
     ) -> None:
         arrow = schema.to_arrow()
         for name in partition_by:
@@ -181,6 +184,7 @@ class DataFileWriter:
         self._tight = tight
         self._above, self._stem = stem
         self._limit = memory_limit
+        self._staged = StagedFiles() if staged is None else staged
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
@@ -211,19 +215,21 @@ class DataFileWriter:
             self._pool.shutdown()
         return self._adds
 
-    def abandon(self) -> None:
-        """Deletes what was staged: nothing names it."""
+    def stop(self) -> None:
+        """Gives up what is not written yet, and returns once nothing is on its way: then files can be deleted."""
         self._open.clear()
-        # What is on its way arrives before it is deleted.
         self._pool.shutdown(cancel_futures=True)
-        for add in self._adds:
-            try:
-                self._store.delete(add["_staged"])
-            except NotFoundError:
-                continue
-            except OSError:
-                # Vacuum finds it.
-                return
+
+    def abandon(self) -> None:
+        """Deletes what was staged, unless a commit may name it."""
+        self.stop()
+        self._staged.discard()
+
+    def __enter__(self) -> DataFileWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
         if batch.num_rows == 0:
@@ -317,6 +323,7 @@ class DataFileWriter:
             "_staged": path,
         }
         self._adds.append(add)
+        self._staged.add(self._store, path)
         # Its last row group was submitted before, so that a thread is at it already.
         self._leaving.append((file, self._pool.submit(self._put, file, add)))
         self._wait(2 * _THREADS, self._limit)

@@ -147,7 +147,7 @@ class FileReader:
             index = None if field.name in file.partition else find(there, field, self.mode)
             if index is not None:
                 names[field.name] = there[index].name
-        expression = where.expression if self.mode == "none" and where.expression is not None else None
+        expression = where.implied if self.mode == "none" and where.expression is not None else None
         if expression is None:
             expression = all_of(where.terms, names)
         if expression is None:

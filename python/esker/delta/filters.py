@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from .._native.expr import Expression, Predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..predicate import portable_predicate
-from .implied import Term, all_of, implied_terms
+from .implied import Term, all_of, terms_of
 from .partition_text import partition_text
 from .sql_names import columns_in_backticks
 
@@ -41,7 +42,8 @@ class BoundFilter:
     """A filter bound to the columns of a table.
 
     `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
-    kept by `sql` or by `expression`, whichever is there.
+    kept by `sql` or by `expression`, whichever is there. `nan` are the float columns of which `expression` may keep
+    NaN; statistics say nothing of it.
     """
 
     predicates: list[Predicate] = field(default_factory=list)
@@ -49,13 +51,19 @@ class BoundFilter:
     sql: Expression | None = None
     expression: pc.Expression | None = None
     terms: list[Term] = field(default_factory=list)
+    nan: list[list[str]] = field(default_factory=list)
 
     @property
     def implied(self) -> pc.Expression | None:
-        """An expression that no row that it keeps is false for."""
+        """An expression that no row that it keeps is false for, nor what statistics make of it."""
         if self.expression is not None:
-            return self.expression
+            return reduce(lambda whole, path: whole | pc.is_nan(pc.field(*path)), self.nan, self.expression)
         return all_of(self.terms, {term.column: term.column for term in self.terms})
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether `implied` keeps other rows as well."""
+        return self.expression is None or bool(self.nan)
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it is true."""
@@ -90,19 +98,38 @@ def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collecti
         filters = columns_in_backticks(filters)
         predicate = Predicate.parse_sql(filters, schema)
         expression = Expression.parse_sql(filters, schema)
-        return BoundFilter([predicate], predicate.columns, sql=expression, terms=implied_terms(filters, schema))
+        return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
     expression = (
         filters
         if isinstance(filters, pc.Expression)
         else tuples_to_expression(filters, schema, partition_by=partition_by)
     )
     terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema)
+    floats = list(_float_paths(schema, []))
     try:
         predicate = portable_predicate(expression, schema)
-    except UnsupportedError:
+    except (UnsupportedError, InvalidArgumentError):
+        try:
+            schema.empty_table().filter(expression)
+        except pa.ArrowException:
+            known = False
+        else:
+            known = True
+        if not known:
+            raise
         # Rows are filtered all the same; only no file can be left out before it is opened.
-        return BoundFilter(expression=expression, terms=terms)
-    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms)
+        return BoundFilter(expression=expression, terms=terms, nan=floats)
+    nan = [path for path in predicate.keeps_nan if path in floats]
+    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms, nan=nan)
+
+
+def _float_paths(fields: Iterable[pa.Field], above: list[str]) -> Iterator[list[str]]:
+    for inner in fields:
+        path = [*above, inner.name]
+        if pa.types.is_struct(inner.type):
+            yield from _float_paths([inner.type.field(i) for i in range(inner.type.num_fields)], path)
+        elif pa.types.is_floating(inner.type):
+            yield path
 
 
 def _terms_of(filters: FilterType, schema: pa.Schema) -> list[Term]:

@@ -32,6 +32,27 @@ def commit_path(version: int) -> str:
     return f"{LOG}{version:020}.json"
 
 
+def json_lines(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The values of a file that has one a line, with the numbers of the lines. Blank lines are none.
+
+    Lines end at line feeds and nowhere else: what other characters `str.splitlines` splits at may stand in a value.
+
+    Raises:
+        ValueError: A line is no JSON.
+
+    Example:
+        >>> from esker.delta.history import json_lines
+        >>> list(json_lines('"a\u2028b"\\n\\n"c"'.encode()))
+        [(1, 'a\\u2028b'), (3, 'c')]
+    """
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line.decode())
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number}: {error}") from error
+
+
 def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
     """The actions of one commit, by name.
 
@@ -40,19 +61,19 @@ def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
         CorruptFileError: A line is no JSON object.
     """
     path = commit_path(version)
-    for number, line in enumerate(store.get(path).decode().splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            action = json.loads(line)
-            items = list(action.items())
-        except (ValueError, AttributeError) as error:
-            raise CorruptFileError(
-                f"corrupt {path}: version {version}, line {number}: expected an action, found: {error}",
-                path=path,
-                version=version,
-            ) from error
-        yield from items
+    data = store.get(path)
+    try:
+        for number, action in json_lines(data):
+            if not isinstance(action, dict):
+                raise ValueError(f"line {number}: a {type(action).__name__}")
+            # Some writers spell what a line is not as null.
+            yield from ((name, value) for name, value in action.items() if value is not None)
+    except ValueError as error:
+        raise CorruptFileError(
+            f"corrupt {path}: version {version}: expected an action in every line, found: {error}",
+            path=path,
+            version=version,
+        ) from error
 
 
 def commit_info(store: Store, version: int) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class TableScan:
             expression = where.implied if where is not None else None
             batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
             for batch in each_batch(batches, self._snapshot.version):
-                kept = where.keep(batch) if where is not None and where.expression is None else batch
+                kept = where.keep(batch) if where is not None and where.is_widened else batch
                 if kept.num_rows:
                     yield kept.select(names)
             return

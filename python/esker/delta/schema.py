@@ -301,7 +301,9 @@ class Schema:
         Raises:
             UnsupportedError: The protocol has no such type.
         """
-        return Schema([Field.from_arrow(found) for found in pa.schema(schema)])
+        # Names that hold a NUL are cut where a schema is handed on: here they are seen whole.
+        whole = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        return Schema([Field.from_arrow(found) for found in whole])
 
     def __arrow_c_schema__(self) -> object:
         return self.to_arrow().__arrow_c_schema__()

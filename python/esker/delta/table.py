@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
+from ..commit.pickling import pickled_options
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import history as versions
@@ -96,6 +97,7 @@ class DeltaTable:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state["_snapshot"] = self._snapshot.version
+        state["_storage_options"] = pickled_options(self._storage_options)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -156,6 +158,8 @@ class DeltaTable:
             0
         """
         check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
+        # `memory://` draws a name each time that it is asked.
+        table_uri = absolute(table_uri)
         create_table(
             table_uri,
             schema,
@@ -387,7 +391,7 @@ class DeltaTable:
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
         data_files = scan.data_files()
-        if scan.is_plain(data_files) and (where is None or where.expression is not None):
+        if scan.is_plain(data_files) and (where is None or not where.is_widened):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
                 return scan.dataset(data_files).to_table(columns=columns, filter=expression)

@@ -229,6 +229,9 @@ def _check_columns(schema: Schema, partition_by: list[str]) -> None:
             raise InvalidArgumentError(
                 f"expected names that differ not only by case, found columns {other!r} and {path!r}", column=path
             )
+        if "\0" in path:
+            # Where Arrow hands columns on, names end there.
+            raise InvalidArgumentError(f"expected a name without the character NUL, found column {path!r}", column=path)
     names = {field.name: field for field in schema.fields}
     for number, name in enumerate(partition_by):
         if name not in names:

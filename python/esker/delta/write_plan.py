@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from .._native.delta import Snapshot
 from .._native.store import Store
+from ..commit.orphans import StagedFiles
+from ..commit.pickling import pickled_options
 from ..exceptions import InvalidArgumentError
 from .change_data import ChangeDataWriter
 from .commit import NO_TABLE, DeltaCommit
@@ -68,7 +70,13 @@ class WritePlan:
     target_file_size: int | None = None
     properties: WriterProperties | None = None
 
-    def writer(self, store: Store) -> DataFileWriter:
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "storage_options": pickled_options(self.storage_options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def writer(self, store: Store, staged: StagedFiles | None = None) -> DataFileWriter:
         """What stages data files for it."""
         return DataFileWriter(
             store,
@@ -79,17 +87,22 @@ class WritePlan:
             target_file_size=self.target_file_size,
             properties=self.properties,
             tight=self.after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+            staged=staged,
         )
 
-    def changes(self, store: Store, replacement: Replacement | None) -> ChangeDataWriter | None:
+    def changes(
+        self, store: Store, replacement: Replacement | None, staged: StagedFiles | None = None
+    ) -> ChangeDataWriter | None:
         """What stages files of changes; None if the data files tell what changed, or nobody asks."""
         if replacement is None or not replacement.rewrites or not keeps_change_feed(self.after.configuration):
             return None
-        return self.change_writer(store)
+        return self.change_writer(store, staged)
 
-    def change_writer(self, store: Store) -> ChangeDataWriter:
+    def change_writer(self, store: Store, staged: StagedFiles | None = None) -> ChangeDataWriter:
         """What stages files of changes for it."""
-        return ChangeDataWriter(store, self.after, target_file_size=self.target_file_size, properties=self.properties)
+        return ChangeDataWriter(
+            store, self.after, target_file_size=self.target_file_size, properties=self.properties, staged=staged
+        )
 
     def stage(
         self, writer: DataFileWriter, rows: pa.RecordBatchReader, changes: ChangeDataWriter | None = None
@@ -157,8 +170,11 @@ class WritePlan:
         hooks: PostCommitHookProperties | None = None,
         application: tuple[str, int] | None = None,
         write_id: str | None = None,
+        staged: StagedFiles | None = None,
     ) -> int:
         """Commits staged files in one entry, data files and files of changes; the version that it became.
+
+        `staged` is told what is known of the commit.
 
         Raises:
             CommitConflictError: Others' commits leave no room for it.
@@ -197,7 +213,7 @@ class WritePlan:
             application=application,
             after=PostCommit(store, self.after.configuration, hooks, snapshot),
             write_id=write_id,
-        ).run()
+        ).run(staged)
 
 
 def _as_written(action: Mapping[str, Any]) -> dict[str, Any]:

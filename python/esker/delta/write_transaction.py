@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from .commit import DeltaCommit
 from .conflict import ReadSet
@@ -110,7 +111,7 @@ def write_transaction(
             raise InvalidArgumentError("the table is append-only (delta.appendOnly): an overwrite would remove rows")
         selection = table._select(partition_filters)
         removes = remove_actions(snapshot, selection)
-    DeltaCommit(
+    version = DeltaCommit(
         table._store,
         table.table_uri,
         snapshot,
@@ -126,7 +127,7 @@ def write_transaction(
         properties=properties,
         after=PostCommit(table._store, after.configuration, hooks),
     ).run()
-    table.update_incremental()
+    follow(table.update_incremental, f"version {version}")
 
 
 def selection_vectors(table: DeltaTable) -> pa.RecordBatchReader:

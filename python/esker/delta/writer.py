@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._native.delta import Snapshot
 from .._native.store import Store
+from ..commit.loop import follow
+from ..commit.orphans import StagedFiles
 from ..commit.stores import absolute
-from ..exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, NotFoundError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
 from .external_log import ExternalLog
@@ -88,6 +91,12 @@ def write_deltalake(
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
+    if table_or_uri == "memory://":
+        raise InvalidArgumentError(
+            "expected memory://NAME, found memory://, which draws a name each time: nobody would find the rows again; "
+            'give a name, or write to a table of DeltaTable.create("memory://", ...)',
+            uri="memory://",
+        )
     target = WriteTarget.of(table_or_uri, storage_options, durable=durable)
     if target.snapshot is not None:
         if mode == "error":
@@ -113,13 +122,16 @@ def write_deltalake(
         properties=writer_properties,
     )
     replacement = plan.replacement(target.store, target.snapshot)
-    writer = plan.writer(target.store)
-    changes = plan.changes(target.store, replacement)
-    try:
+    with ExitStack() as open_:
+        staged = open_.enter_context(StagedFiles())
+        writer = open_.enter_context(plan.writer(target.store, staged))
+        changes = plan.changes(target.store, replacement, staged)
+        if changes is not None:
+            open_.enter_context(changes)
         plan.stage(writer, reader, changes)
         rows = writer.rows
         plan.stage_survivors(writer, replacement, changes)
-        plan.commit(
+        version = plan.commit(
             target.store,
             target.snapshot,
             writer.close(),
@@ -129,14 +141,9 @@ def write_deltalake(
             properties=commit_properties,
             hooks=post_commithook_properties,
             application=application,
+            staged=staged,
         )
-    except (ValueError, TypeError, NotImplementedError, CommitConflictError, AlreadyExistsError):
-        # Nothing of it was committed, for sure: what was staged is of no use to anybody.
-        writer.abandon()
-        if changes is not None:
-            changes.abandon()
-        raise
-    target.committed()
+    target.committed(version)
 
 
 class WriteTarget:
@@ -190,10 +197,10 @@ class WriteTarget:
         """What follows a commit."""
         return PostCommit(self.store, configuration, properties, self.snapshot)
 
-    def committed(self) -> None:
+    def committed(self, version: int) -> None:
         """An open table goes to the new version."""
         if self._table is not None:
-            self._table.update_incremental()
+            follow(self._table.update_incremental, f"version {version}")
 
 
 def create_table(

@@ -27,7 +27,9 @@ mod dialect;
 mod display;
 mod error;
 mod expression;
+mod implied;
 mod interval;
+mod nan;
 mod plan;
 mod predicate;
 mod prune;
@@ -41,5 +43,6 @@ mod tests;
 
 pub use error::{ExprError, Result};
 pub use expression::Expression;
+pub use implied::ImpliedTerm;
 pub use predicate::Predicate;
 pub use prune::{ColumnRange, ColumnRanges};

@@ -20,6 +20,8 @@ use crate::error::{ExprError, Result};
 pub(crate) struct Plan {
     /// The expression after coercion and simplification.
     expr: Expr,
+    /// The expression after coercion.
+    typed: Expr,
     /// Names of the top-level columns it reads, in the schema's order.
     columns: Vec<String>,
     /// Those columns' fields.
@@ -41,7 +43,7 @@ impl Plan {
         let simplifier = ExprSimplifier::new(context);
         let typed = simplifier.coerce(expr, &all).map_err(fail)?;
         let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
-        let expr = simplifier.simplify(typed).map_err(fail)?;
+        let expr = simplifier.simplify(typed.clone()).map_err(fail)?;
         // What simplification replaced may compare other types than before.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
@@ -64,12 +66,18 @@ impl Plan {
             data_type,
             physical,
             expr,
+            typed,
             schema,
         })
     }
 
     pub(crate) fn expr(&self) -> &Expr {
         &self.expr
+    }
+
+    /// It as it was written.
+    pub(crate) fn typed(&self) -> &Expr {
+        &self.typed
     }
 
     pub(crate) fn columns(&self) -> &[String] {
