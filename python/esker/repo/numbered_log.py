@@ -199,8 +199,8 @@ class NumberedLog:
 
     def is_behind(self, number: int) -> bool:
         """Whether an entry lies below a gap, under a number that had been freed: nobody finds it there."""
-        numbers = self.numbers()
-        return bool(numbers) and numbers[-1] > number and number + 1 not in numbers
+        # A listing may miss what is new, but tells of nothing that never was.
+        return self._listed() > number and self.entry(number + 1) is None
 
     def numbers(self) -> list[int]:
         """The numbers that a listing shows, rising: the newest may be missing from it."""

@@ -25,6 +25,7 @@ from .core import RepositoryCore
 from .dump import read_manifest
 from .expired import GivenUp, expired_ids, join
 from .layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
+from .merge_bases import merge_bases
 from .objects import table
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -178,6 +179,7 @@ def collect_garbage(
         kept, expired = active_commits(core, today, young_us)
         marks = _Marks(core, alive, expired_ids(core.store), progress)
         marks.add(kept)
+        marks.add_bases(kept, expired)
         if dry_run:
             return _counted(len(kept), len(expired), _without(old, alive), deleted=False)
         told, given_up = expired_ids(core.store), GivenUp(core.store)
@@ -192,6 +194,7 @@ def collect_garbage(
             given_up.tell(gone - told - again)
             marks.given_up -= again
             marks.add(kept)
+            marks.add_bases(kept, expired)
             deleted: Iterable[tuple[str, int]] = chain(
                 _deleted(core, run, _without(old, alive), young_us), _unfinished(core, run, young_us)
             )
@@ -317,6 +320,17 @@ class _Marks:
                         raise
         for id in _dumped(self._core):
             self._is_new(id)
+
+    def add_bases(self, kept: list[Commit], expired: list[Commit]) -> None:
+        """Marks the tables of expired commits, and not their objects, as far as a merge may read them."""
+        bases = merge_bases(self._core, [*kept, *expired])
+        for commit in expired:
+            if commit.id in bases and commit.meta_range_id:
+                # Not seen: a commit that is kept may have the same range, and needs its objects.
+                with suppress(NotFoundError):
+                    ranges = table(self._core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()
+                    for id in (commit.meta_range_id, *ranges):
+                        self._alive.add(TABLES + id)
 
     def _content(self, metarange: str) -> None:
         for described in table(self._core.storage.ranges(metarange)).to_pylist():
