@@ -6,7 +6,6 @@ A machine's own clock may be days off, and then takes for old what was put a sec
 from __future__ import annotations
 
 import time
-import uuid
 from typing import TypeAlias
 
 from .._native.store import Store
@@ -17,6 +16,7 @@ from .layout import CLOCK
 Moment: TypeAlias = tuple[float, float]
 """A time by two clocks: one stands still while the machine sleeps, the other can be set."""
 
+_LOOKS, _LOOK_S = 50, 0.1
 CLOCKS_DIFFER_S = 3600.0
 """By how much the clocks of a machine and of its store may differ, if the machine is to delete something there."""
 
@@ -32,7 +32,7 @@ def elapsed_s(then: Moment) -> float:
 
 
 def store_time(store: Store) -> float:
-    """Seconds since the Unix epoch by the store's clock: the time of a small object that is put and removed again.
+    """Seconds since the Unix epoch by the store's clock: the time of a small object that is put.
 
     Raises:
         IOFailedError: The store tells no times.
@@ -44,15 +44,20 @@ def store_time(store: Store) -> float:
         >>> abs(store_time(resolve("memory://doc-clock")) - time.time()) < 5
         True
     """
-    path = f"{CLOCK}{uuid.uuid4().hex}"
-    store.put(path, b"")
-    try:
-        put_us = store.head(path).last_modified_us
-    finally:
-        store.delete(path)
+    store.put(CLOCK, b"")
+    put_us = store.head(CLOCK).last_modified_us
     if put_us is None:
         raise IOFailedError(f"the store at {store.uri} tells no times, so that nothing can be said of ages")
     return put_us / 1e6
+
+
+def wait_until_after(store: Store, then: float) -> None:
+    """Waits until the store's clock says more than it did then: some tell whole seconds."""
+    for _ in range(_LOOKS):
+        if store_time(store) > then:
+            return
+        time.sleep(_LOOK_S)
+    raise IOFailedError(f"the clock of the store at {store.uri} stands still; nothing was deleted")
 
 
 def collecting_time(store: Store) -> float:

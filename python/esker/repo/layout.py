@@ -14,7 +14,7 @@ _esker/refs/packed_heads.json                the last entries of all branches, a
 _esker/gc/<32 hex>                           what a garbage collection is about to delete
 _esker/expired/<32 hex>                      ids of commits whose content a garbage collection has given up
 _esker/expired.json                          the same of earlier releases
-_esker/clock/<32 hex>                        an empty object that is there while somebody asks the store for the time
+_esker/clock                                 an empty object, put by those who ask the store for the time
 ```
 """
 
@@ -35,7 +35,7 @@ COMMITS = "_esker/commits/"
 PACKS = "_esker/packs/"
 EXPIRED = "_esker/expired/"
 EXPIRED_BEFORE = "_esker/expired.json"
-CLOCK = "_esker/clock/"
+CLOCK = "_esker/clock"
 PACKED_HEADS = "_esker/refs/packed_heads.json"
 RUNS = "_esker/gc/"
 TABLES = "_lakefs/"

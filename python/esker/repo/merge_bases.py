@@ -17,8 +17,8 @@ from .layout import TAGS
 def merge_bases(core: RepositoryCore, commits: Iterable[Commit]) -> set[str]:
     """The commits in which the histories of two refs meet for the first time, and some more.
 
-    One pass from the youngest generation on, which notes for each commit the refs that come from it. Where one child has
-    all of them, they have met already.
+    One pass from the youngest generation on, which notes for each commit the refs that come from it. Where one child
+    has all of them, they have met already.
 
     Args:
         core: The repository.

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from .._native.graveler import SortedNames
 from ..exceptions import CorruptFileError, NotFoundError
 from .address import root_of
-from .clock import elapsed_s, moment, store_time
+from .clock import elapsed_s, moment, store_time, wait_until_after
 from .collecting import Run, announced
 from .commits import Commit
 from .core import RepositoryCore
@@ -26,6 +26,7 @@ from .dump import read_manifest
 from .expired import GivenUp, expired_ids, join
 from .layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
 from .merge_bases import merge_bases
+from .needs import ROUGH_S
 from .objects import table
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -187,6 +188,8 @@ def collect_garbage(
         given_up.tell(gone - told)
         tables = [path.removeprefix(TABLES) for path, _ in _without(old, alive) if path.startswith(TABLES)]
         before = min(young_us / 1e6, listed)
+        if before > listed - ROUGH_S:
+            wait_until_after(core.store, listed)
         with announced(core.store, gone, tables, before=before, now=started, grace_s=usual) as run:
             marks.alive = run.keep_alive
             kept, expired = active_commits(core, today, young_us)
