@@ -41,9 +41,10 @@ class Refs:
 def merge_bases(refs: Refs, commits: Iterable[Commit]) -> set[str]:
     """The commits in which the histories of two refs meet for the first time, and some more.
 
-    A merge of the two compares with it, however old it is: it reads the lists of paths, and none of the objects. It is one
-    pass from the youngest generation on, which notes for each commit the refs that come from it. Where one child has all
-    of them, they have met already.
+    A merge of the two compares with it, however old it is: it reads the lists of paths, and none of the objects.
+
+    One pass from the youngest generation on notes for each commit the refs that come from it. Where one child has all of
+    them, they have met already.
 
     Args:
         refs: The refs.
