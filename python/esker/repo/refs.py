@@ -43,8 +43,8 @@ def merge_bases(refs: Refs, commits: Iterable[Commit]) -> set[str]:
 
     A merge of the two compares with it, however old it is: it reads the lists of paths, and none of the objects.
 
-    One pass from the youngest generation on notes for each commit the refs that come from it. Where one child has all of
-    them, they have met already.
+    One pass from the youngest generation on notes for each commit the refs that come from it. Where one child has all
+    of them, they have met already.
 
     Args:
         refs: The refs.
