@@ -125,38 +125,6 @@ impl Interval {
         }
     }
 
-    /// Whether the value, where it is not null, may be NaN, and whether it may be something else. A column that has bounds is told of as a
-    /// number or as NaN, one after the other.
-    pub(crate) fn is_nan(&self) -> (bool, bool) {
-        let bounds = [&self.low, &self.high].map(|bound| bound.as_ref().map(is_nan));
-        match bounds {
-            _ if self.is_unordered => (true, false),
-            [Some(true), Some(true)] => (true, false),
-            [Some(false), Some(false)] => (false, true),
-            _ => (true, true),
-        }
-    }
-
-    /// The same value as NaN of a type.
-    fn nan_of(&self, data_type: &DataType, negative: bool) -> Option<Interval> {
-        let zero = ScalarValue::new_zero(data_type).ok()?;
-        let some = Interval {
-            low: Some(zero),
-            ..self.clone()
-        };
-        some.nan(negative)
-    }
-
-    /// Every NaN of a type, one way to see it after the other.
-    pub(crate) fn every_nan(data_type: &DataType) -> Vec<Interval> {
-        let unordered = Interval {
-            is_unordered: true,
-            ..Interval::unknown()
-        };
-        let signed = [true, false].map(|negative| unordered_as_bounds(&unordered, data_type, negative));
-        signed.into_iter().flatten().chain([unordered]).collect()
-    }
-
     /// The same column as NaN that compares with nothing; none for a column that has no such value.
     pub(crate) fn unordered(&self) -> Option<Interval> {
         let kind = self.low.as_ref().or(self.high.as_ref())?.data_type();
@@ -266,19 +234,10 @@ impl Interval {
     /// The bounds after a cast that keeps the order of values; nothing is known after any other.
     pub(crate) fn cast(self, wanted: &DataType, may_fail: bool) -> Interval {
         if self.is_unordered {
-            let kept = if wanted.is_floating() {
-                self.clone()
-            } else {
-                Interval::unknown()
-            };
             return Interval {
                 has_nulls: self.has_nulls || may_fail,
-                ..kept
+                ..Interval::unknown()
             };
-        }
-        if self.is_nan() == (true, false) && wanted.is_floating() {
-            let is_negative = self.low.as_ref().is_some_and(is_negative);
-            return self.nan_of(wanted, is_negative).unwrap_or_else(Interval::unknown);
         }
         let bound = |bound: &Option<ScalarValue>| {
             let value = bound.as_ref()?;
@@ -296,22 +255,6 @@ impl Interval {
             has_values: self.has_values,
             is_unordered: false,
         }
-    }
-}
-
-fn unordered_as_bounds(nan: &Interval, data_type: &DataType, negative: bool) -> Option<Interval> {
-    let bounds = nan.nan_of(data_type, negative)?;
-    Some(Interval {
-        is_unordered: false,
-        ..bounds
-    })
-}
-
-fn is_negative(value: &ScalarValue) -> bool {
-    match value {
-        ScalarValue::Float32(Some(number)) => number.is_sign_negative(),
-        ScalarValue::Float64(Some(number)) => number.is_sign_negative(),
-        _ => false,
     }
 }
 

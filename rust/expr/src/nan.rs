@@ -1,9 +1,9 @@
-//! Which columns' NaN a condition may keep, whether NaN is greater than all numbers or compares with nothing.
+//! Which columns' NaN a condition may keep, where NaN compares with nothing, as Arrow has it.
 //!
 //! Statistics of Parquet leave NaN out. Whoever leaves out rows by them loses such as the condition keeps all the same: those of
 //! `NOT (x > 5)`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_schema::{DataType, Fields};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -20,31 +20,32 @@ impl Predicate {
     pub fn keeps_nan(&self) -> Result<Vec<Vec<String>>> {
         stack::run(usize::MAX, || {
             let expr = self.expr_to_prune_by();
-            let kept = self.floats(expr).into_iter().filter(|(path, data_type)| {
-                Interval::every_nan(data_type).into_iter().any(|nan| {
-                    let known = BTreeMap::from([(path.as_slice(), nan)]);
-                    let walk = Walk {
-                        known: &known,
-                        is_foreign: self.is_foreign(),
-                    };
-                    walk.truth(expr, 0).is_true
-                })
+            let kept = self.floats(expr).into_iter().filter(|path| {
+                let nan = Interval {
+                    is_unordered: true,
+                    ..Interval::unknown()
+                };
+                let known = BTreeMap::from([(path.as_slice(), nan)]);
+                let walk = Walk {
+                    known: &known,
+                    is_foreign: self.is_foreign(),
+                };
+                walk.truth(expr, 0).is_true
             });
-            Ok(kept.map(|(path, _)| path).collect())
+            Ok(kept.collect())
         })
     }
 
-    fn floats(&self, expr: &Expr) -> BTreeMap<Vec<String>, DataType> {
-        let mut found = BTreeMap::new();
+    fn floats(&self, expr: &Expr) -> BTreeSet<Vec<String>> {
+        let mut found = BTreeSet::new();
         // The visitor never fails.
         let _ = expr.apply(|part| {
             let Some(path) = path_of(part) else {
                 return Ok(TreeNodeRecursion::Continue);
             };
             // Of a column that the simplest form reads no more the type is not at hand.
-            let data_type = type_at(self.plan().schema().fields(), &path).unwrap_or(&DataType::Float64);
-            if data_type.is_floating() {
-                found.insert(path, data_type.clone());
+            if type_at(self.plan().schema().fields(), &path).is_none_or(DataType::is_floating) {
+                found.insert(path);
             }
             Ok(TreeNodeRecursion::Jump)
         });
@@ -76,14 +77,11 @@ mod tests {
             Field::new("st", DataType::Struct(vec![inner].into()), true),
         ]);
         for (sql, expected) in [
-            ("f > 3 AND NOT isnan(f) AND i > 2", ""),
-            ("NOT (f > 3 AND NOT isnan(f))", "f"),
-            ("f > 3", "f"),
+            ("f > 3 AND i > 2", ""),
+            ("f >= 3", ""),
             ("f BETWEEN 1 AND 2", ""),
-            ("f = 3", ""),
-            ("f = 3 OR st.g = 2", "f|st.g"),
-            ("st.g <> 2 OR isnan(st.g)", "st.g"),
-            ("CAST(st.g AS DOUBLE) > 3 AND NOT isnan(CAST(st.g AS DOUBLE))", ""),
+            ("f = 3 OR st.g > 2", "f|st.g"),
+            ("st.g <> 2", "st.g"),
             ("isnan(f)", "f"),
             ("f IS NOT NULL", "f"),
             ("i <> 2", ""),

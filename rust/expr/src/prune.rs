@@ -202,18 +202,6 @@ impl Walk<'_, '_> {
                     _ => Truth::ANY,
                 }
             }
-            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "isnan" => match args.as_slice() {
-                [value] => {
-                    let value = interval(value);
-                    let (is_nan, is_other) = value.is_nan();
-                    Truth {
-                        is_true: value.has_values && is_nan,
-                        is_false: value.has_values && is_other,
-                        is_null: value.has_nulls,
-                    }
-                }
-                _ => Truth::ANY,
-            },
             Expr::Case(case) => self.case(case, depth + 1),
             other => interval(other).truth(),
         }
