@@ -120,7 +120,7 @@ impl ScalarColumn {
                         Bound::Max => time.map(|time| time.saturating_add(MILLISECOND)),
                         // Some writers cut towards zero, which is upwards before 1970.
                         Bound::Min => time.map(|time| {
-                            if time < 0 {
+                            if time <= 0 {
                                 time.saturating_sub(MILLISECOND)
                             } else {
                                 time
