@@ -108,6 +108,7 @@ class _OpenFile:
         self.pending: list[pa.RecordBatch] = []
         self.pending_bytes = 0
         self.pending_rows = 0
+        self.rows = 0
         self.encoding: Future[None] | None = None
         self.encoding_bytes = 0
         self.written = 0
@@ -192,6 +193,8 @@ class DataFileWriter:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
         self.rows = 0
+        self.max_rows: int | None = None
+        """Rows of one file at most; None if only its bytes count."""
 
     @property
     def adds(self) -> list[dict[str, Any]]:
@@ -268,10 +271,12 @@ class DataFileWriter:
                 statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
                 self._open[key] = _OpenFile(values, statistics)
             file = self._open[key]
-            part = rows.slice(0, self._row_group_rows - file.pending_rows)
+            room = self._row_group_rows - file.pending_rows
+            part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
             rows = rows.slice(part.num_rows)
             file.statistics.add(part)
             file.pending.append(part)
+            file.rows += part.num_rows
             file.pending_rows += part.num_rows
             file.pending_bytes += part.nbytes
             if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
@@ -281,6 +286,8 @@ class DataFileWriter:
                     file.wait()
                 if file.size >= self._target:
                     self._finish(self._open.pop(key))
+            if key in self._open and self.max_rows is not None and file.rows >= self.max_rows:
+                self._finish(self._open.pop(key))
 
     def _write_row_group(self, file: _OpenFile) -> None:
         """Has the rows that are pending encoded, one group of a file at a time."""
