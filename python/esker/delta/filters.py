@@ -245,7 +245,7 @@ def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: 
         if pa.types.is_timestamp(type_) and type_.tz is not None:
             return instant(pa.scalar(value), type_, zone).as_py()
         return pa.scalar(value).cast(type_).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
         raise InvalidArgumentError(
             f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
         ) from error
