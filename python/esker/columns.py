@@ -14,12 +14,17 @@ from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedEr
 from .fragment import FragmentMetadata
 from .new_columns import ColumnSource, ColumnWriter, ExpressionValues, FunctionValues, JoinedValues, StreamValues
 from .operation import LanceOperation
+from .plain_types import plain_type
 from .schema import LanceSchema
+from .staging import check_input_schema
 from .types import ReaderLike, coerce_reader
 from .udf import BatchUDF
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
+
+
+EXTENSION_NAME = b"ARROW:extension:name"
 
 
 class _AlterColumnPath(TypedDict):
@@ -95,7 +100,7 @@ class ColumnsApi:
                 raise InvalidArgumentError(
                     f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
                 )
-        casts = {it["path"]: it["data_type"] for it in alterations if it.get("data_type") is not None}
+        casts = {it["path"]: plain_type(type_) for it in alterations if (type_ := it.get("data_type")) is not None}
         writer = ColumnWriter(self._dataset._store)
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
@@ -104,7 +109,9 @@ class ColumnsApi:
             required = False
             for alteration in alterations:
                 required |= _forbids_nulls(dataset, alteration)
-            replaced = {path: type_ for path, type_ in casts.items() if _type_at(dataset, path) != type_}
+            replaced = {
+                path: type_ for path, type_ in casts.items() if not _is_of_type(_column_at(dataset, path), type_)
+            }
             fragments: list[native.Fragment] | None = None
             if replaced:
                 schema, fragments = _cast_columns(dataset, writer, schema, replaced)
@@ -248,6 +255,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             raise InvalidArgumentError(
                 f"expected nullable fields for columns of nulls, found {field.name!r} not null", column=field.name
             )
+    check_input_schema(nulls)
     new = native.Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
     return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)
@@ -267,9 +275,9 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
     return True
 
 
-def _type_at(dataset: LanceDataset, path: str) -> pa.DataType:
+def _column_at(dataset: LanceDataset, path: str) -> pa.Field:
     if path in dataset._table_schema.names:
-        return dataset._table_schema.field(path).type
+        return dataset._table_schema.field(path)
     if dataset._manifest.schema.find(path) is None:
         raise InvalidArgumentError(
             f"expected a column of the table, found {path!r}, which it does not have", column=path
@@ -278,6 +286,20 @@ def _type_at(dataset: LanceDataset, path: str) -> pa.DataType:
         f"expected a column of its own to change the type of, found {path!r} within another one; add a new column",
         column=path,
     )
+
+
+def _is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
+    """Whether a column has a type already. The storage type of an extension is another one, known or not."""
+    if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return bool(column.type == type_)
+    return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    values = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if not isinstance(type_, pa.BaseExtensionType):
+        return values.cast(type_)
+    return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
 
 
 def _cast_columns(
@@ -289,14 +311,16 @@ def _cast_columns(
         old = schema.find(path)
         if old is None:
             raise InvalidArgumentError(f"expected a column of the table, found {path!r}", column=path)
-        fields.append(pa.field(old.name, type_, old.nullable, metadata=old.metadata or None))
+        kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
+        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
+    check_input_schema(pa.schema(fields))
 
     def values(fragment_of: LanceDataset, fragment: Any) -> Iterator[pa.RecordBatch]:
         for batch in fragment.to_batches(columns=list(types), with_row_address=True):
             columns = []
             for field in fields:
                 try:
-                    columns.append(batch[field.name].cast(field.type))
+                    columns.append(_cast(batch[field.name], field.type))
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise SchemaMismatchError(
                         f"column {field.name!r} cannot become {field.type}: {error}", column=field.name

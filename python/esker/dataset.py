@@ -249,8 +249,8 @@ class LanceDataset(
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id in use."""
-        return self._manifest.schema.max_field_id
+        """The highest field id given out so far, be it of a column that is gone."""
+        return self._manifest.max_field_id
 
     @property
     def data_storage_version(self) -> str:

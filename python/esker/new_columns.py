@@ -20,7 +20,7 @@ from .exceptions import InvalidArgumentError, NotFoundError
 from .fragment import LanceFragment
 from .join_keys import JoinKeys
 from .rebase import rebased
-from .staging import DEFAULT_MEMORY_LIMIT
+from .staging import DEFAULT_MEMORY_LIMIT, check_input_schema
 from .types import BatchSource
 from .udf import BatchUDF
 
@@ -88,6 +88,7 @@ class ColumnWriter:
             InvalidArgumentError: A column that is there already.
         """
         new = source.schema(dataset)
+        check_input_schema(new)
         schema = dataset._manifest.schema
         fields = native.Schema.from_arrow(new, first_id=dataset._manifest.max_field_id + 1)
         extended = schema.extended(fields)

@@ -257,6 +257,7 @@ def _append_to_newcomer(
     base = log.manifest(1, listing.scheme if listing.versions else scheme)
     base.check_readable()
     fits = may_stand_together(base.data_storage_version, staged.data_storage_version)
+    fits = fits and _ids(base.schema.fields) == _ids(staged.schema.fields)
     if pa.schema(base.schema) != pa.schema(staged.schema) or not fits:
         raise SchemaMismatchError(
             f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
@@ -266,6 +267,10 @@ def _append_to_newcomer(
         )
     transaction = native.Transaction.append(base.version, staged.fragments, properties=properties)
     return LanceCommit(log, transaction, lock=lock)
+
+
+def _ids(fields: list[native.Field]) -> list[int]:
+    return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]
 
 
 def _opened(

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tests.fuzzing.orders import leaf_paths, value_at
+from tests.fuzzing.orders import leaf_paths, type_at, value_at
 
 Holds = Callable[[dict[str, Any]], bool | None]
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -52,9 +52,9 @@ def random_condition(rng: random.Random, rows: pa.Table, depth: int = 2) -> Cond
 
         return Condition(f"NOT ({inner.sql})", ~inner.expression, negated, inner.portable)
     path = rng.choice(leaf_paths(rows.schema))
-    field = _field_at(rows.schema, path)
+    data_type = type_at(rows.schema, path)
     name, reference = ".".join(f"`{part}`" for part in path.split(".")), pc.field(*path.split("."))
-    if rng.random() < 0.2 or not _has_literals(field.type):
+    if rng.random() < 0.2 or not _has_literals(data_type):
         wanted = rng.random() < 0.5
         expression = reference.is_null() if wanted else reference.is_valid()
         sql = f"{name} IS {'' if wanted else 'NOT '}NULL"
@@ -65,13 +65,15 @@ def random_condition(rng: random.Random, rows: pa.Table, depth: int = 2) -> Cond
         return Condition(
             f"{name} IS NOT NULL", reference.is_valid(), lambda row: value_at(row, path) is not None, False
         )
-    return _comparison(rng, name, reference, path, field.type, values)
+    return _comparison(rng, name, reference, path, data_type, values)
 
 
 def _comparison(
     rng: random.Random, name: str, reference: pc.Expression, path: str, data_type: pa.DataType, values: list[Any]
 ) -> Condition:
-    portable = not pa.types.is_floating(data_type) and "." not in path and not pa.types.is_dictionary(data_type)
+    # Of moments Substrait has microseconds only; what lies below a null struct pyarrow sees.
+    odd = pa.types.is_floating(data_type) or pa.types.is_dictionary(data_type) or pa.types.is_timestamp(data_type)
+    portable = not odd and "." not in path
     kind = rng.random()
     if kind < 0.2:
         some = [rng.choice(values) for _ in range(rng.randint(1, 4))]
@@ -123,14 +125,6 @@ def _key(value: Any) -> Any:
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     return value.encode() if isinstance(value, str) else value
-
-
-def _field_at(schema: pa.Schema, path: str) -> pa.Field:
-    head, *rest = path.split(".")
-    found = schema.field(head)
-    for name in rest:
-        found = found.type.field(name)
-    return found
 
 
 def _value_type(data_type: pa.DataType) -> pa.DataType:

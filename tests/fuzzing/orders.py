@@ -50,6 +50,15 @@ def leaf_paths(schema: pa.Schema) -> list[str]:
     return paths
 
 
+def type_at(schema: pa.Schema, path: str) -> pa.DataType:
+    """The type at a dotted path."""
+    head, *rest = path.split(".")
+    found = schema.field(head).type
+    for name in rest:
+        found = found.field(name).type
+    return found
+
+
 def value_at(row: dict[str, Any], path: str) -> Any:
     """The value at a dotted path of a row, None below a null."""
     value: Any = row

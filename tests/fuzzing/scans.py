@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import lance
 import pyarrow as pa
 
@@ -166,11 +167,29 @@ class Case:
         tagged = list(found.scan_batches())
         self.expect("tagged batches", [row for batch, _ in tagged for row in _plain_rows(batch)], expected)
         self.expect("count", found.count_rows(), len(expected))
+        if condition is not None:
+            self.beside_engines(condition)
         self.beside_peer(options, keys, expected)
 
     def kept(self, condition: Condition | None) -> list[bool]:
         """For each row whether a condition holds."""
         return [True] * len(self.rows) if condition is None else [condition.holds(row) is True for row in self.rows]
+
+    def beside_engines(self, condition: Condition) -> None:
+        """The same rows by pyarrow and by DuckDB, where the condition means the same to them."""
+        if not condition.portable:
+            return
+        expected = [row["id"] for row, true in zip(self.rows, self.kept(condition), strict=True) if true]
+        self.expect("beside pyarrow", self.model.filter(condition.expression)["id"].to_pylist(), expected)
+        self.counts["as pyarrow"] += 1
+        if self.rng.random() < 0.3:
+            rows = self.model.select(
+                [name for name in self.model.column_names if f"`{name}`" in condition.sql or name == "id"]
+            )
+            sql = f"select id from rows where {condition.sql.replace('`', '')}"
+            self.expect("beside DuckDB", [row[0] for row in duckdb.sql(sql).fetchall()], expected)
+            self.counts["as DuckDB"] += 1
+            del rows  # DuckDB found it by its name.
 
     def beside_peer(self, options: dict[str, Any], keys: list[Key], expected: list[dict[str, Any]]) -> None:
         """The same scan by pylance, which may have no answer; another one must be a fault that is known."""
@@ -191,7 +210,7 @@ class Case:
             shown = [key for key in keys if key.column in table.column_names]
             found, expected = shown_keys(found, shown), shown_keys(expected, shown)
         if _told(found) != _told(expected):
-            fault = known_fault(self.version, self.model.schema, options, keys)
+            fault = known_fault(self.model.schema, options, keys)
             if fault is None:
                 self.expect("beside pylance", found, expected)
             self.counts[f"known: {fault}"] += 1

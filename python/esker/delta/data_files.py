@@ -29,6 +29,7 @@ from .._native.store import Store
 from ..commit.orphans import StagedFiles
 from ..exceptions import InvalidArgumentError
 from .file_statistics import FileStatistics, Path, statistics_columns
+from .hidden_nulls import filled, may_hide
 from .partition_text import check_partition_type, directories, encode_path, partition_text
 from .properties import WriterProperties
 from .schema import ArrayType, DataType, Field, MapType, Schema, StructType
@@ -107,6 +108,7 @@ class _OpenFile:
         self.pending: list[pa.RecordBatch] = []
         self.pending_bytes = 0
         self.pending_rows = 0
+        self.rows = 0
         self.encoding: Future[None] | None = None
         self.encoding_bytes = 0
         self.written = 0
@@ -168,6 +170,7 @@ class DataFileWriter:
         self._required = [name for name in partition_by if not arrow.field(name).nullable]
         self._names = PhysicalNames(schema, mapped=mapped)
         self._file_schema = self._names.file_schema(partition_by)
+        self._hides_nulls = any(may_hide(kind) for kind in self._file_schema.types)
         self._columns = [field.name for field in schema.fields if field.name not in partition_by]
         kept = pa.schema([arrow.field(name) for name in self._columns])
         self._statistics = statistics_columns(kept, configuration)
@@ -190,6 +193,8 @@ class DataFileWriter:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
         self.rows = 0
+        self.max_rows: int | None = None
+        """Rows of one file at most; None if only its bytes count."""
 
     @property
     def adds(self) -> list[dict[str, Any]]:
@@ -266,10 +271,12 @@ class DataFileWriter:
                 statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
                 self._open[key] = _OpenFile(values, statistics)
             file = self._open[key]
-            part = rows.slice(0, self._row_group_rows - file.pending_rows)
+            room = self._row_group_rows - file.pending_rows
+            part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
             rows = rows.slice(part.num_rows)
             file.statistics.add(part)
             file.pending.append(part)
+            file.rows += part.num_rows
             file.pending_rows += part.num_rows
             file.pending_bytes += part.nbytes
             if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
@@ -279,6 +286,8 @@ class DataFileWriter:
                     file.wait()
                 if file.size >= self._target:
                     self._finish(self._open.pop(key))
+            if key in self._open and self.max_rows is not None and file.rows >= self.max_rows:
+                self._finish(self._open.pop(key))
 
     def _write_row_group(self, file: _OpenFile) -> None:
         """Has the rows that are pending encoded, one group of a file at a time."""
@@ -292,6 +301,9 @@ class DataFileWriter:
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
         table = pa.Table.from_batches(batches)
         batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        if self._hides_nulls:
+            pairs = zip(batch.columns, self._file_schema.types, strict=True)
+            batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
         if batch.schema.types == self._file_schema.types:
             batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
         else:

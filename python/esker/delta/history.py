@@ -16,6 +16,7 @@ from typing import Any
 
 from .._native.store import Store
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
+from .session_zone import zone_of
 
 LOG = "_delta_log/"
 _COMMIT = re.compile(r"^_delta_log/(\d{20})\.json$")
@@ -102,8 +103,8 @@ def history(store: Store, newest: int, limit: int | None) -> list[dict[str, Any]
     return found
 
 
-def as_milliseconds(moment: str | datetime) -> int:
-    """A time as milliseconds since the epoch; without a zone it is UTC.
+def as_milliseconds(moment: str | datetime, session_timezone: str | None = None) -> int:
+    """A time as milliseconds since the epoch; one without a zone is of the session's, or of UTC.
 
     Example:
         >>> from esker.delta.history import as_milliseconds
@@ -116,7 +117,7 @@ def as_milliseconds(moment: str | datetime) -> int:
         except ValueError as error:
             raise InvalidArgumentError(f"expected an ISO 8601 time, found {moment!r}") from error
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=zone_of(session_timezone))
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
 
@@ -140,13 +141,13 @@ def commit_times(store: Store, *, in_commit: bool) -> dict[int, int]:
     return times
 
 
-def version_at(times: dict[int, int], moment: str | datetime, uri: str) -> int:
+def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_timezone: str | None = None) -> int:
     """The version that was the newest at a time.
 
     Raises:
         NotFoundError: The table is younger, or what was there has been cleaned up.
     """
-    wanted = as_milliseconds(moment)
+    wanted = as_milliseconds(moment, session_timezone)
     before = [version for version, time in times.items() if time <= wanted]
     if not before:
         earliest = min(times.values(), default=0)

@@ -1,7 +1,42 @@
 //! SQL filters by the rows that they keep. What pylance accepts has pylance's result here.
 
-use super::rows::{batch, kept};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+
+use super::rows::{batch, kept, DAY, JANUARY};
 use crate::{ExprError, Predicate};
+
+#[test]
+fn test_days_are_midnights_of_the_zone_of_times() {
+    let schema = Schema::new(vec![
+        Field::new(
+            "t",
+            DataType::Timestamp(TimeUnit::Microsecond, Some("America/New_York".into())),
+            true,
+        ),
+        Field::new("d", DataType::Date32, true),
+    ]);
+    // 2021-01-01 at 03:00 and at 06:00 in UTC: an hour before midnight and two behind it.
+    let hour = DAY / 24;
+    let day = i64::from(i32::try_from(JANUARY).unwrap()) * DAY;
+    let times = TimestampMicrosecondArray::from(vec![day + 3 * hour, day + 6 * hour]).with_timezone("UTC");
+    let days = Date32Array::from(vec![i32::try_from(JANUARY).unwrap(); 2]);
+    let batch = RecordBatch::try_from_iter([("t", Arc::new(times) as ArrayRef), ("d", Arc::new(days))]).unwrap();
+    for filter in [
+        "t >= date '2021-01-01'",
+        "date '2021-01-01' <= t",
+        "t >= d",
+        "d <= t",
+        "t between date '2021-01-01' and date '2021-01-02'",
+        "t >= '2021-01-01'",
+        "cast(t as date) = d",
+    ] {
+        let found = Predicate::parse_sql(filter, &schema).unwrap().evaluate(&batch).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), [Some(false), Some(true)], "{filter}");
+    }
+}
 
 /// Filter and the rows it keeps, checked against pylance 14.
 const AS_PYLANCE: &[(&str, &[i32])] = &[
@@ -305,4 +340,39 @@ fn test_a_deep_expression_is_refused_or_works_but_never_overflows_the_stack() {
         .unwrap()
         .join()
         .unwrap();
+}
+
+#[test]
+fn test_zeros_of_both_signs_are_in_a_list_that_has_one() {
+    use arrow_array::{Float64Array, RecordBatch};
+    let rows = RecordBatch::try_from_iter([(
+        "x",
+        std::sync::Arc::new(Float64Array::from(vec![0.0, -0.0, 1.0])) as arrow_array::ArrayRef,
+    )])
+    .unwrap();
+    for (filter, count) in [
+        ("x IN (0, 5, 6, 7)", 2),
+        ("x NOT IN (-0.0, 5, 6, 7)", 1),
+        ("CASE x WHEN -0.0 THEN true ELSE false END", 2),
+    ] {
+        let predicate = Predicate::parse_sql(filter, &rows.schema()).unwrap();
+        assert_eq!(predicate.evaluate(&rows).unwrap().true_count(), count, "{filter}");
+    }
+}
+
+#[test]
+fn test_a_condition_decides_for_which_rows_the_next_is_computed() {
+    for filter in [
+        "CASE WHEN n = 1 THEN false ELSE 10 / (n - 1) > 1 END",
+        "n <> 1 AND 10 / (n - 1) > 1",
+        "coalesce(n = 1 AND NULL, 10 / (n - 1) > 1)",
+    ] {
+        let schema = batch().schema();
+        let predicate = Predicate::parse_sql(filter, &schema).unwrap();
+        match filter.starts_with("coalesce") {
+            // Null for the first row, which is therefore computed.
+            true => assert!(predicate.evaluate(&batch()).is_err()),
+            false => assert_eq!(kept(&predicate), [2, 3, 4], "{filter}"),
+        }
+    }
 }

@@ -5,13 +5,13 @@
 //! Rows with equal keys stay in the table's order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_row::{Row, RowConverter, Rows, SortField};
 use arrow_schema::{ArrowError, Schema, SchemaRef, SortOptions};
 use arrow_select::interleave::interleave;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use std::sync::Arc;
 
 use super::scan::BatchStream;
 use crate::error::{Result, TableError};
@@ -234,4 +234,135 @@ fn gather_one(batches: &[RecordBatch], schema: &SchemaRef, places: &[Place]) -> 
 
 fn failed(error: ArrowError) -> TableError {
     TableError::unsupported(format!("rows cannot be put in order: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::{Float64Type, Int8Type};
+    use arrow_array::{DictionaryArray, Float64Array, Int64Array, StringArray};
+    use esker_store::block_on;
+    use futures::stream;
+
+    use super::*;
+
+    fn key(ascending: bool, nulls_first: bool) -> OrderKey {
+        OrderKey {
+            column: "x".into(),
+            ascending,
+            nulls_first,
+        }
+    }
+
+    /// Batches of a key and of a number that counts the rows.
+    fn numbered(keys: Vec<ArrayRef>) -> BatchStream {
+        let mut next = 0;
+        let batches: Vec<RecordBatch> = keys
+            .into_iter()
+            .map(|keys| {
+                let ids: Int64Array = (next..next + keys.len() as i64).collect();
+                next += keys.len() as i64;
+                RecordBatch::try_from_iter_with_nullable([("id", Arc::new(ids) as ArrayRef, false), ("x", keys, true)])
+                    .unwrap()
+            })
+            .collect();
+        BatchStream {
+            schema: batches[0].schema(),
+            batches: stream::iter(batches.into_iter().map(Ok)).boxed(),
+            groups: Arc::default(),
+        }
+    }
+
+    fn sorted(keys: Vec<ArrayRef>, key: OrderKey, width: usize, cut: Cut) -> Vec<RecordBatch> {
+        let stream = ordered(numbered(keys), &[key], vec![1], width, cut).unwrap();
+        block_on::<_, TableError>(stream.batches.try_collect()).unwrap()
+    }
+
+    fn ids(batches: &[RecordBatch]) -> Vec<i64> {
+        let columns = batches
+            .iter()
+            .map(|batch| batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap());
+        columns.flat_map(|ids| ids.values().to_vec()).collect()
+    }
+
+    const ALL: Cut = Cut {
+        offset: 0,
+        limit: None,
+        batch_size: None,
+    };
+
+    fn floats() -> Vec<ArrayRef> {
+        let values = [
+            Some(1.0),
+            Some(f64::NAN),
+            None,
+            Some(-0.0),
+            Some(0.0),
+            Some(-f64::NAN),
+            Some(-0.0),
+            None,
+            Some(f64::INFINITY),
+        ];
+        values
+            .chunks(4)
+            .map(|part| Arc::new(part.iter().copied().collect::<Float64Array>()) as ArrayRef)
+            .collect()
+    }
+
+    #[test]
+    fn numbers_go_by_their_total_order() {
+        assert_eq!(
+            ids(&sorted(floats(), key(true, true), 1, ALL)),
+            [2, 7, 5, 3, 6, 4, 0, 8, 1]
+        );
+        assert_eq!(
+            ids(&sorted(floats(), key(true, false), 1, ALL)),
+            [5, 3, 6, 4, 0, 8, 1, 2, 7]
+        );
+        assert_eq!(
+            ids(&sorted(floats(), key(false, true), 1, ALL)),
+            [2, 7, 1, 8, 0, 4, 3, 6, 5]
+        );
+        assert_eq!(
+            ids(&sorted(floats(), key(false, false), 1, ALL)),
+            [1, 8, 0, 4, 3, 6, 5, 2, 7]
+        );
+    }
+
+    #[test]
+    fn the_first_rows_are_those_of_the_whole_order() {
+        // More rows than are held, with keys that repeat.
+        let parts: Vec<ArrayRef> = (0..5)
+            .map(|part| {
+                let keys = (0..40_000).map(|row| f64::from((row * 7 + part) % 1000));
+                Arc::new(arrow_array::PrimitiveArray::<Float64Type>::from_iter_values(keys)) as ArrayRef
+            })
+            .collect();
+        let whole = ids(&sorted(parts.clone(), key(false, false), 2, ALL));
+        for (offset, limit) in [(0, 1), (0, 300), (250, 9000), (199_990, 100)] {
+            let cut = Cut {
+                offset,
+                limit: Some(limit),
+                batch_size: Some(100),
+            };
+            let first = sorted(parts.clone(), key(false, false), 2, cut);
+            assert!(first
+                .iter()
+                .all(|batch| batch.num_rows() <= 100 && batch.num_columns() == 2));
+            let expected = whole.iter().skip(offset as usize).take(limit as usize);
+            assert_eq!(ids(&first), expected.copied().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn batches_are_as_small_as_the_keys_of_dictionaries_ask_for() {
+        let part = |first: usize| {
+            let values: Vec<String> = (first..first + 100).map(|number| format!("{number:03}")).collect();
+            let keys = (0..100_i8).collect::<arrow_array::PrimitiveArray<Int8Type>>();
+            Arc::new(DictionaryArray::new(keys, Arc::new(StringArray::from(values)))) as ArrayRef
+        };
+        let batches = sorted(vec![part(200), part(0), part(100)], key(true, true), 2, ALL);
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 300);
+        let expected: Vec<i64> = (100..300).chain(0..100).collect();
+        assert_eq!(ids(&batches), expected);
+    }
 }

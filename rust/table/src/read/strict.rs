@@ -75,3 +75,40 @@ pub(super) fn strict(stream: BatchStream, size: usize) -> BatchStream {
         groups,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+    use esker_store::block_on;
+
+    use super::*;
+
+    #[test]
+    fn all_batches_but_the_last_are_of_the_size() {
+        for size in [1, 2, 3, 7, 11, 100] {
+            let mut next = 0;
+            let batches: Vec<RecordBatch> = [0, 3, 1, 7, 0]
+                .iter()
+                .map(|rows| {
+                    let ids: Int64Array = (next..next + rows).collect();
+                    next += rows;
+                    RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef)]).unwrap()
+                })
+                .collect();
+            let stream = BatchStream {
+                schema: batches[0].schema(),
+                batches: stream::iter(batches.into_iter().map(Ok)).boxed(),
+                groups: Arc::default(),
+            };
+            let found: Vec<RecordBatch> =
+                block_on::<_, TableError>(strict(stream, size).batches.try_collect()).unwrap();
+            let (last, others) = found.split_last().unwrap();
+            assert!(others.iter().all(|batch| batch.num_rows() == size) && (1..=size).contains(&last.num_rows()));
+            let column = concat_batches(&found[0].schema(), &found).unwrap();
+            let ids = column.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+            assert_eq!(ids.values().to_vec(), (0..11).collect::<Vec<i64>>());
+        }
+    }
+}
