@@ -298,7 +298,9 @@ class JoinedValues:
         names = dataset._table_schema.names
         if self._left_on not in (*names, *_SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
-        self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset.schema.field(self._left_on).type)
+        self._keys.check(
+            pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset._table_schema.field(self._left_on).type
+        )
         # A key that is not there makes a null.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 
