@@ -189,7 +189,7 @@ def test_a_second_checkpoint_of_a_version_keeps_its_sidecars(tmp_path: Path) -> 
 def test_a_checkpoint_that_cannot_be_read_keeps_all_sidecars(tmp_path: Path) -> None:
     _v2(tmp_path, 12)
     (newest,) = (tmp_path / "_delta_log").glob("*.checkpoint.*")
-    second = tmp_path / "_delta_log" / f"{10:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"
+    second = tmp_path / "_delta_log" / f"{11:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"
     second.write_bytes(b"PAR1 of a later release PAR1")
     (tmp_path / "_delta_log" / "_sidecars" / "of-the-second.parquet").write_bytes(b"x")
     before = _sidecars(tmp_path)
@@ -198,6 +198,7 @@ def test_a_checkpoint_that_cannot_be_read_keeps_all_sidecars(tmp_path: Path) -> 
     for _ in range(2):
         clean_log(table._store, {}, table.version())
         assert _sidecars(tmp_path) == before
+    assert not (tmp_path / _entry(9)).exists()
     assert newest.exists()
 
 
@@ -221,3 +222,11 @@ def test_a_sidecar_of_a_checkpoint_in_the_making_stays(tmp_path: Path) -> None:
     _fill(tmp_path, 10)
     assert not (tmp_path / _entry(3)).exists()
     assert young.exists()
+
+
+def test_an_entry_that_comes_between_two_looks_is_read(tmp_path: Path) -> None:
+    _fill(tmp_path, 3)
+    table = DeltaTable(tmp_path)
+    store = _watched(tmp_path, lambda verb, name: verb.startswith("list"), lambda: _fill(tmp_path, 1))
+    found = table._snapshot.refresh(store)
+    assert (found.version, found.num_files) == (3, 4)

@@ -68,8 +68,6 @@ class ChangedRows:
         staged: StagedFiles | None = None,
     ) -> None:
         self.dataset = dataset._with_manifest(dataset._manifest)
-        # Options that users chose for their own scans must not hide rows or columns from a change.
-        self.dataset._default_scan_options = None
         for name in (ROW_ID, ROW_ADDRESS):
             if name in self.schema.names:
                 raise UnsupportedError(
@@ -117,7 +115,7 @@ class ChangedRows:
         if isinstance(predicate, str) and predicate.strip().lower() == "true":
             self.delete_all()
             return
-        scanner = self.dataset.scanner(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
+        scanner = self.dataset._scan(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
         for batch in scanner.to_batches():
             self.delete(batch[ROW_ADDRESS])
 
@@ -127,7 +125,7 @@ class ChangedRows:
         The batches have the table's columns, with blobs as their bytes, and `_rowid` in a table with stable row ids:
         what `write` takes. The predicate's columns are read of all rows, the others of those that it selects.
         """
-        scanner = self.dataset.scanner(
+        scanner = self.dataset._scan(
             filter=predicate,
             blob_handling="all_binary",
             with_row_id=self.dataset.has_stable_row_ids,

@@ -86,7 +86,8 @@ class MergeInsertBuilder:
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
         """Rows of the source take the place of the rows of the table that they match.
 
-        Columns that the source lacks keep their values. Takes the place of other `when_matched` clauses.
+        Columns that the source lacks keep their values, and so do fields that its structs lack, even below a null: that
+        is a null in the fields that the source has. Takes the place of other `when_matched` clauses.
 
         Args:
             condition: SQL over `source.column` and `target.column`: rows for which it is not true stay as they are.
@@ -107,7 +108,7 @@ class MergeInsertBuilder:
         return self
 
     def when_not_matched_insert_all(self) -> MergeInsertBuilder:
-        """Rows of the source that match none are inserted, with nulls in columns that the source lacks."""
+        """Rows of the source that match none are inserted, with nulls in columns and fields that the source lacks."""
         self._clauses.insert = True
         return self
 
@@ -274,7 +275,7 @@ class MergeInsertBuilder:
         self._clauses.check()
         table = self._dataset._table_schema
         source = table if schema is None else schema
-        check_columns(source, table, on=self._on, insert=self._clauses.insert)
+        check_columns(source, table, on=self._on, insert=self._clauses.insert, update=self._clauses.updates)
         condition = self._clauses.update_condition(source, self._dataset)
         return explained(self._dataset, self._on, self._clauses, source, condition)
 
@@ -300,7 +301,8 @@ class MergeInsertBuilder:
                 raise UnsupportedError(
                     f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
                 )
-        rows = MergeRows(data_obj, schema, table=table, on=self._on, insert=self._clauses.insert)
+        clauses = self._clauses
+        rows = MergeRows(data_obj, schema, table=table, on=self._on, insert=clauses.insert, update=clauses.updates)
         if self._in_place:
             check_columns_only(self._clauses, self._on, rows.schema, table)
         # A condition that makes no sense is found before anything is read.
@@ -311,7 +313,8 @@ class MergeInsertBuilder:
         self, manifest: native.Manifest, rows: pa.Schema, source: MergeSource, *, store: Store | None = None
     ) -> PreparedMerge:
         dataset = self._dataset._with_manifest(manifest)
-        check_columns(rows, dataset._table_schema, on=self._on, insert=self._clauses.insert)
+        clauses = self._clauses
+        check_columns(rows, dataset._table_schema, on=self._on, insert=clauses.insert, update=clauses.updates)
         request = self._request(rows, dataset)
         if self._in_place:
             return merged_columns(dataset, source, request, self._on)

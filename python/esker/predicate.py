@@ -1,4 +1,4 @@
-"""Filters as users write them, made into predicates of the Rust core: SQL text, or pyarrow expressions by Substrait."""
+"""Filters as users write them, made into predicates of the Rust core: SQL text, or expressions of pyarrow, pickled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
 
     Raises:
         InvalidArgumentError: It does not parse, or names a column that does not exist.
-        UnsupportedError: A function or a type that Substrait or the Rust core does not have.
+        UnsupportedError: A function or a type that the Rust core does not have.
 
     Example:
         >>> import pyarrow as pa, pyarrow.compute as pc
@@ -40,14 +40,14 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
         return filter
     schema = with_system_columns(schema)
     if isinstance(filter, pc.Expression):
-        return Predicate.from_substrait(_serialize(filter, schema), schema)
+        return _from_expression(filter, schema, as_arrow=False)
     if isinstance(filter, str):
         return Predicate.parse_sql(filter, schema)
     raise TypeError(f"expected a filter as SQL text or pyarrow.compute.Expression, found {type(filter).__name__}")
 
 
 def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    """The predicate that a pyarrow expression means over exactly these columns.
+    """The predicate that a pyarrow expression means over exactly these columns, NaN and nulls as pyarrow has them.
 
     Example:
         >>> import pyarrow as pa, pyarrow.compute as pc
@@ -55,10 +55,20 @@ def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicat
         >>> portable_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
         ['id']
     """
-    return Predicate.from_substrait(_serialize(expression, schema), schema)
+    return _from_expression(expression, schema, as_arrow=True)
 
 
-def _serialize(expression: pc.Expression, schema: pa.Schema) -> bytes:
+def _from_expression(expression: pc.Expression, schema: pa.Schema, *, as_arrow: bool) -> Predicate:
+    try:
+        # The form in which pyarrow pickles it: as long as the expression, where Substrait doubles with every level.
+        _, (data,) = expression.__reduce__()
+    except pa.ArrowNotImplementedError:
+        # Columns by their numbers.
+        return Predicate.from_substrait(_to_substrait(expression, schema), schema)
+    return Predicate.from_arrow_expression(bytes(data), schema, as_arrow)
+
+
+def _to_substrait(expression: pc.Expression, schema: pa.Schema) -> bytes:
     """The expression as Substrait, with field references by position in `schema`."""
     from pyarrow.substrait import serialize_expressions
 

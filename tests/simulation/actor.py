@@ -46,6 +46,7 @@ class Actor:
         self.dead = False
         self.staged: dict[str, int] = {}
         self.lock = threading.Lock()
+        self.thread = 0
         self.current: Change | None = None
         self.next_key = 1000 * (number + 1)
         self.application = f"w{number}"
@@ -58,9 +59,9 @@ class Actor:
 
     # The store.
 
-    def is_staged(self, path: str) -> bool:
-        """Whether a file has a random name, under which nobody meets it before a commit names it: no turn is passed on
-        for it."""
+    def is_free(self, verb: str, path: str) -> bool:
+        """Whether no turn is passed on for an operation: on a file with a random name, which nobody meets before a
+        commit names it, or one that is made beside others of the same actor."""
         raise NotImplementedError
 
     def open(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
@@ -71,22 +72,23 @@ class Actor:
     def _watch(self, life: int, verb: str, path: str) -> str | None:
         if life != self.lives or self.dead:
             return "crash_before"
-        if self.is_staged(path) and verb not in ("list", "delete"):
-            fault = self._drawn_by_count(verb)
-        else:
-            self.simulation.schedule.pass_on(self.number)
-            self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
-            self._sleep(verb, path)
-            fault = self._drawn_in_a_row(verb, path)
-            if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
-                self.current.transactions.add(path.removeprefix("_transactions/"))
-            if verb == "put_if_absent":
-                self.simulation.manifests.add(path)
-            if verb == "delete":
-                self.simulation.archive(path)
+        fault = self._drawn_by_count(verb) if self.is_free(verb, path) else self._in_turn(verb, path)
         if fault is not None:
             self.simulation.faults[fault.partition(":")[0]] += 1
             self.dead = fault.startswith("crash")
+        return fault
+
+    def _in_turn(self, verb: str, path: str) -> str | None:
+        self.simulation.schedule.pass_on(self.number)
+        self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
+        self._sleep(verb, path)
+        fault = self._drawn_in_a_row(verb, path)
+        if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
+            self.current.transactions.add(path.removeprefix("_transactions/"))
+        if verb == "put_if_absent":
+            self.simulation.manifests.add(path)
+        if verb == "delete":
+            self.simulation.archive(path)
         return fault
 
     def _drawn_in_a_row(self, verb: str, path: str) -> str | None:
@@ -157,6 +159,7 @@ class Actor:
     def work(self) -> None:
         """Makes all changes. One that crashes goes on with a new life."""
         at_work(self)
+        self.thread = threading.get_ident()
         for number in range(self.changes):
             self.work_at(number)
 

@@ -6,6 +6,8 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import wraps
 from types import TracebackType
@@ -14,26 +16,30 @@ from typing import TYPE_CHECKING, Any
 import esker.cleanup.run
 import esker.commit.clock
 import esker.commit.lance
+from esker._native.store import Store
 from esker.cleanup.inspection import Inspection
 from esker.cleanup.policy import UNDER_WAY_AGE
 from esker.commit.lance import LanceCommit
+from esker.exceptions import NotFoundError
 
 if TYPE_CHECKING:
-    from tests.simulation.writer import Writer
+    from tests.simulation.actor import Actor
 
 CALLS = ("latest", "next_bytes", "put", "write_id_at", "is_in_history", "landed")
 """The calls of a commit at which Ctrl-C may arrive: before one, or as it returns."""
+DELTA_CALLS = ("latest", "next_bytes", "put", "write_id_at", "is_in_history", "landed")
 NIGHT_S = 86_400.0
 _CLOCKS = (esker.commit.clock, esker.commit.lance, esker.cleanup.run)
 _thread = threading.local()
+_ARCHIVIST = ThreadPoolExecutor(1)
 
 
-def at_work(writer: Writer) -> None:
+def at_work(writer: Actor) -> None:
     """Says whose thread this is."""
     _thread.writer = writer
 
 
-def _writer() -> Writer | None:
+def _writer() -> Actor | None:
     return getattr(_thread, "writer", None)
 
 
@@ -43,9 +49,14 @@ class Adversity:
     Args:
         seed: The simulation's.
         alone: Whether there is nothing but single faults.
+        owner: The class of commits.
+        calls: Those of its methods at which Ctrl-C may arrive.
     """
 
-    def __init__(self, seed: int, *, alone: bool) -> None:
+    def __init__(
+        self, seed: int, *, alone: bool, owner: type[Any] = LanceCommit, calls: tuple[str, ...] = CALLS
+    ) -> None:
+        self._owner, self._calls = owner, calls
         chance = random.Random(f"{seed} adversity")
         rates = (0.0, 0.0, 0.0) if alone else tuple(chance.choice([0.0, rate]) for rate in (0.6, 0.03, 0.04))
         self.burst_rate, self.cancel_rate, self.sleep_rate = rates
@@ -62,8 +73,8 @@ class Adversity:
         return random.Random(f"{self.clocks} {number}").uniform(-self.clocks, self.clocks)
 
     def __enter__(self) -> Adversity:
-        for name in CALLS:
-            self._replace(LanceCommit, name, _cancelled(getattr(LanceCommit, name)))
+        for name in self._calls:
+            self._replace(self._owner, name, _cancelled(getattr(self._owner, name)))
         for module in _CLOCKS:
             self._replace(module, "time", _Clock())
         self._replace(Inspection, "_is_older", self._is_older(Inspection._is_older))
@@ -74,6 +85,14 @@ class Adversity:
     ) -> None:
         while self._undo:
             self._undo.pop()()
+
+    def archive(self, store: Store, path: str, archived: dict[str, bytes]) -> None:
+        """Keeps an object that is about to be removed, from within a store operation: on another thread.
+
+        Who takes back what he put under a number that came free removes something else: the first one counts.
+        """
+        with suppress(NotFoundError):
+            archived.setdefault(path, _ARCHIVIST.submit(store.get, path).result())
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
         before = getattr(owner, name)
@@ -110,8 +129,10 @@ class _Clock:
 
 def _cancelled(call: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(call)
-    def cancelled(self: LanceCommit, *args: Any) -> Any:
+    def cancelled(self: Any, *args: Any) -> Any:
         writer = _writer()
+        if writer is not None and writer.current is not None:
+            writer.current.transactions.add(self.write_id)
         when = writer.cancelled() if writer else None
         if when == "before":
             raise KeyboardInterrupt

@@ -13,8 +13,9 @@ import random
 import re
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from typing import Any
 
 import esker
 from esker._native.store import ObjectMeta, Store
@@ -144,10 +145,7 @@ class Simulation:
 
     def archive(self, path: str) -> None:
         """Keeps what a clean-up removes, for the check."""
-        # From within a store operation: on another thread. Who takes back what he put under a number that came free
-        # removes something else.
-        with suppress(esker.exceptions.NotFoundError):
-            self.archived.setdefault(path, _ARCHIVIST.submit(self.inner.get, path).result())
+        self.adversity.archive(self.inner, path, self.archived)
 
     def listed(self, prefix: str) -> list[ObjectMeta]:
         """Objects, from within a store operation."""
@@ -193,7 +191,7 @@ def simulate(seed: int) -> Simulation:
     return simulation
 
 
-def main() -> None:
+def main(simulate: Callable[[int], Any] = simulate) -> None:
     """Runs many seeds, and prints counts."""
     parser = argparse.ArgumentParser(description="Simulate writers under random schedules and faults.")
     parser.add_argument("--schedules", type=int, default=1000)

@@ -28,9 +28,9 @@ def table(rows: Rows) -> pa.Table:
 class Writer(Actor):
     """Makes changes of every kind to a Lance table."""
 
-    def is_staged(self, path: str) -> bool:
-        """Data, deletion and index files."""
-        return path.startswith(STAGED)
+    def is_free(self, verb: str, path: str) -> bool:
+        """What is done with data, deletion and index files."""
+        return path.startswith(STAGED) and verb not in ("list", "delete")
 
     def _keys(self, count: int) -> Rows:
         rows = {self.next_key + i: self.random.randrange(100) for i in range(count)}

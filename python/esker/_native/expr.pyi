@@ -1,4 +1,4 @@
-"""Predicates: SQL or Substrait in, typed against a schema."""
+"""Predicates: SQL, a serialized Arrow expression or Substrait in, typed against a schema."""
 
 from typing import Any, Protocol, final, type_check_only
 
@@ -27,6 +27,13 @@ class Predicate:
         """The predicate that `sql`, the text of a WHERE clause, means over `schema`.
 
         Raises `InvalidArgumentError` if it does not parse, names no column of the schema or is no condition.
+        """
+
+    @staticmethod
+    def from_arrow_expression(data: bytes, schema: ArrowSchemaExportable, as_arrow: bool = False) -> Predicate:
+        """The predicate of Arrow's serialized form of an expression over `schema`: what a pickled pyarrow expression holds.
+
+        NaN and nulls compare as in SQL; with `as_arrow` as pyarrow has them.
         """
 
     @staticmethod

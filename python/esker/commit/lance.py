@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .._native.table import Fragment, Manifest, Transaction
+from .._native.table import Fragment, HeldColumns, Manifest, Transaction
 from ..exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from .clock import seconds_since
@@ -31,6 +31,9 @@ STAGED_TIME_S = 20 * 60.0
 Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
+
+_NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
+"""Operations after which a field id may mean another column."""
 
 _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible": Verdict.REFUSE}
 
@@ -127,7 +130,10 @@ class LanceCommit:
         self._restored: Manifest | None = None
         self._base = base
         self._put_on: Manifest | None = None
+        self._read = base if base is not None and base.version == transaction.read_version else None
         self._made: Manifest | None = None
+        self._held: HeldColumns | None = None
+        self._follows = False
         self._known = 0
         self._landed: int | None = None
         self._staged = False
@@ -180,7 +186,28 @@ class LanceCommit:
             if adapted is not None:
                 self.transaction, self._staged = adapted, False
                 return Verdict.KEEP
+        if verdict is Verdict.KEEP and not self._names_same_columns(change):
+            return Verdict.RERUN
         return verdict
+
+    def _names_same_columns(self, change: LanceChange) -> bool:
+        """Whether the field ids in ours mean the columns that they meant: others may give a dropped one's id anew."""
+        theirs, made = change.transaction, change.manifest
+        if theirs is None or made is None or theirs.operation not in _NEW_SCHEMA:
+            return True
+        if not self._follows:
+            try:
+                read = self._read or self.log.manifest(self.read_version, self._scheme)
+            except NotFoundError:
+                # Cleaned up. Nothing but a Project leaves what stays as it was.
+                if theirs.operation != "Project":
+                    return self.transaction.held_columns(made) is None
+                read = made
+            self._held, self._follows = self.transaction.held_columns(read), True
+        if self._held is None:
+            return True
+        self._held = self._held.after(theirs, made)
+        return self._held is not None
 
     def rebase(self, change: Change) -> None:
         """Nothing to adapt: `Transaction.apply` works on any compatible base."""

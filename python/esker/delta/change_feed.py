@@ -133,12 +133,13 @@ class ChangeFeed:
             wanted = where.columns if where.columns is not None else self.schema.names
             read += [name for name in wanted if name not in read]
         expression = where.expression if where is not None else None
-        dataset = self._scan.dataset(files, schema=self.schema, is_filtered=where is not None)
+        schema = pa.schema([*self._scan.read_schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
+        dataset = self._scan.dataset(files, schema=schema, is_filtered=where is not None)
         batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
         for batch in each_batch(batches, self._snapshot.version):
             kept = where.keep(batch) if where is not None and where.expression is None else batch
             if kept.num_rows:
-                yield kept.select(names)
+                yield self._scan.conformed(kept.select(names))
 
     def _changes(self, start: int, end: int) -> Iterator[Changes]:
         enabled = self._enabled_before(start)
@@ -187,17 +188,24 @@ class ChangeFeed:
 
     def _rows(self, changed: ChangedRows, names: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         extra = [CHANGE_TYPE] if changed.kind is None else []
+        wanted = set(names)
+        if where is not None:
+            wanted |= set(where.columns if where.columns is not None else self.schema.names)
+        columns = [name for name in self._columns if name in wanted]
+        schema = pa.schema(
+            [*(self.schema.field(name) for name in columns), CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
+        )
         found = []
-        for batch in self._scan.read(changed.file, self._columns, extra=extra, only=changed.only):
+        for batch in self._scan.read(changed.file, columns, extra=extra, only=changed.only):
             rows = batch.num_rows
             kinds = pa.repeat(pa.scalar(changed.kind), rows) if changed.kind else batch.column(CHANGE_TYPE.name)
-            columns = [
-                *batch.columns[: len(self._columns)],
+            arrays = [
+                *batch.columns[: len(columns)],
                 kinds,
                 pa.repeat(pa.scalar(changed.version, pa.int64()), rows),
                 pa.repeat(pa.scalar(self._time(changed.version), COMMIT_TIMESTAMP.type), rows),
             ]
-            made = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            made = pa.RecordBatch.from_arrays(arrays, schema=schema)
             kept = where.keep(made) if where is not None else made
             if kept.num_rows:
                 found.append(kept.select(names))
@@ -216,11 +224,9 @@ class ChangeFeed:
         key = tuple(sorted(spelled.items()))
         if key not in self._partitions:
             self._partitions[key] = {
-                self._names[physical]: pa.array(self._snapshot.parse_partition_values(self._names[physical], [value]))[
-                    0
-                ]
-                for physical, value in key
-                if physical in self._names
+                name: pa.array(self._snapshot.parse_partition_values(name, [value]))[0]
+                for name, value in ((self._names.get(physical), value) for physical, value in key)
+                if name is not None
             }
         return self._partitions[key]
 

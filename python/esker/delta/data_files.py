@@ -29,6 +29,7 @@ from .._native.store import Store
 from ..commit.orphans import StagedFiles
 from ..exceptions import InvalidArgumentError
 from .file_statistics import FileStatistics, Path, statistics_columns
+from .hidden_nulls import filled, may_hide
 from .partition_text import check_partition_type, directories, encode_path, partition_text
 from .properties import WriterProperties
 from .schema import ArrayType, DataType, Field, MapType, Schema, StructType
@@ -169,6 +170,7 @@ class DataFileWriter:
         self._required = [name for name in partition_by if not arrow.field(name).nullable]
         self._names = PhysicalNames(schema, mapped=mapped)
         self._file_schema = self._names.file_schema(partition_by)
+        self._hides_nulls = any(may_hide(kind) for kind in self._file_schema.types)
         self._columns = [field.name for field in schema.fields if field.name not in partition_by]
         kept = pa.schema([arrow.field(name) for name in self._columns])
         self._statistics = statistics_columns(kept, configuration)
@@ -299,6 +301,9 @@ class DataFileWriter:
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
         table = pa.Table.from_batches(batches)
         batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        if self._hides_nulls:
+            pairs = zip(batch.columns, self._file_schema.types, strict=True)
+            batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
         if batch.schema.types == self._file_schema.types:
             batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
         else:

@@ -5,7 +5,7 @@ A reader knows its version by the columns alone, so that it pickles and a task n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from .._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from .._native.store import Store
+from ..exceptions import UnsupportedError
 from .conform import MappingMode, conform, find, physical_name, plain
 from .file_errors import each_batch, file_errors
 from .filesystem import DataFiles
@@ -24,6 +25,7 @@ from .implied import all_of
 from .parquet_footer import ParquetSources
 
 BATCH_ROWS = 64 * 1024
+_UNREAD = b"esker.unread"
 _DV_FIELDS = {
     "storageType": "storage_type",
     "pathOrInlineDv": "path_or_inline_dv",
@@ -98,6 +100,7 @@ class FileReader:
             extra: Columns that the file has beside the table's.
             only: The numbers of the rows to read, ascending, instead of all that are not deleted.
         """
+        check_read(self.annotated.field(name) for name in columns)
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
         sources = ParquetSources(is_filtered=where is not None)
@@ -172,6 +175,30 @@ class FileReader:
         # A shallow clone's files, and their vectors, are those of the table that it was made from.
         store, path = self.files.store_of(elsewhere)
         return pa.array(read_deletion_vector(store, **arguments, path=path))
+
+
+def check_read(fields: Iterable[pa.Field]) -> None:
+    """Raises for a column whose values this release does not read.
+
+    Args:
+        fields: Columns of a table, with what features keep in them.
+
+    Raises:
+        UnsupportedError: It names the column and its type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.file_reader import check_read
+        >>> check_read([pa.field("a", pa.int8())])
+    """
+    for field in fields:
+        unread = (field.metadata or {}).get(_UNREAD)
+        if unread is not None:
+            raise UnsupportedError(
+                f"column {field.name!r} is of type {unread.decode()}, which this release does not read; "
+                "name the other columns to read them",
+                column=field.name,
+            )
 
 
 def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:

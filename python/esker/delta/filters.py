@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
@@ -16,7 +17,7 @@ from ..predicate import portable_predicate
 from .implied import Term, all_of, terms_of
 from .partition_text import partition_text
 from .session_zone import in_zone, instant
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
 FilterConjunctionType: TypeAlias = list[FilterLiteralType]
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 else:
     RowFilter = Any
 
+_BESIDE_LISTS = {"is_in", "is_null", "is_valid", "cast", "and", "or"}
 _COMPARISONS = {
     "=": lambda column, value: column == value,
     "==": lambda column, value: column == value,
@@ -103,10 +105,11 @@ def bind(
     if filters is None or (isinstance(filters, list) and not filters):
         return None
     if isinstance(filters, str):
-        filters = columns_in_backticks(filters)
+        given, filters = filters, columns_in_backticks(filters)
         zoned = in_zone(schema, session_timezone)
-        predicate = Predicate.parse_sql(filters, zoned)
-        expression = Expression.parse_sql(filters, zoned)
+        with in_own_words(given, filters):
+            predicate = Predicate.parse_sql(filters, zoned)
+            expression = Expression.parse_sql(filters, zoned)
         return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
     expression = (
         filters
@@ -116,6 +119,8 @@ def bind(
     terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
     floats = list(_float_paths(schema, []))
     try:
+        if isinstance(filters, pc.Expression):
+            _check_lists(expression)
         predicate = portable_predicate(expression, schema)
     except (UnsupportedError, InvalidArgumentError):
         try:
@@ -139,6 +144,18 @@ def _float_paths(fields: Iterable[pa.Field], above: list[str]) -> Iterator[list[
             yield from _float_paths([inner.type.field(i) for i in range(inner.type.num_fields)], path)
         elif pa.types.is_floating(inner.type):
             yield path
+
+
+def _check_lists(expression: pc.Expression) -> None:
+    """Raises where null in a list means something else to us: to pyarrow it is in none, so that it is kept by a not.
+
+    Raises:
+        UnsupportedError: What keeps rows may not leave out files.
+    """
+    text = str(expression)
+    functions = set(re.findall(r"([a-z_]+)\(", text))
+    if "is_in" in functions and (functions - _BESIDE_LISTS or re.search(r"is_(null|valid)\(+is_in", text)):
+        raise UnsupportedError(f"filter {text} may keep null, which is in no list to pyarrow")
 
 
 def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
@@ -211,6 +228,9 @@ def _term(
         values = [_value(item, type_, name, may_be_empty, zone) for item in value]
         present = [item for item in values if item is not None]
         found = column.isin(pa.array(present, type_))
+        if pa.types.is_floating(type_) and 0.0 in present:
+            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+            found |= column == pa.scalar(0.0, type_)
         if operator == "not in":
             return ~found & column.is_valid()
         return found | column.is_null() if len(present) < len(values) else found

@@ -41,7 +41,10 @@ class Term:
         if self.operator == "is not null":
             return field.is_valid()
         if self.operator == "in":
-            return field.isin(list(self.values))
+            listed = field.isin(list(self.values))
+            zeros = [value for value in self.values if pa.types.is_floating(value.type) and value.as_py() == 0.0]
+            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+            return listed | (field == zeros[0]) if zeros else listed
         found: pc.Expression = _COMPARE[self.operator](field, self.values[0])
         return found
 

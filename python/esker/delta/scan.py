@@ -10,17 +10,19 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
 from .._native.store import Store
-from .conform import plain
+from .conform import conform, plain
 from .file_errors import each_batch
 from .file_reader import BATCH_ROWS, DataFile, FileReader, guarantee
 from .filesystem import DataFiles
 from .filters import BoundFilter
+from .hidden_nulls import loosened, may_hide
 from .parquet_footer import ParquetSources
 
 __all__ = ["DataFile", "TableScan"]
@@ -54,6 +56,24 @@ class TableScan:
     def schema_of(snapshot: Snapshot) -> pa.Schema:
         """The columns of a version, without what features keep in them."""
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in pa.schema(snapshot)])
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns as pyarrow's dataset reads them: fields may be null that may be below a null only."""
+        return pa.schema(
+            [field.with_type(loosened(field.type)) if may_hide(field.type) else field for field in self.schema]
+        )
+
+    def conformed(self, rows: pa.RecordBatch | pa.Table) -> Any:
+        """Rows that pyarrow's dataset read, with the table's types."""
+        kinds = {field.name: field.type for field in self.schema if may_hide(field.type)}
+        for index, field in enumerate(rows.schema):
+            if field.name in kinds:
+                kind = kinds[field.name]
+                rows = rows.set_column(
+                    index, field.with_type(kind), conform(rows.column(index), kind, "none", field.name)
+                )
+        return rows
 
     def data_files(self) -> list[DataFile]:
         """The files, with their partition values."""
@@ -101,7 +121,7 @@ class TableScan:
             filesystem, path = self._files.locate(file.path)
             source, where = sources.of(filesystem, path)
             fragments.append(format_.make_fragment(source, where, partition_expression=guarantee(file.partition)))
-        return ds.FileSystemDataset(fragments, schema or self.schema, format_, self._files.filesystem)
+        return ds.FileSystemDataset(fragments, schema or self.read_schema, format_, self._files.filesystem)
 
     def batches(
         self, columns: list[str] | None = None, where: BoundFilter | None = None, *, threads: int | None = None
@@ -120,7 +140,7 @@ class TableScan:
             for batch in each_batch(batches, self._snapshot.version):
                 kept = where.keep(batch) if where is not None and where.is_widened else batch
                 if kept.num_rows:
-                    yield kept.select(names)
+                    yield self.conformed(kept.select(names))
             return
         for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
             yield batch.select(names)

@@ -1,8 +1,8 @@
-"""What times without a zone mean in the texts of filters, predicates and of time travel: UTC, or the zone of a session.
+"""What times without a zone mean in texts of filters, of predicates and of time travel: UTC, or the zone of a session.
 
-Spark's users write `ts >= '2024-07-02'` and mean midnight of the session's zone. A filter is bound to columns whose times
-are in that zone: then a text without a zone is one of it, and so are what `hour(ts)` and `cast(ts as date)` give. The
-values are the same: a zone only says how a time is shown.
+Spark's users write `ts >= '2024-07-02'` and mean midnight of the session's zone. A filter is bound to columns whose
+times are in that zone: then a text without a zone is one of it, and so are what `hour(ts)` and `cast(ts as date)` give.
+The values are the same: a zone only says how a time is shown.
 """
 
 from __future__ import annotations
@@ -108,10 +108,8 @@ def instant(value: pa.Scalar, kind: pa.DataType, session_timezone: str | None) -
         value = value.cast(pa.timestamp("us"))
     if pa.types.is_date(value.type):
         value = value.cast(pa.timestamp("us"))
-    if pa.types.is_timestamp(value.type) and value.type.tz is None:
+    if pa.types.is_timestamp(value.type) and value.type.tz is None and value.is_valid:
         moment: datetime = value.cast(pa.timestamp("us")).as_py()
-        if not isinstance(moment, datetime):
-            return value.cast(kind)
         zone = zone_of(session_timezone)
         # Of a clock that goes back the first, as in Spark.
         return pa.scalar(moment.replace(tzinfo=zone, fold=0).astimezone(UTC), pa.timestamp("us", "UTC")).cast(kind)

@@ -23,6 +23,7 @@ from .change_feed import ChangeFeed, version_range
 from .checkpoint_write import write_checkpoint
 from .external_log import ExternalLog
 from .file_errors import file_errors
+from .file_reader import check_read
 from .filesystem import DataFiles
 from .filters import BoundFilter, FilterType, bind
 from .log_cleanup import clean_log
@@ -363,7 +364,7 @@ class DeltaTable:
         """
         predicate = _one_of("partitions", partitions, file_pruning_predicate)
         scan = self._scan(predicate, filesystem)
-        wanted = schema if schema is not None else scan.schema
+        wanted = schema if schema is not None else scan.read_schema
         if schema is None and as_large_types:
             wanted = pa.schema([field.with_type(large(field.type)) for field in wanted])
         if schema is None and parquet_read_options is not None:
@@ -400,9 +401,8 @@ class DeltaTable:
         if scan.is_plain(data_files) and (where is None or not where.is_widened):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
-                return scan.dataset(data_files, is_filtered=where is not None).to_table(
-                    columns=columns, filter=expression
-                )
+                dataset = scan.dataset(data_files, is_filtered=where is not None)
+                return scan.conformed(dataset.to_table(columns=columns, filter=expression))
         names = scan.schema.names if columns is None else columns
         schema = pa.schema([scan.schema.field(name) for name in names])
         return pa.Table.from_batches(scan.batches(columns, where), schema)
@@ -446,8 +446,8 @@ class DeltaTable:
     ) -> pa.RecordBatchReader:
         """The rows that changed, with `_change_type`, `_commit_version` and `_commit_timestamp`.
 
-        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the version
-        that is open, as in deltalake and Spark: null where a change is older than a column.
+        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the
+        version that is open, as in deltalake and Spark: null where a change is older than a column.
 
         Args:
             starting_version: The first version; 0 if neither it nor a time is given.
@@ -515,6 +515,8 @@ class DeltaTable:
                 raise InvalidArgumentError(
                     f"expected some of the columns {', '.join(names)}, found {name!r}", column=name
                 )
+        annotated = pa.schema(self._snapshot)
+        check_read(annotated.field(name) for name in (names if columns is None else columns))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaTable):

@@ -19,7 +19,7 @@ from .._native.delta import Snapshot
 from .._native.store import Store
 from ..commit.orphans import StagedFiles
 from ..commit.pickling import pickled_options
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, UnsupportedError
 from .change_data import ChangeDataWriter
 from .commit import NO_TABLE, DeltaCommit
 from .constraints import Constraints
@@ -31,7 +31,7 @@ from .properties import CommitProperties, PostCommitHookProperties, WriterProper
 from .replacement import Replacement, RowPredicate, keeps_change_feed
 from .schema import Schema
 from .table_metadata import TableState
-from .write_protocol import check_writable
+from .write_protocol import DEFAULT
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"]
@@ -277,7 +277,7 @@ def plan_write(
         raise InvalidArgumentError(f'expected mode="overwrite" with a predicate, found mode={mode!r}')
     before = TableState.of(snapshot) if snapshot is not None else None
     if before is not None:
-        check_writable(before.protocol, before.schema)
+        before.check_writable()
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     if before is None or (schema_mode == "overwrite" and predicate is None):
         kept = before.partition_by if before is not None else []
@@ -299,9 +299,16 @@ def plan_write(
         if schema_mode is not None:
             merged = before.merged_with(incoming)
             after = merged if merged.schema != before.schema else before
-    constraints = Constraints(after.schema, after.configuration, after.protocol)
+    constraints = Constraints(after.schema, after.configuration, after.protocol, is_new=before is None)
     given = incoming.to_arrow()
     missing = check_names(after.schema, given, constraints.generated, merging=schema_mode is not None)
+    for column in after.schema.fields:
+        if column.name in missing and DEFAULT in column.metadata:
+            raise UnsupportedError(
+                f"column {column.name!r} has the default {column.metadata[DEFAULT]}, which this release does not "
+                "compute; give the column",
+                column=column.name,
+            )
     return WritePlan(
         uri,
         snapshot.version if snapshot is not None else NO_TABLE,

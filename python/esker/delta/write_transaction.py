@@ -24,7 +24,6 @@ from .replacement import remove_actions
 from .schema import Schema
 from .table_metadata import TableState
 from .write_plan import MODES
-from .write_protocol import check_writable
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -86,7 +85,7 @@ def write_transaction(
         raise InvalidArgumentError(f"expected mode as append or overwrite, found {mode!r}")
     snapshot = table._snapshot
     before = TableState.of(snapshot)
-    check_writable(before.protocol, before.schema)
+    before.check_writable()
     if partition_by != before.partition_by:
         raise InvalidArgumentError(
             f"expected the table's partition columns {before.partition_by}, found {partition_by}"

@@ -20,14 +20,15 @@ from .external_log import ExternalLog
 from .filesystem import DataFiles
 from .incoming import reader_of
 from .log_store import resolve_for_writing
+from .newcomer import staged_rows
 from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 from .replacement import Replacement, remove_actions
 from .schema import Schema
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 from .table_metadata import TableState
+from .table_properties import check_properties
 from .write_plan import MODES, Mode, plan_write
-from .write_protocol import check_writable
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -93,6 +94,7 @@ def write_deltalake(
         raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
+    check_properties(configuration or {}, strict=True)
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
     if table_or_uri == "memory://":
         raise InvalidArgumentError(
@@ -109,6 +111,7 @@ def write_deltalake(
         if mode == "ignore" or (application is not None and target.has(*application)):
             return
     reader = reader_of(data)
+    replaced = columns_in_backticks(predicate) if predicate is not None else None
     plan = plan_write(
         target.uri,
         target.snapshot,
@@ -119,13 +122,14 @@ def write_deltalake(
         description=description,
         configuration=configuration,
         schema_mode=schema_mode,
-        predicate=columns_in_backticks(predicate) if predicate is not None else None,
+        predicate=replaced,
         storage_options=target.storage_options,
         target_file_size=target_file_size,
         properties=writer_properties,
         session_timezone=session_timezone or target.session_timezone,
     )
-    replacement = plan.replacement(target.store, target.snapshot)
+    with in_own_words(predicate or "", replaced or ""):
+        replacement = plan.replacement(target.store, target.snapshot)
     with ExitStack() as open_:
         staged = open_.enter_context(StagedFiles())
         writer = open_.enter_context(plan.writer(target.store, staged))
@@ -135,18 +139,43 @@ def write_deltalake(
         plan.stage(writer, reader, changes)
         rows = writer.rows
         plan.stage_survivors(writer, replacement, changes)
-        version = plan.commit(
-            target.store,
-            target.snapshot,
-            writer.close(),
-            rows,
-            replacement=replacement,
-            changes=changes.close() if changes is not None else (),
-            properties=commit_properties,
-            hooks=post_commithook_properties,
-            application=application,
-            staged=staged,
-        )
+        adds = writer.close()
+        try:
+            version = plan.commit(
+                target.store,
+                target.snapshot,
+                adds,
+                rows,
+                replacement=replacement,
+                changes=changes.close() if changes is not None else (),
+                properties=commit_properties,
+                hooks=post_commithook_properties,
+                application=application,
+                staged=staged,
+            )
+        except AlreadyExistsError:
+            if mode == "error" or target.snapshot is not None:
+                raise
+            # Another writer made the table meanwhile: it is written to as if it had been there before.
+            write_deltalake(
+                target.uri,
+                staged_rows(plan, target.store, adds),
+                partition_by=partition_by,
+                mode=mode,
+                schema_mode=schema_mode,
+                storage_options=storage_options,
+                predicate=predicate,
+                target_file_size=target_file_size,
+                writer_properties=writer_properties,
+                commit_properties=commit_properties,
+                post_commithook_properties=post_commithook_properties,
+                txn_app_id=txn_app_id,
+                txn_version=txn_version,
+                durable=durable,
+                session_timezone=session_timezone,
+            )
+            staged.discard()
+            return
     target.committed(version)
 
 
@@ -242,7 +271,7 @@ def create_table(
                 f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
             )
         before = TableState.of(target.snapshot)
-        check_writable(before.protocol, before.schema)
+        before.check_writable()
         if before.configuration.get("delta.appendOnly", "").lower() == "true" and target.snapshot.num_files:
             raise InvalidArgumentError(
                 f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
@@ -252,12 +281,12 @@ def create_table(
     after = TableState.new(
         made, columns, name=name, description=description, configuration=configuration, replaced=before
     )
-    Constraints(after.schema, after.configuration, after.protocol)
+    Constraints(after.schema, after.configuration, after.protocol, is_new=True)
     replacement = Replacement(target.store, target.snapshot, target.files()) if target.snapshot is not None else None
     removes = []
     if target.snapshot is not None:
         removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
-    DeltaCommit(
+    commit = DeltaCommit(
         target.store,
         target.uri,
         target.snapshot,
@@ -273,4 +302,22 @@ def create_table(
         read=replacement.read_set() if replacement is not None else None,
         properties=commit_properties,
         after=target.hooks(after.configuration, post_commithook_properties),
-    ).run()
+    )
+    try:
+        commit.run()
+    except AlreadyExistsError:
+        if mode not in ("ignore", "overwrite") or before is not None:
+            raise
+        # Another writer made the table meanwhile.
+        create_table(
+            uri,
+            schema,
+            mode,
+            partition_by,
+            name=name,
+            description=description,
+            configuration=configuration,
+            storage_options=storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )

@@ -59,7 +59,7 @@ class Snapshot:
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
         self._dataset = LanceDataset(address.uri, version, storage_options=dict(address.storage_options))
         self.version = self._dataset.version
-        self.schema = self._dataset.schema
+        self.schema = self._dataset._table_schema
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
@@ -83,7 +83,7 @@ class Snapshot:
                 uri=self._dataset.uri,
                 version=self.version,
             )
-        scanner = self._dataset.scanner(
+        scanner = self._dataset._scan(
             columns=list(columns),
             filter=self._bound(filter, zone),
             batch_size=batch_rows,
@@ -105,7 +105,7 @@ class Snapshot:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
         filter = None if filter is None else instants_apart(filter)
-        return self._dataset.scanner(columns=list(columns), filter=filter).projected_schema
+        return self._dataset._scan(columns=list(columns), filter=filter).projected_schema
 
 
 @dataclass(frozen=True)

@@ -146,16 +146,16 @@ impl LogListing {
         self.commits.last().copied().max(checkpoint)
     }
 
-    /// Whether a version that was opened is there still, and no later one: what a clean-up, or another table in its place, leaves is not.
+    /// What the log has of a version, and of those about it: of few more names than these, where the store can list few.
     ///
-    /// Only the names around it are asked for. A clean-up goes from the oldest on, so that none has gone past an entry that is there.
-    pub(crate) async fn ends_at(store: &StoreRef, version: u64) -> Result<bool> {
+    /// If that version is its newest, it is the table's newest: a clean-up goes from the oldest on, so that none has gone past an entry that
+    /// is there, and another table in this one's place has other versions.
+    pub(crate) async fn around(store: &StoreRef, version: u64) -> Result<Self> {
         let (name, next) = (format!("{version:020}"), format!("{:020}", version.saturating_add(1)));
         let same = name.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
         let block = name.get(..same.min(NAMES_OF_A_BLOCK)).unwrap_or_default();
         let paths = store.list_starting(LOG, block).await?;
-        let listing = Self::of_names(paths.iter().filter_map(|path| path.strip_prefix(LOG)));
-        Ok(listing.latest() == Some(version))
+        Ok(Self::of_names(paths.iter().filter_map(|path| path.strip_prefix(LOG))))
     }
 
     /// The oldest version that can be opened, as far as names tell.

@@ -242,6 +242,7 @@ impl Snapshot {
     /// it away, the table is opened anew.
     pub async fn refresh(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let mut commits = Vec::new();
+        let mut came_late = None;
         loop {
             let next = self.version + 1 + commits.len() as u64;
             if last.is_some_and(|last| next > last) {
@@ -250,10 +251,14 @@ impl Snapshot {
             match read_commit(store, &self.root, next).await {
                 Ok(commit) => commits.push(commit),
                 Err(DeltaError::Store(error)) if error.is_not_found() => {
-                    if LogListing::ends_at(store, next - 1).await? {
+                    let around = LogListing::around(store, next - 1).await?;
+                    if around.latest() == Some(next - 1) {
                         break;
                     }
-                    return self.anew(store, last).await;
+                    if !around.commits.contains(&next) || came_late == Some(next) {
+                        return self.anew(store, last).await;
+                    }
+                    came_late = Some(next);
                 }
                 Err(error) => return Err(error),
             }

@@ -11,6 +11,8 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::display;
 use crate::error::{ExprError, Result};
+use crate::functions::positive_zero_of;
+use crate::times::{fit_times, folded, is_time, lossless};
 
 /// Fits the literals of all comparisons of `expr`.
 pub(crate) fn fit_literals(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -60,26 +62,13 @@ fn fit_node(node: Expr, schema: &DFSchema) -> Result<Expr> {
         }
         Expr::InList(InList { expr, list, negated }) => {
             let (expr, list) = fit(*expr, list, schema)?;
-            Ok(Expr::InList(InList::new(Box::new(expr), list, negated)))
+            Ok(in_list(expr, list, negated, schema))
         }
         other => Ok(other),
     }
 }
 
-fn folded(cast: &Cast) -> Option<Expr> {
-    match cast.expr.as_ref() {
-        Expr::Literal(value, None) if !value.is_null() => {
-            let value = value
-                .cast_to(cast.field.data_type())
-                .ok()
-                .filter(|value| !value.is_null())?;
-            Some(Expr::Literal(value, None))
-        }
-        _ => None,
-    }
-}
-
-fn is_comparison(op: Operator) -> bool {
+pub(crate) fn is_comparison(op: Operator) -> bool {
     matches!(
         op,
         Operator::Eq
@@ -93,6 +82,36 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
+/// IN over the values that it can be equal to at all: a fraction, or a number that an integer cannot hold, is none of them.
+fn in_list(expr: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Expr {
+    let found = expr.get_type(schema);
+    let integer = found
+        .ok()
+        .filter(|found| found.is_integer() && !matches!(expr, Expr::Literal(..)));
+    let is_empty = list.is_empty();
+    let list: Vec<Expr> = list
+        .into_iter()
+        .filter_map(|item| match (item, &integer) {
+            (Expr::Literal(value, metadata), Some(wanted)) if value.data_type().is_numeric() && !value.is_null() => {
+                lossless(&value, wanted).map(|value| Expr::Literal(value, metadata))
+            }
+            (Expr::Literal(value, metadata), _) => Some(Expr::Literal(positive_zero_of(value), metadata)),
+            (other, _) => Some(other),
+        })
+        .collect();
+    if list.is_empty() && !is_empty {
+        // Of nothing, but null of a null.
+        let itself = Box::new(expr.clone());
+        let op = if negated { Operator::Eq } else { Operator::NotEq };
+        return Expr::BinaryExpr(BinaryExpr::new(itself, op, Box::new(expr)));
+    }
+    let expr = match expr {
+        Expr::Literal(value, metadata) => Expr::Literal(positive_zero_of(value), metadata),
+        other => other,
+    };
+    Expr::InList(InList::new(Box::new(expr), list, negated))
+}
+
 /// What is compared and what it is compared with, made to fit each other. Only literals change, unless one of them is a time that the
 /// other's type cannot hold.
 fn fit<Values>(expr: Expr, values: Values, schema: &DFSchema) -> Result<(Expr, Values)>
@@ -100,10 +119,23 @@ where
     Values: AsMut<[Expr]> + AsRef<[Expr]>,
 {
     let mut values = values;
+    let mut expr = expr;
+    if let Ok(data_type) = expr.get_type(schema) {
+        expr = days_as_times(expr, &data_type, values.as_mut(), schema);
+    }
+    if expr.get_type(schema).is_ok_and(|found| is_time(&found)) {
+        let mut sides = vec![expr];
+        sides.extend(values.as_mut().iter_mut().map(std::mem::take));
+        fit_times(&mut sides, schema);
+        let mut sides = sides.into_iter();
+        expr = sides.next().unwrap_or_default();
+        for (value, side) in values.as_mut().iter_mut().zip(sides) {
+            *value = side;
+        }
+    }
     let Ok(data_type) = expr.get_type(schema) else {
         return Ok((expr, values));
     };
-    let expr = days_as_times(expr, &data_type, values.as_mut(), schema);
     if matches!(expr, Expr::Literal(..)) {
         return Ok((expr, values));
     }
@@ -111,13 +143,6 @@ where
         DataType::Dictionary(_, values) => values.as_ref(),
         other => other,
     };
-    if let Some(wide) = wide_enough(wanted, values.as_ref()) {
-        for value in values.as_mut() {
-            let cast = Cast::new(Box::new(std::mem::take(value)), wide.clone());
-            *value = folded(&cast).unwrap_or(Expr::Cast(cast));
-        }
-        return Ok((Expr::Cast(Cast::new(Box::new(expr), wide)), values));
-    }
     for side in values.as_mut() {
         let Expr::Literal(value, metadata) = &*side else {
             continue;
@@ -157,18 +182,6 @@ fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: 
         true => midnight(expr),
         false => expr,
     }
-}
-
-/// Nanoseconds reach from 1677 to 2262. Where a literal is outside, both sides are compared in microseconds.
-fn wide_enough(wanted: &DataType, values: &[Expr]) -> Option<DataType> {
-    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = wanted else {
-        return None;
-    };
-    let outside = values.iter().any(|value| match value {
-        Expr::Literal(value, _) if value.data_type().is_temporal() => value.cast_to(wanted).is_err(),
-        _ => false,
-    });
-    outside.then(|| DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
 }
 
 /// What becomes of a literal.
@@ -218,7 +231,7 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
         (_, DataType::Time32(_) | DataType::Time64(_))
             if matches!(found, DataType::Time32(_) | DataType::Time64(_)) =>
         {
-            lossless(value, wanted)
+            lossless(value, wanted).map_or(Fit::Keep, Fit::Replace)
         }
         _ => Fit::Keep,
     }
@@ -228,14 +241,6 @@ fn from_text(text: &str, wanted: &DataType) -> Fit {
     match ScalarValue::try_from_string(text.trim().to_owned(), wanted) {
         Ok(value) if !value.is_null() => Fit::Replace(value),
         _ => Fit::Refuse,
-    }
-}
-
-/// The same value in another type, if it is the same.
-fn lossless(value: &ScalarValue, wanted: &DataType) -> Fit {
-    match value.cast_to(wanted) {
-        Ok(cast) if cast.cast_to(&value.data_type()).is_ok_and(|back| back == *value) => Fit::Replace(cast),
-        _ => Fit::Keep,
     }
 }
 

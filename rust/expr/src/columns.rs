@@ -66,7 +66,7 @@ fn unknown(fields: &Fields, parents: &[String], written: &str) -> ExprError {
 }
 
 /// How many letters must be added, removed or replaced to turn `left` into `right`.
-fn edit_distance(left: &str, right: &str) -> usize {
+pub(crate) fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.chars().enumerate() {

@@ -12,6 +12,8 @@ use datafusion_functions::core::planner::CoreFunctionPlanner;
 use datafusion_functions_nested::planner::{FieldAccessPlanner, NestedFunctionPlanner};
 use sqlparser::ast::{DataType as SqlType, TimezoneInfo};
 
+use crate::functions::square_root;
+
 /// Every scalar function by each of its names.
 static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
     let mut functions = HashMap::new();
@@ -22,12 +24,19 @@ static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
         }
         functions.insert(function.name().to_owned(), function);
     }
+    let root = square_root();
+    functions.insert(root.name().to_owned(), root);
     functions
 });
 
 /// The scalar function of this name, if there is one.
 pub(crate) fn scalar_function(name: &str) -> Option<Arc<ScalarUDF>> {
     FUNCTIONS.get(name).cloned()
+}
+
+/// The names of all functions.
+pub(crate) fn function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.keys().map(String::as_str)
 }
 
 /// The surroundings of an expression.

@@ -28,6 +28,10 @@ pub(crate) fn sql(expr: &Expr) -> String {
         Expr::Negative(inner) => format!("-{}", operand(inner, None)),
         Expr::IsNull(inner) => format!("{} IS NULL", operand(inner, None)),
         Expr::IsNotNull(inner) => format!("{} IS NOT NULL", operand(inner, None)),
+        Expr::IsTrue(inner) => format!("{} IS TRUE", operand(inner, None)),
+        Expr::IsNotTrue(inner) => format!("{} IS NOT TRUE", operand(inner, None)),
+        Expr::IsFalse(inner) => format!("{} IS FALSE", operand(inner, None)),
+        Expr::IsNotFalse(inner) => format!("{} IS NOT FALSE", operand(inner, None)),
         Expr::InList(InList { expr, list, negated }) => {
             format!("{} {}IN ({})", operand(expr, None), not(*negated), listed(list))
         }

@@ -28,12 +28,35 @@ impl Truth {
         is_null: false,
     };
 
+    /// Nothing that a value could be.
+    pub(crate) const NONE: Truth = Truth {
+        is_true: false,
+        is_false: false,
+        is_null: false,
+    };
+
+    /// Certainly null.
+    pub(crate) const NULL: Truth = Truth {
+        is_true: false,
+        is_false: false,
+        is_null: true,
+    };
+
     /// One that is never null.
     pub(crate) fn known(is_true: bool, is_false: bool) -> Truth {
         Truth {
             is_true,
             is_false,
             is_null: false,
+        }
+    }
+
+    /// What one of the two is.
+    pub(crate) fn either(self, other: Truth) -> Truth {
+        Truth {
+            is_true: self.is_true || other.is_true,
+            is_false: self.is_false || other.is_false,
+            is_null: self.is_null || other.is_null,
         }
     }
 
@@ -195,6 +218,16 @@ impl Interval {
             is_true: equal || greater,
             is_false: less || self.is_incomparable(other),
             is_null: self.has_nulls || other.has_nulls,
+        }
+    }
+
+    /// The bounds after a function that keeps the order of values.
+    pub(crate) fn mapped(self, function: impl Fn(&ScalarValue) -> Option<ScalarValue>) -> Interval {
+        let bound = |bound: &Option<ScalarValue>| bound.as_ref().and_then(&function);
+        Interval {
+            low: bound(&self.low),
+            high: bound(&self.high),
+            ..self
         }
     }
 

@@ -1,9 +1,9 @@
-//! Predicates and column expressions: SQL or Substrait in, evaluated on record batches.
+//! Predicates and column expressions: SQL, a serialized Arrow expression or Substrait in, evaluated on record batches.
 //!
 //! ```text
-//! SQL text ------> sql ----------\
-//!                                 >-- expression tree --> plan: typed, simplified, bound to the columns it reads --> arrays
-//! Substrait bytes -> substrait --/
+//! SQL text ---------> sql ---------------\
+//! Arrow expression -> arrow_expression ---+-- expression tree --> plan: typed, simplified, bound to the columns it reads --> arrays
+//! Substrait bytes --> substrait ---------/
 //! ```
 //!
 //! The only crate that names DataFusion, and of DataFusion only what parses, types and evaluates an expression.
@@ -19,28 +19,39 @@
     )
 )]
 
+mod arrow_expression;
+mod cases;
 mod coerce;
 mod columns;
 mod context;
 mod depth;
 mod dialect;
+mod dialect_functions;
 mod display;
 mod error;
 mod expression;
+mod functions;
+pub mod fuzz;
+mod guard;
 mod implied;
 mod interval;
+mod lower;
 mod nan;
+mod overflow;
 mod plan;
 mod predicate;
 mod prune;
 mod prune_columns;
+mod similar;
 mod sql;
 mod stack;
 mod substrait;
+mod times;
 
 #[cfg(test)]
 mod tests;
 
+pub use arrow_expression::Comparisons;
 pub use error::{ExprError, Result};
 pub use expression::Expression;
 pub use implied::ImpliedTerm;

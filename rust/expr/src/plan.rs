@@ -1,6 +1,6 @@
 //! An expression bound to a schema: typed, simplified, and evaluated on batches that hold only the columns it reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -12,8 +12,12 @@ use datafusion_expr::{Expr, ExprSchemable};
 use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 use datafusion_physical_expr::{create_physical_expr, PhysicalExpr};
 
+use crate::cases;
 use crate::coerce::fit_literals;
 use crate::error::{ExprError, Result};
+use crate::guard::guarded;
+use crate::lower::lower;
+use crate::overflow;
 
 /// A bound expression.
 #[derive(Debug)]
@@ -28,11 +32,22 @@ pub(crate) struct Plan {
     schema: SchemaRef,
     data_type: DataType,
     physical: Arc<dyn PhysicalExpr>,
+    /// What runs where `physical` fails: each condition only on the rows that those before it leave open.
+    careful: OnceLock<Option<Arc<dyn PhysicalExpr>>>,
 }
 
 impl Plan {
     /// Types `expr` over the columns of `schema` and makes it ready to run.
     pub(crate) fn bind(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, false)
+    }
+
+    /// [`Self::bind`], where arithmetic whose result does not fit its type is an error instead of wrapping.
+    pub(crate) fn bind_checked(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, true)
+    }
+
+    fn bind_as(expr: Expr, schema: &Schema, checked: bool) -> Result<Self> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         let expr = fit_literals(expr, &all)?;
@@ -43,7 +58,10 @@ impl Plan {
         let simplifier = ExprSimplifier::new(context);
         let typed = simplifier.coerce(expr, &all).map_err(fail)?;
         let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
-        let expr = simplifier.simplify(typed.clone()).map_err(fail)?;
+        if checked {
+            overflow::check_constants(&typed).map_err(fail)?;
+        }
+        let expr = cases::simplify(typed.clone(), &all).map_err(fail)?;
         // What simplification replaced may compare other types than before.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
@@ -55,16 +73,21 @@ impl Plan {
         let schema = Arc::new(nullable(fields.map(AsRef::as_ref)));
         let bound = DFSchema::try_from(Arc::clone(&schema)).map_err(fail)?;
         let physical = create_physical_expr(
-            &expr,
+            &lower(expr.clone(), &bound)?,
             &bound,
             &ExecutionProps::new(),
             &PhysicalPlanningContext::default(),
         )
         .map_err(fail)?;
+        let physical = match checked {
+            true => overflow::checked(physical, &schema).map_err(fail)?,
+            false => physical,
+        };
         Ok(Self {
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
             data_type,
             physical,
+            careful: OnceLock::new(),
             expr,
             typed,
             schema,
@@ -96,10 +119,12 @@ impl Plan {
     pub(crate) fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot evaluate", &error);
         let input = self.input(batch)?;
-        let array = self
-            .physical
-            .evaluate(&input)
-            .and_then(|value| value.into_array(batch.num_rows()))
+        let run = |physical: &Arc<dyn PhysicalExpr>| physical.evaluate(&input)?.into_array(batch.num_rows());
+        let array = run(&self.physical)
+            .or_else(|error| {
+                let careful = self.careful.get_or_init(|| guarded(Arc::clone(&self.physical)).ok());
+                careful.as_ref().and_then(|careful| run(careful).ok()).ok_or(error)
+            })
             .map_err(fail)?;
         if array.data_type() == &self.data_type {
             return Ok(array);

@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Schema};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::Expr;
 
+use crate::arrow_expression::{self, Comparisons};
 use crate::display;
 use crate::error::{ExprError, Result};
 use crate::plan::Plan;
@@ -54,6 +55,15 @@ impl Predicate {
                 is_foreign: true,
                 ..bound
             })
+        })
+    }
+
+    /// Decodes a condition from Arrow's serialized form of an expression, such as a pickled `pyarrow.compute.Expression` holds.
+    pub fn from_arrow_expression(bytes: &[u8], schema: &Schema, comparisons: Comparisons) -> Result<Self> {
+        stack::run(usize::MAX, || {
+            let expr = arrow_expression::decode(bytes, schema, comparisons)?;
+            let text = display::sql(&expr);
+            Self::bind(expr, text, schema)
         })
     }
 

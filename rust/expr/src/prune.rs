@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use arrow_array::{Array, ArrayRef};
 use datafusion_common::ScalarValue;
 use datafusion_expr::expr::{Between, InList, Like, ScalarFunction};
-use datafusion_expr::{BinaryExpr, Expr, Operator};
+use datafusion_expr::{BinaryExpr, Case, Expr, Operator};
 
 use crate::depth::DEPTH_LIMIT;
+use crate::functions::{exact_value, EXACT_TIME};
 use crate::interval::{is_nan, Interval, Truth};
 use crate::predicate::Predicate;
 use crate::prune_columns::ruled_out;
@@ -201,8 +202,28 @@ impl Walk<'_, '_> {
                     _ => Truth::ANY,
                 }
             }
+            Expr::Case(case) => self.case(case, depth + 1),
             other => interval(other).truth(),
         }
+    }
+
+    /// What a CASE of conditions may be: what any branch may be that may be reached.
+    fn case(&self, case: &Case, depth: usize) -> Truth {
+        let mut found = Truth::NONE;
+        for (when, then) in &case.when_then_expr {
+            let taken = match &case.expr {
+                None => self.truth(when, depth),
+                Some(value) => self.interval(value, depth).equals(&self.interval(when, depth)),
+            };
+            if taken.is_true {
+                found = found.either(self.truth(then, depth));
+            }
+            if !taken.is_false && !taken.is_null {
+                return found;
+            }
+        }
+        let otherwise = case.else_expr.as_ref();
+        found.either(otherwise.map_or(Truth::NULL, |otherwise| self.truth(otherwise, depth)))
     }
 
     /// Between which bounds a value may lie.
@@ -220,6 +241,10 @@ impl Walk<'_, '_> {
             Expr::Literal(value, _) => Interval::point(value),
             Expr::Cast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), false),
             Expr::TryCast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), true),
+            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == EXACT_TIME => match args.as_slice() {
+                [time] => self.interval(time, depth + 1).mapped(exact_value),
+                _ => Interval::unknown(),
+            },
             _ => {
                 let known = path_of(expr).and_then(|path| self.known.get(path.as_slice()).cloned());
                 known.unwrap_or_else(Interval::unknown)

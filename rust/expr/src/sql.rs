@@ -8,8 +8,7 @@ use arrow_schema::Schema;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
-use sqlparser::ast::{BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
-use sqlparser::ast::{Ident, UnaryOperator, VisitMut, VisitorMut};
+use sqlparser::ast::{BinaryOperator, Expr as SqlExpr, Function, Ident, UnaryOperator, VisitMut, VisitorMut};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -17,6 +16,7 @@ use crate::columns;
 use crate::context::{scalar_function, ExprContext};
 use crate::depth::{self, DEPTH_LIMIT};
 use crate::dialect::FilterDialect;
+use crate::dialect_functions::translated;
 use crate::display;
 use crate::error::{lower_first, ExprError, Result};
 
@@ -203,6 +203,14 @@ impl VisitorMut for NameResolution<'_> {
 
 impl NameResolution<'_> {
     fn rewrite(&self, expr: &mut SqlExpr) -> Result<()> {
+        if let SqlExpr::Function(function) = expr {
+            check_function(function)?;
+        }
+        if let Some(translated) = translated(expr)? {
+            *expr = translated;
+            // What came of it may be another that is to be rewritten.
+            return self.rewrite(expr);
+        }
         match expr {
             SqlExpr::BinaryOp {
                 op: BinaryOperator::And | BinaryOperator::Or,
@@ -225,12 +233,6 @@ impl NameResolution<'_> {
                 op: op @ UnaryOperator::BitwiseNot,
                 ..
             } => *op = UnaryOperator::Not,
-            SqlExpr::Function(function) => {
-                check_function(function)?;
-                if let Some(argument) = argument_of_is_valid(function) {
-                    *expr = SqlExpr::IsNotNull(Box::new(argument));
-                }
-            }
             SqlExpr::Subquery(_) | SqlExpr::Exists { .. } | SqlExpr::InSubquery { .. } => {
                 return Err(ExprError::invalid(format!(
                     "expected an expression over one row, found subquery {expr}"
@@ -349,18 +351,4 @@ fn check_function(function: &Function) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// `is_valid(x)`, which pylance takes for `x IS NOT NULL`.
-fn argument_of_is_valid(function: &Function) -> Option<SqlExpr> {
-    if !function.name.to_string().eq_ignore_ascii_case("is_valid") {
-        return None;
-    }
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    match list.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument.clone()),
-        _ => None,
-    }
 }

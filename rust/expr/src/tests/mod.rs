@@ -1,5 +1,6 @@
 //! The crate through its public door, on one small table.
 
+mod arrow_expressions;
 mod errors;
 mod expressions;
 mod pruning;

@@ -341,3 +341,38 @@ fn test_a_deep_expression_is_refused_or_works_but_never_overflows_the_stack() {
         .join()
         .unwrap();
 }
+
+#[test]
+fn test_zeros_of_both_signs_are_in_a_list_that_has_one() {
+    use arrow_array::{Float64Array, RecordBatch};
+    let rows = RecordBatch::try_from_iter([(
+        "x",
+        std::sync::Arc::new(Float64Array::from(vec![0.0, -0.0, 1.0])) as arrow_array::ArrayRef,
+    )])
+    .unwrap();
+    for (filter, count) in [
+        ("x IN (0, 5, 6, 7)", 2),
+        ("x NOT IN (-0.0, 5, 6, 7)", 1),
+        ("CASE x WHEN -0.0 THEN true ELSE false END", 2),
+    ] {
+        let predicate = Predicate::parse_sql(filter, &rows.schema()).unwrap();
+        assert_eq!(predicate.evaluate(&rows).unwrap().true_count(), count, "{filter}");
+    }
+}
+
+#[test]
+fn test_a_condition_decides_for_which_rows_the_next_is_computed() {
+    for filter in [
+        "CASE WHEN n = 1 THEN false ELSE 10 / (n - 1) > 1 END",
+        "n <> 1 AND 10 / (n - 1) > 1",
+        "coalesce(n = 1 AND NULL, 10 / (n - 1) > 1)",
+    ] {
+        let schema = batch().schema();
+        let predicate = Predicate::parse_sql(filter, &schema).unwrap();
+        match filter.starts_with("coalesce") {
+            // Null for the first row, which is therefore computed.
+            true => assert!(predicate.evaluate(&batch()).is_err()),
+            false => assert_eq!(kept(&predicate), [2, 3, 4], "{filter}"),
+        }
+    }
+}

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use esker_expr::Predicate;
+use esker_expr::{Comparisons, Predicate};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3_arrow::PySchema;
 
 use super::expression::Values;
@@ -23,6 +23,7 @@ pub(crate) struct PyPredicate {
 /// What the predicate was made from, so that a copy can be made of it elsewhere.
 enum Source {
     Sql(String),
+    ArrowExpression(Vec<u8>, bool),
     Substrait(Vec<u8>),
 }
 
@@ -74,6 +75,19 @@ impl PyPredicate {
         })
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (data, schema, as_arrow = false))]
+    fn from_arrow_expression(py: Python<'_>, data: Vec<u8>, schema: PySchema, as_arrow: bool) -> Result<Self> {
+        let schema = schema.into_inner();
+        let comparisons = if as_arrow { Comparisons::Arrow } else { Comparisons::Sql };
+        let predicate = py.detach(|| Predicate::from_arrow_expression(&data, &schema, comparisons))?;
+        Ok(PyPredicate {
+            predicate,
+            source: Source::ArrowExpression(data, as_arrow),
+            schema,
+        })
+    }
+
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.predicate.columns().to_vec()
@@ -86,7 +100,7 @@ impl PyPredicate {
 
     #[getter]
     fn implied<'py>(&self, py: Python<'py>) -> Result<Vec<(String, &'static str, Option<Bound<'py, Values>>)>> {
-        let terms = self.predicate.implied()?.into_iter().map(|term| {
+        let terms = self.predicate.implied()?.into_iter().map(|term| -> Result<_> {
             let values = term.values.map(|array| Bound::new(py, Values { array })).transpose();
             Ok((term.column, term.operator, values.map_err(python)?))
         });
@@ -106,15 +120,17 @@ impl PyPredicate {
         format!("Predicate({:?})", self.predicate.to_string())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, Bound<'py, PyAny>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
         let schema = picklable(py, &this.schema)?;
-        let (maker, source) = match &this.source {
-            Source::Sql(sql) => ("parse_sql", sql.into_pyobject(py)?.into_any()),
-            Source::Substrait(data) => ("from_substrait", PyBytes::new(py, data).into_any()),
+        let (maker, arguments) = match &this.source {
+            Source::Sql(sql) => ("parse_sql", (sql, schema).into_pyobject(py)?),
+            Source::ArrowExpression(data, as_arrow) => (
+                "from_arrow_expression",
+                (PyBytes::new(py, data), schema, *as_arrow).into_pyobject(py)?,
+            ),
+            Source::Substrait(data) => ("from_substrait", (PyBytes::new(py, data), schema).into_pyobject(py)?),
         };
-        Ok((slf.get_type().getattr(maker)?, (source, schema)))
+        Ok((slf.get_type().getattr(maker)?, arguments))
     }
 }

@@ -134,18 +134,22 @@ impl Column {
         let root = schema.field(first).ok_or_else(unknown)?;
         let (read, leaf) = cut(root, rest).ok_or_else(unknown)?;
         let leaf_arrow = leaf.to_arrow()?;
-        let output = ArrowField::new(
-            name,
-            leaf_arrow.data_type().clone(),
-            leaf_arrow.is_nullable() || root.nullable,
-        )
-        .with_metadata(leaf_arrow.metadata().clone());
+        let output = ArrowField::new(name, leaf_arrow.data_type().clone(), any_nullable(root, rest))
+            .with_metadata(leaf_arrow.metadata().clone());
         Ok(Column {
             read,
             path: rest.iter().map(ToString::to_string).collect(),
             output: Arc::new(output),
         })
     }
+}
+
+/// Whether the value at the end of `path` may be null: because any field on the way may be.
+fn any_nullable(field: &Field, path: &[&str]) -> bool {
+    let below = path
+        .split_first()
+        .and_then(|(name, rest)| Some((field.child(name)?, rest)));
+    field.nullable || below.is_some_and(|(child, rest)| any_nullable(&child, rest))
 }
 
 /// The field with only the children along `path`, and the field at its end. A packed struct is read whole, like the description of a

@@ -1,0 +1,11 @@
+//! Functions that DataFusion lacks, or whose own do what no SQL engine does.
+
+mod field;
+mod root;
+mod time;
+mod zero;
+
+pub(crate) use field::masked_field;
+pub(crate) use root::square_root;
+pub(crate) use time::{exact_time, exact_value, EXACT_TIME};
+pub(crate) use zero::{has_zeros, positive_zero, positive_zero_of};

@@ -1,0 +1,44 @@
+//! Bodies of fuzz targets: plain functions that take any bytes.
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::{Comparisons, Predicate};
+
+/// The targets by their names.
+pub const TARGETS: [&str; 1] = ["arrow_expression"];
+
+/// Columns of the kinds that expressions of the corpus are about.
+fn schema() -> Schema {
+    let field = |name: &str, data_type: DataType| Field::new(name, data_type, true);
+    let inner = vec![field("a", DataType::Int64), field("b", DataType::Utf8)];
+    Schema::new(vec![
+        field("i", DataType::Int64),
+        field("f", DataType::Float64),
+        field("s", DataType::Utf8),
+        field("st", DataType::Struct(inner.into())),
+    ])
+}
+
+/// Runs a target; whether the bytes were taken for what they should be. Unknown names take nothing.
+pub fn run(target: &str, data: &[u8]) -> bool {
+    match target {
+        "arrow_expression" => arrow_expression(data),
+        _ => false,
+    }
+}
+
+/// Decodes a serialized expression; one that is sound is evaluated, and printed as SQL.
+fn arrow_expression(data: &[u8]) -> bool {
+    let schema = schema();
+    let rows = RecordBatch::new_empty(schema.clone().into());
+    [Comparisons::Sql, Comparisons::Arrow].into_iter().all(|comparisons| {
+        let Ok(predicate) = Predicate::from_arrow_expression(data, &schema, comparisons) else {
+            return false;
+        };
+        let _ = predicate.to_string();
+        // What fails while it runs was a sound expression all the same.
+        let _ = predicate.evaluate(&rows);
+        true
+    })
+}
