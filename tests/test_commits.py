@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import lance
@@ -291,3 +293,59 @@ def test_the_peer_no_longer_trusts_its_indices_where_columns_were_replaced(uri: 
     assert [index.fragment_ids for index in made._manifest.indices] == [[1, 2, 3], [1, 2, 3]]
     peer = lance.dataset(uri)
     assert [peer.count_rows(f"a = {n}") for n in (5, 700, 9005)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dataset: dataset.insert(_ids(5, 1)),
+        lambda dataset: esker.write_dataset(_ids(5, 1), dataset, mode="append"),
+        lambda dataset: esker.write_dataset(_ids(5, 1), dataset, mode="overwrite"),
+        lambda dataset: LanceDataset.commit(dataset, LanceOperation.Append([]), read_version=1),
+        lambda dataset: LanceDataset.commit_batch(
+            dataset, [write_fragments(_ids(5, 1), dataset, mode="append", return_transaction=True)]
+        ),
+        lambda dataset: dataset.delete("id = 0"),
+        lambda dataset: dataset.update({"id": "id + 1"}),
+        lambda dataset: dataset.merge_insert("id").when_not_matched_insert_all().execute(_ids(7, 1)),
+        lambda dataset: dataset.add_columns({"twice": "id * 2"}),
+        lambda dataset: dataset.restore(),
+    ],
+    ids=["insert", "append", "overwrite", "commit", "batch", "delete", "update", "merge_insert", "add", "restore"],
+)
+def test_the_lock_that_a_dataset_was_opened_with_is_held_by_each_of_its_commits(
+    change: Callable[[LanceDataset], object], uri: str
+) -> None:
+    held: list[int] = []
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        held.append(version)
+        yield
+
+    esker.write_dataset(_ids(0, 2), uri)
+    dataset = esker.dataset(uri, commit_lock=lock)
+    made = change(dataset)
+    assert held == [2]
+    # What a write returns goes on as it was opened.
+    made = made["dataset"] if isinstance(made, dict) and "dataset" in made else made
+    (made if isinstance(made, LanceDataset) else dataset).delete("true")
+    assert held == [2, 3]
+
+
+def test_a_lock_that_is_given_goes_before_that_of_the_dataset(uri: str) -> None:
+    held: list[str] = []
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        held.append("dataset's")
+        yield
+
+    @contextmanager
+    def given(version: int) -> Iterator[None]:
+        held.append("given")
+        yield
+
+    dataset = esker.write_dataset(_ids(0, 2), uri, commit_lock=lock)
+    LanceDataset.commit(dataset, LanceOperation.Append([]), read_version=1, commit_lock=given)
+    assert held == ["dataset's", "given"]

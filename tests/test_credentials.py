@@ -16,6 +16,9 @@ import esker
 from esker._native.store import Store
 from esker.cli import main
 from esker.commit import pickle_storage_options
+from esker.delta import DeltaTable, Schema, write_deltalake
+from esker.delta.filesystem import DataFiles
+from esker.delta.write_plan import plan_write
 from esker.file import LanceFileReader
 from esker.spark.options import table_address
 from tests.samples import people
@@ -205,3 +208,35 @@ def test_a_pickle_carries_credentials_unless_it_is_told_not_to(s3: S3Server, mon
     monkeypatch.setenv("ESKER_PICKLE_STORAGE_OPTIONS", "0")
     assert s3.secret.encode() not in pickle.dumps(dataset)
     assert os.environ["ESKER_PICKLE_STORAGE_OPTIONS"] == "0"
+
+
+def test_nothing_of_a_delta_table_carries_credentials_that_are_told_to_stay(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"s3://{s3.bucket()}/t"
+    rows = people(20)
+    write_deltalake(uri, rows, storage_options=s3.storage_options)
+    table = DeltaTable(uri, storage_options=s3.storage_options)
+    store, snapshot = table._store, table._snapshot
+    incoming = Schema.from_arrow(rows.schema)
+    things: list[Any] = [
+        table,
+        table.to_pyarrow_dataset(),
+        DataFiles(store, snapshot.root, s3.storage_options),
+        plan_write(uri, snapshot, incoming, mode="append", storage_options=s3.storage_options),
+    ]
+    for thing in things:
+        assert s3.secret.encode() in pickle.dumps(thing)
+        assert s3.secret not in repr(thing)
+    with pickle_storage_options(False):
+        bare = [pickle.dumps(thing) for thing in things]
+    for data in bare:
+        assert s3.secret.encode() not in data
+        assert s3.key.encode() not in data
+        assert s3.endpoint.encode() in data
+    for key in ("aws_access_key_id", "aws_secret_access_key"):
+        monkeypatch.setenv(key.upper(), s3.storage_options[key])
+    woken = [pickle.loads(data) for data in bare]
+    assert woken[0].count() == woken[1].count_rows() == 20
+    assert woken[0].to_pyarrow_table().num_rows == 20
+    assert woken[3].writer(store).rows == 0

@@ -178,7 +178,7 @@ def test_append_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "feature",
-    ["rowTracking", "clustering", "icebergCompatV1", "icebergCompatV2", "allowColumnDefaults", "somethingNew"],
+    ["rowTracking", "clustering", "catalogManaged", "somethingNew"],
 )
 def test_features_that_are_not_written_are_refused_by_name(tmp_path: Path, feature: str) -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", feature]}

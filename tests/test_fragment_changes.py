@@ -172,3 +172,25 @@ def test_what_does_not_fit_is_refused(uri: str) -> None:
     ):
         with pytest.raises(error):
             fragment.update_columns(wrong, left_on)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_columns_of_dictionaries_are_updated_whether_nulls_are_among_their_values_or_not(
+    uri: str, version: str
+) -> None:
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array(["a", None]))
+    within = pa.StructArray.from_arrays([coded], ["x"])
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), coded)
+    rows = pa.table({"k": [1, 2, 3], "d": coded, "s": within, "l": lists})
+    dataset = esker.write_dataset(rows, uri, data_storage_version=version)
+    new = pa.table({"k": [3, 1], "d": pa.array(["z", None]).dictionary_encode().cast(coded.type)})
+    new = new.append_column("s", rows["s"].take([0, 1])).append_column("l", rows["l"].take([0, 2]))
+    fragment, fields = dataset.get_fragment(0).update_columns(new, "k")
+    operation = LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
+    made = LanceDataset.commit(dataset, operation, read_version=1)
+    expected = [
+        {"k": 1, "d": None, "s": {"x": None}, "l": [None]},
+        {"k": 2, "d": None, "s": {"x": None}, "l": []},
+        {"k": 3, "d": "z", "s": {"x": "a"}, "l": ["a", None]},
+    ]
+    assert made.to_table().to_pylist() == lance.dataset(uri).to_table().to_pylist() == expected

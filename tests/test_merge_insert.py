@@ -366,3 +366,10 @@ def test_a_numbered_merge_happens_once(uri: str) -> None:
     transaction = dataset.read_transaction(2)
     assert transaction is not None
     assert (transaction.transaction_properties or {})["__lance_commit_message"] == "again"
+
+
+@pytest.mark.parametrize(
+    "condition", ["source.v > 1 and source.v < 0", "target.s = 'a' and target.s = 'b'", "true or source.v > target.v"]
+)
+def test_a_condition_may_name_columns_that_make_no_difference(uri: str, condition: str) -> None:
+    merge_both(uri, ROWS, SOURCE, "id", lambda m: m.when_matched_update_all(condition))

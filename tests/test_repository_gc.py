@@ -27,6 +27,8 @@ from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import Repository, collecting, repository, retention
 from esker.repo.filesystem import RepositoryFileSystem
+from esker.repo.objects import table as objects_table
+from tests.ages import made_older
 
 AGE_S = 60 * 86400.0
 SEED = int(os.environ.get("ESKER_TURNS", "0"))
@@ -338,5 +340,53 @@ def test_the_grace_period_is_everybodys(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="1 hours ago"):
         main.commit("late")
     main.reset_changes()
-    assert repo.gc(now=time.time() + 3000).objects == 0
-    assert repo.gc(now=time.time() + 3600 * (1 + retention.SLACK) + 1).objects == 1
+    made_older(repo.uri, 3000)
+    assert repo.gc().objects == 0
+    made_older(repo.uri, 3600 * retention.SLACK + 601)
+    assert repo.gc().objects == 1
+
+
+def test_branches_that_are_older_than_the_retention_are_merged_all_the_same(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo")
+    repo.change_settings(retention_days=0, raggedness=3, max_range_size=600)
+
+    def change(branch: str, path: str, text: str = "x") -> None:
+        repo.branch(branch).object(path).upload(text)
+        repo.branch(branch).commit(path)
+
+    for n in range(20):
+        change("main", f"{n:02}")
+    change("main", "05", "as it was when the branches began")
+    for name in ("one", "two", "three"):
+        repo.branch(name).create("main")
+    change("one", "05", "of one")
+    change("one", "of one")
+    change("two", "of two")
+    repo.branch("two").merge_into("three", allow_empty=True)
+    for n in range(5):
+        change("main", "05" if n < 1 else f"{n:02}", f"later {n}")
+    made_older(repo.uri, 3 * 86400)
+    assert repo.gc(dry_run=False).expired > 20
+    made_older(repo.uri, 3 * 86400)
+    repo.gc(dry_run=False)
+    found = repository(repo.uri)
+    assert list(found.fsck()) == []
+    found.branch("two").merge_into("main")
+    found.branch("three").merge_into("two", allow_empty=True)
+    assert found.ref("one").conflicts_with("main") is not None
+    assert [conflict.path for conflict in getattr(found.ref("one").conflicts_with("main"), "conflicts", [])] == ["05"]
+    found.branch("one").merge_into("main", strategy="source-wins")
+    assert found.ref("main").object("05").reader("r").read() == "of one"
+    assert {"of one", "of two"} < {entry.path for entry in found.ref("main").objects()}
+    whole_again = repository(repo.uri)
+    assert list(whole_again.fsck()) == []
+    # What has been merged is compared with no more: its tables go with the rest.
+    made_older(repo.uri, 3 * 86400)
+    for name in ("one", "two", "three"):
+        whole_again.branch(name).delete()
+    made_older(repo.uri, 3 * 86400)
+    whole_again.gc(dry_run=False)
+    content = whole_again.ref("main").get_commit().meta_range_id
+    ranges = {row["id"] for row in objects_table(whole_again._core.storage.ranges(content)).to_pylist()}
+    assert set(Store(repo.uri).list_paths("_lakefs/")) == {f"_lakefs/{id}" for id in {content, *ranges}}
+    assert list(repository(repo.uri).fsck()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,17 @@ def test_nothing_can_be_written(namespace: Path, change: Callable[[Branch], Any]
     with pytest.raises((UnsupportedError, FileExistsError)):
         change(main)
     assert sorted((path, path.stat().st_mtime_ns) for path in namespace.rglob("*")) == before
+
+
+def test_what_it_shows_is_exported_pickled_and_counted(source: Repository, namespace: Path, tmp_path: Path) -> None:
+    found = Repository(namespace)
+    assert found.branch("side/x").export(str(tmp_path / "out")) == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"a": b"1", "b": b"22"}
+    assert found.ref("v1").export("memory://of-a-server") == 1
+    again = pickle.loads(pickle.dumps(found))
+    assert again.ref("main").get_commit() == found.ref("main").get_commit()
+    assert pickle.loads(pickle.dumps(found.ref("v1").object("a"))).reader().read() == b"1"
+    assert not found.gc().deleted
 
 
 def test_a_server_that_dumped_nothing_is_asked_to(namespace: Path) -> None:

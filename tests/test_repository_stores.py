@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +22,7 @@ def repo(request: pytest.FixtureRequest) -> Repository:
 
 
 def again(repo: Repository) -> Repository:
-    return Repository(repo.uri, storage_options=repo._options)
+    return cast(Repository, pickle.loads(pickle.dumps(repo)))
 
 
 def test_a_repository_lives_its_life_on_an_object_store(repo: Repository) -> None:

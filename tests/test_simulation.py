@@ -13,6 +13,7 @@ import pytest
 
 from esker.commit.lance import LanceCommit
 from esker.commit.protocol import Verdict
+from tests.simulation import delta
 from tests.simulation.model import Violation
 from tests.simulation.run import simulate
 
@@ -29,6 +30,18 @@ def test_every_version_is_the_one_before_and_exactly_its_own_change() -> None:
         faults += found.faults
     assert {"crash_before", "crash_after", "lose_reply", "fail"} <= set(faults)
     for kind in ("append", "delete", "update", "upsert", "overwrite", "restore", "config", "commit_append", "cleanup"):
+        assert outcomes[f"{kind} done"] > 0, outcomes
+
+
+def test_every_version_of_a_delta_table_is_the_one_before_and_exactly_its_own_change() -> None:
+    outcomes: collections.Counter[str] = collections.Counter()
+    faults: collections.Counter[str] = collections.Counter()
+    for seed in range(FIRST, FIRST + SCHEDULES):
+        found = delta.simulate(seed)
+        outcomes += collections.Counter(f"{change.kind} {change.outcome}" for change in found.changes)
+        faults += found.faults
+    assert {"crash_before", "crash_after", "lose_reply", "fail", "Ctrl-C", "night"} <= set(faults)
+    for kind, _ in delta.KINDS:
         assert outcomes[f"{kind} done"] > 0, outcomes
 
 

@@ -1,4 +1,4 @@
-"""Streams of record batches: from the Rust core, and cut or joined to the size that was asked for."""
+"""Streams of record batches: from the Rust core, and cut to the bytes that were asked for."""
 
 from __future__ import annotations
 
@@ -41,22 +41,3 @@ def cut_to_bytes(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.R
         step = max(1, -(-batch.num_rows // pieces))
         for start in range(0, max(batch.num_rows, 1), step):
             yield batch.slice(start, step)
-
-
-def join_to_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly `rows` rows; only the last may be shorter."""
-    pending: list[pa.RecordBatch] = []
-    held = 0
-    for batch in batches:
-        pending.append(batch)
-        held += batch.num_rows
-        if held < rows:
-            continue
-        joined = pa.concat_batches(pending) if len(pending) > 1 else batch
-        start = 0
-        while held - start >= rows:
-            yield joined.slice(start, rows)
-            start += rows
-        pending, held = [joined.slice(start)], held - start
-    if held:
-        yield pa.concat_batches(pending)

@@ -10,6 +10,7 @@ from ._native import table as native
 from .commit.lance import DeletionMerge, LanceCommit, is_applied
 from .commit.log import LanceLog, NamingScheme
 from .commit.loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits, commit
+from .commit.orphans import StagedFiles
 from .exceptions import InvalidArgumentError
 from .operation import LanceOperation, application_properties, merge_message
 from .staging import check_changeable, log_of
@@ -85,6 +86,7 @@ def commit_change(
     application: tuple[str, int] | None = None,
     limits: CommitLimits | None = None,
     log: LanceLog | None = None,
+    staged: StagedFiles | None = None,
 ) -> None:
     """Commits what `make` says and moves the dataset to the version that this makes.
 
@@ -102,9 +104,11 @@ def commit_change(
             number, or a higher one, is not committed again.
         limits: When to give up.
         log: The table to commit to, as `log_of` gives it; one of its own by default, where the commit is durable.
+        staged: The files that `make` writes, which takes care of those of an earlier computation itself.
 
     Raises:
         CommitConflictError: Others' changes leave no room for this one.
+        CommitStateUnknownError: The store failed before it was known whether the change is committed.
         UnsupportedError: The table needs a newer writer.
 
     Example:
@@ -136,5 +140,5 @@ def commit_change(
         current = change(manifest, listing.scheme)
         return current
 
-    version = commit(current, limits=limits, rerun=rerun if again else None)
+    version = commit(current, limits=limits, rerun=rerun if again else None, staged=staged)
     dataset._move_to(current.committed(version))

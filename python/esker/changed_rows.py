@@ -18,6 +18,7 @@ import pyarrow as pa
 from ._native import table as native
 from ._native.deletion import RowsToDelete
 from .blob_storage import marked_schema
+from .commit.orphans import StagedFiles
 from .exceptions import UnsupportedError
 from .fragment import FragmentMetadata
 from .operation import LanceOperation
@@ -39,6 +40,7 @@ class ChangedRows:
         dataset: The table at the version that the change is computed from.
         memory_limit: Bytes that writing new rows may buffer.
         log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
+        staged: Takes in the files that are written.
 
     Raises:
         UnsupportedError: A column of the table is named as row ids or row addresses are.
@@ -58,11 +60,14 @@ class ChangedRows:
     """
 
     def __init__(
-        self, dataset: LanceDataset, *, memory_limit: int = DEFAULT_MEMORY_LIMIT, log: LanceLog | None = None
+        self,
+        dataset: LanceDataset,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        log: LanceLog | None = None,
+        staged: StagedFiles | None = None,
     ) -> None:
         self.dataset = dataset._with_manifest(dataset._manifest)
-        # Options that users chose for their own scans must not hide rows or columns from a change.
-        self.dataset._default_scan_options = None
         for name in (ROW_ID, ROW_ADDRESS):
             if name in self.schema.names:
                 raise UnsupportedError(
@@ -70,6 +75,7 @@ class ChangedRows:
                 )
         self._memory_limit = memory_limit
         self._log = log or log_of(self.dataset, durable=True)
+        self._staged = staged if staged is not None else StagedFiles()
         self._gone = RowsToDelete()
         self._all = False
         self._new: list[native.Fragment] = []
@@ -109,7 +115,7 @@ class ChangedRows:
         if isinstance(predicate, str) and predicate.strip().lower() == "true":
             self.delete_all()
             return
-        scanner = self.dataset.scanner(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
+        scanner = self.dataset._scan(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
         for batch in scanner.to_batches():
             self.delete(batch[ROW_ADDRESS])
 
@@ -119,7 +125,7 @@ class ChangedRows:
         The batches have the table's columns, with blobs as their bytes, and `_rowid` in a table with stable row ids:
         what `write` takes. The predicate's columns are read of all rows, the others of those that it selects.
         """
-        scanner = self.dataset.scanner(
+        scanner = self.dataset._scan(
             filter=predicate,
             blob_handling="all_binary",
             with_row_id=self.dataset.has_stable_row_ids,
@@ -158,6 +164,7 @@ class ChangedRows:
             memory_limit=self._memory_limit,
             external_blobs="reference",
         )
+        staged.tell(self._staged)
         kept = pa.chunked_array(ids, pa.uint64())
         start = 0
         for fragment in staged.fragments:
@@ -197,6 +204,9 @@ class ChangedRows:
         if self._all:
             return [], self.dataset.fragment_ids()
         updated, removed, _ = self._gone.stage(self._log.store, self.dataset._manifest)
+        for fragment in updated:
+            if fragment.deletion_file is not None:
+                self._staged.add(self._log.store, fragment.deletion_file)
         return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
 
     @property

@@ -14,12 +14,17 @@ from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedEr
 from .fragment import FragmentMetadata
 from .new_columns import ColumnSource, ColumnWriter, ExpressionValues, FunctionValues, JoinedValues, StreamValues
 from .operation import LanceOperation
+from .plain_types import plain_type
 from .schema import LanceSchema
+from .staging import check_input_schema
 from .types import ReaderLike, coerce_reader
 from .udf import BatchUDF
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
+
+
+EXTENSION_NAME = b"ARROW:extension:name"
 
 
 class _AlterColumnPath(TypedDict):
@@ -95,7 +100,7 @@ class ColumnsApi:
                 raise InvalidArgumentError(
                     f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
                 )
-        casts = {it["path"]: it["data_type"] for it in alterations if it.get("data_type") is not None}
+        casts = {it["path"]: plain_type(type_) for it in alterations if (type_ := it.get("data_type")) is not None}
         writer = ColumnWriter(self._dataset._store)
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
@@ -104,7 +109,9 @@ class ColumnsApi:
             required = False
             for alteration in alterations:
                 required |= _forbids_nulls(dataset, alteration)
-            replaced = {path: type_ for path, type_ in casts.items() if _type_at(dataset, path) != type_}
+            replaced = {
+                path: type_ for path, type_ in casts.items() if not _is_of_type(_column_at(dataset, path), type_)
+            }
             fragments: list[native.Fragment] | None = None
             if replaced:
                 schema, fragments = _cast_columns(dataset, writer, schema, replaced)
@@ -118,7 +125,7 @@ class ColumnsApi:
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=not required)
 
         with writer:
-            commit_change(self._dataset, make)
+            commit_change(self._dataset, make, staged=writer.staged)
 
     def add_columns(
         self,
@@ -164,7 +171,8 @@ class ColumnsApi:
     ) -> None:
         """Adds the columns of other data, row by row where the keys are equal; null where there is no such key.
 
-        The other data are held in memory. Of several rows under one key the last one counts.
+        The other data are held in memory. Of several rows under one key the last one counts. Keys of different types
+        match where their values are equal.
 
         Args:
             data_obj: The other data: whatever a write takes.
@@ -174,6 +182,7 @@ class ColumnsApi:
 
         Raises:
             InvalidArgumentError: A column that is there already, or no such key.
+            SchemaMismatchError: Keys that cannot be compared, such as text and numbers.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -191,12 +200,14 @@ class ColumnsApi:
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             dataset = self._dataset._with_manifest(manifest)
             schema, fragments = writer.add(dataset, source)
-            nullable = all(field.nullable for field in pa.schema(schema) if field.name not in dataset.schema.names)
+            nullable = all(
+                field.nullable for field in pa.schema(schema) if field.name not in dataset._table_schema.names
+            )
             metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
             return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
 
         with writer:
-            commit_change(self._dataset, make, again=source.again)
+            commit_change(self._dataset, make, again=source.again, staged=writer.staged)
 
     @property
     def _dataset(self) -> LanceDataset:
@@ -244,6 +255,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             raise InvalidArgumentError(
                 f"expected nullable fields for columns of nulls, found {field.name!r} not null", column=field.name
             )
+    check_input_schema(nulls)
     new = native.Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
     return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)
@@ -255,7 +267,7 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
     if alteration.get("nullable") is not False or field is None or not field.nullable:
         return False
     path = ".".join(f"`{part}`" for part in alteration["path"].split("."))
-    if dataset.count_rows(f"{path} IS NULL"):
+    if dataset._scan(filter=f"{path} IS NULL").count_rows():
         raise InvalidArgumentError(
             f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",
             column=alteration["path"],
@@ -263,9 +275,9 @@ def _forbids_nulls(dataset: LanceDataset, alteration: AlterColumn) -> bool:
     return True
 
 
-def _type_at(dataset: LanceDataset, path: str) -> pa.DataType:
-    if path in dataset.schema.names:
-        return dataset.schema.field(path).type
+def _column_at(dataset: LanceDataset, path: str) -> pa.Field:
+    if path in dataset._table_schema.names:
+        return dataset._table_schema.field(path)
     if dataset._manifest.schema.find(path) is None:
         raise InvalidArgumentError(
             f"expected a column of the table, found {path!r}, which it does not have", column=path
@@ -274,6 +286,20 @@ def _type_at(dataset: LanceDataset, path: str) -> pa.DataType:
         f"expected a column of its own to change the type of, found {path!r} within another one; add a new column",
         column=path,
     )
+
+
+def _is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
+    """Whether a column has a type already. The storage type of an extension is another one, known or not."""
+    if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return bool(column.type == type_)
+    return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    values = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if not isinstance(type_, pa.BaseExtensionType):
+        return values.cast(type_)
+    return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
 
 
 def _cast_columns(
@@ -285,14 +311,16 @@ def _cast_columns(
         old = schema.find(path)
         if old is None:
             raise InvalidArgumentError(f"expected a column of the table, found {path!r}", column=path)
-        fields.append(pa.field(old.name, type_, old.nullable, metadata=old.metadata or None))
+        kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
+        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
+    check_input_schema(pa.schema(fields))
 
     def values(fragment_of: LanceDataset, fragment: Any) -> Iterator[pa.RecordBatch]:
         for batch in fragment.to_batches(columns=list(types), with_row_address=True):
             columns = []
             for field in fields:
                 try:
-                    columns.append(batch[field.name].cast(field.type))
+                    columns.append(_cast(batch[field.name], field.type))
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise SchemaMismatchError(
                         f"column {field.name!r} cannot become {field.type}: {error}", column=field.name

@@ -49,7 +49,8 @@ class CommitsApi:
             base_uri: The table.
             operation: What changes, or a whole transaction.
             read_version: The version that it was made from; not needed for an overwrite or a restore.
-            commit_lock: Held around the put, for stores without put-if-absent.
+            commit_lock: Held around the put, for stores without put-if-absent; that which a dataset given as `base_uri`
+                was opened with by default. The dataset that is returned goes on with it.
             storage_options: Options of the store.
             enable_v2_manifest_paths: False gives a new table V1 manifest names.
             detached: Makes a version beside the history, which only its number leads to.

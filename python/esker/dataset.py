@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,7 @@ from .pending import PendingApi
 from .predicate import Filter
 from .row_ids import RowIdsApi
 from .rows import DeleteResult, RowsApi, UpdateResult
-from .scan_options import ColumnOrdering, Columns, ScanStatistics
+from .scan_options import ColumnOrdering, Columns, ScanStatistics, integer
 from .scanner import LanceScanner, ScannerBuilder
 from .schema import LanceSchema
 from .settings import SettingsApi
@@ -69,6 +69,9 @@ __all__ = [
 ]
 
 
+_NO_COLUMNS = pa.schema([])
+
+
 class LanceDataset(
     RowIdsApi,
     RowsApi,
@@ -82,7 +85,7 @@ class LanceDataset(
     CleanupApi,
     ValidationApi,
     PendingApi,
-    pyarrow.dataset.Dataset,  # type: ignore[misc]
+    pyarrow.dataset.UnionDataset,  # type: ignore[misc]
 ):
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
 
@@ -90,7 +93,9 @@ class LanceDataset(
         uri: The table: a path, or a URI of a registered scheme.
         version: The version to show, the latest by default.
         storage_options: Options of the store, such as credentials.
-        default_scan_options: Options that every scan starts from.
+        default_scan_options: Options that scans of the user's own start from: `scanner`, `to_table`, `to_batches`,
+            `to_pandas`, `head`, `slice`, `schema`, and the dataset as a source of rows. Counts, takes, samples,
+            fragments and changes go by the version as it is.
         block_size: A hint of pylance, of no effect here, like all cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
         session: Keeps one account of what several datasets cost.
@@ -113,6 +118,14 @@ class LanceDataset(
 
     _schema: pa.Schema | None
     _described: pa.Schema | None
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """A dataset that pyarrow's C++ code may be handed."""
+        self: Self = super().__new__(cls)
+        # Functions of pyarrow go to the C++ object of a dataset without asking, and would kill the process where there
+        # is none. Ours is of no parts and no columns: see `_scanner_options` for what becomes of a scan of it.
+        pyarrow.dataset.UnionDataset.__init__(self, _NO_COLUMNS, [])
+        return self
 
     def __init__(
         self,
@@ -236,8 +249,8 @@ class LanceDataset(
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id in use."""
-        return self._manifest.schema.max_field_id
+        """The highest field id given out so far, be it of a column that is gone."""
+        return self._manifest.max_field_id
 
     @property
     def data_storage_version(self) -> str:
@@ -332,6 +345,11 @@ class LanceDataset(
         }
         return builder.apply_defaults(options).to_scanner()
 
+    def _scan(self, **options: Any) -> LanceScanner:
+        """A scan of this version as it is: what changes, checks and counts read through, whatever options users chose
+        for scans of their own."""
+        return ScannerBuilder(self).apply_defaults(options).to_scanner()
+
     def _rows_to_write(self) -> pa.RecordBatchReader:
         """All rows with their blobs, to be written elsewhere."""
         return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table_schema)
@@ -359,6 +377,7 @@ class LanceDataset(
         Raises:
             InvalidArgumentError: `start` is negative, or `end` lies before it.
         """
+        start, end = integer("start", start), integer("end", end)
         if start < 0 or end < start:
             raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
@@ -406,7 +425,7 @@ class LanceDataset(
     ) -> pa.Table:
         """`num_rows` rows by chance, each at most once; in the table's order unless `randomize_order`."""
         refuse_options(**options)
-        total = self._num_rows()
+        total, num_rows = self._num_rows(), integer("num_rows", num_rows, least=0)
         if num_rows > total:
             raise InvalidArgumentError(f"expected a sample of at most {total} rows, found {num_rows}")
         numbers = random.sample(range(total), num_rows)
@@ -414,9 +433,9 @@ class LanceDataset(
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """How many rows satisfy `filter`. Without one nothing is read."""
-        if filter is None and not options and not self._default_scan_options:
+        if filter is None and not options:
             return self._num_rows()
-        return self.scanner(filter=filter, **options).count_rows()
+        return self._scan(filter=filter, **options).count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
         """All fragments, in order. A filter is refused, as in pylance."""
@@ -494,7 +513,7 @@ def dataset(
         commit_lock: Held around commits, for stores without put-if-absent.
         index_cache_size: See `block_size`.
         storage_options: Options of the store, such as credentials.
-        default_scan_options: Options that every scan of it starts from.
+        default_scan_options: Options that the user's own scans of it start from; see `LanceDataset`.
         metadata_cache_size_bytes: See `block_size`.
         index_cache_size_bytes: See `block_size`.
         manifest_store: What orders the versions where the table's store has no put-if-absent: an

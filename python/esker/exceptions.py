@@ -11,6 +11,7 @@ EskerError
 ├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
 ├── AlreadyExistsError     FileExistsError                 another path, or another mode
 ├── IOFailedError          OSError                         try again, or look at the store
+│   └── CommitStateUnknownError                            look for the transaction before you try again
 └── CommitConflictError    OSError                         open the newest version and do it again
 ```
 
@@ -25,6 +26,7 @@ from typing import Any, ClassVar
 __all__ = [
     "AlreadyExistsError",
     "CommitConflictError",
+    "CommitStateUnknownError",
     "CorruptFileError",
     "EskerError",
     "IOFailedError",
@@ -91,6 +93,7 @@ _FACTS = frozenset(
         "other_version",
         "path",
         "retryable",
+        "transaction",
         "type",
         "uri",
         "version",
@@ -154,6 +157,16 @@ class IOFailedError(EskerError, OSError):
     """The store did not do what it was asked; nothing is known to be wrong with the data. Facts: `path`, `uri`."""
 
     kind: ClassVar[str] = "io"
+
+
+class CommitStateUnknownError(IOFailedError):
+    """A commit may be there or not: the store failed, or a version is gone, before anybody could tell.
+
+    Its files are left as they are. Facts: `uri`, `version` (the number under which it was put), `transaction` (the id
+    to look for: `LanceDataset.find_transaction` finds it in a Lance table, `txnId` in the history of a Delta table).
+    """
+
+    kind: ClassVar[str] = "commit_state_unknown"
 
 
 class CommitConflictError(EskerError, OSError):

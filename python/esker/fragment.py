@@ -154,8 +154,9 @@ class FragmentMetadata:
         return FragmentMetadata.from_native, (self._fragment,)
 
 
-class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: ignore[misc]
-    """One fragment of a dataset, to be scanned, taken from and counted by itself.
+class LanceFragment(FragmentChangesApi):
+    """One fragment of a dataset, to be scanned, taken from and counted by itself. A `pyarrow.dataset.Fragment` to
+    `isinstance`.
 
     Args:
         dataset: The dataset, at the version that it shows.
@@ -182,6 +183,11 @@ class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: igno
             fragment = found[0]
         self._ds = dataset
         self._fragment = fragment
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # No subclass, which would lack the C++ object that functions of pyarrow go to without asking.
+        return pyarrow.dataset.Fragment  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceFragment, (self._ds, self.fragment_id)
@@ -269,13 +275,13 @@ class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: igno
 
     @property
     def schema(self) -> pa.Schema:
-        """The dataset's schema."""
-        return self._ds.schema
+        """The table's schema."""
+        return self._ds._table_schema
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """The dataset's schema: a fragment shows all its columns, also those that its files lack."""
-        return self._ds.schema
+        """The table's schema: a fragment shows all its columns, also those that its files lack."""
+        return self._ds._table_schema
 
     @property
     def partition_expression(self) -> Any:
@@ -296,8 +302,9 @@ class LanceFragment(FragmentChangesApi, pyarrow.dataset.Fragment):  # type: igno
         return known if known is not None else self.scanner(filter=filter).count_rows()
 
     def scanner(self, **options: Any) -> LanceScanner:
-        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`."""
-        return self._ds.scanner(fragments=[self], **options)
+        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`; the dataset's defaults for them
+        have no say."""
+        return self._ds._scan(fragments=[self], **options)
 
     def to_table(self, **options: Any) -> pa.Table:
         """The rows as a table. `options` are those of `LanceDataset.scanner`."""

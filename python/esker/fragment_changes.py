@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ._native.deletion import RowsToDelete
 from .blob_storage import holds_blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from .join_keys import JoinKeys
 from .types import ReaderLike, coerce_reader
 from .udf import BatchUDF
 
@@ -181,7 +182,7 @@ class FragmentChangesApi:
 
         Raises:
             InvalidArgumentError: No such key, or a column that the table does not have.
-            SchemaMismatchError: A column of another type than the table's.
+            SchemaMismatchError: A column of another type than the table's, or a key that cannot be compared with it.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -261,10 +262,9 @@ class ColumnUpdate:
         if not self.columns:
             raise InvalidArgumentError("expected columns to change beside the key, found none")
         self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
-        numbered = pa.table({"key": other[right_on], "row": pa.array(range(other.num_rows), pa.int64())})
-        last = numbered.group_by("key").aggregate([("row", "max")])
-        self._keys = last["key"].combine_chunks()
-        self._new = other.select(self.columns).take(last["row_max"]).combine_chunks()
+        self._keys = JoinKeys(other[right_on], left_on)
+        self._keys.check(table.field(left_on).type if left_on in table.names else pa.uint64())
+        self._new = other.select(self.columns).combine_chunks()
         self._left_on = left_on
         self.matched = RowsToDelete()
         """The rows that the data had a key for."""
@@ -273,7 +273,7 @@ class ColumnUpdate:
         """The values of one fragment's rows, old and new, with the rows' addresses."""
         read = list(dict.fromkeys([*self.columns, self._left_on, ROW_ADDRESS]))
         for batch in fragment.to_batches(columns=read, blob_handling="all_binary"):
-            rows = pc.index_in(batch[self._left_on].cast(self._keys.type), value_set=self._keys, skip_nulls=True)
+            rows = self._keys.rows(batch[self._left_on])
             hit = rows.is_valid()
             self.matched.add(batch[ROW_ADDRESS].filter(hit))
             columns = [_over(batch[name], self._new[name], rows, hit) for name in self.columns]
@@ -283,9 +283,30 @@ class ColumnUpdate:
 def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
     """The new value where there is one: taken by position from both, which works for values of any type."""
     new_values = new.combine_chunks()
-    both = pa.concat_arrays([old, new_values.cast(old.type) if new_values.type != old.type else new_values])
+    new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
+    both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
     own = pa.array(range(len(old)), pa.int64())
     return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
+
+
+def _without_null_values(values: pa.Array) -> pa.Array:
+    """The same values with nulls in the indices of dictionaries rather than among their values, which do not join."""
+    type_ = values.type
+    if isinstance(values, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
+    if pa.types.is_dictionary(type_):
+        if values.dictionary.null_count == 0:
+            return values
+        return values.cast(type_.value_type).dictionary_encode().cast(type_)
+    if pa.types.is_struct(type_) and type_.num_fields:
+        children = [_without_null_values(values.field(n)) for n in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        # A copy starts at zero: offsets within a buffer take no mask.
+        whole = values.take(pa.array(range(len(values)), pa.int64()))
+        return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
+    return values
 
 
 def _like(found: pa.Field, table: pa.Schema) -> pa.Field:

@@ -50,6 +50,11 @@ class MergeClauses:
                 "when_not_matched_insert_all or another one first"
             )
 
+    @property
+    def updates(self) -> bool:
+        """Whether rows of the table may get other values."""
+        return self.when_matched == "update"
+
     def update_condition(self, source: pa.Schema, dataset: LanceDataset) -> Condition | None:
         """The condition on rows that match, with the columns of the source and of the table that it reads.
 
@@ -67,8 +72,13 @@ class MergeClauses:
         left = [name for name in source.names if name in read["source"]]
         right = [name for name in table.names if name in read["target"]]
         # Bound to those alone, so that no other column must be read.
-        predicate = _parse(self.condition, _only(source, left), _only(table, right))
-        return predicate, left, right
+        try:
+            return _parse(self.condition, _only(source, left), _only(table, right)), left, right
+        except InvalidArgumentError:
+            # It names a column whose value makes no difference, as that of `k` in `k > 1 AND k < 0`.
+            text = self.condition.casefold()
+            left, right = ([name for name in side.names if name.casefold() in text] for side in (source, table))
+        return _parse(self.condition, _only(source, left), _only(table, right)), left, right
 
     def delete_predicate(self, dataset: LanceDataset) -> Predicate | None:
         """The condition on rows of the table that match nothing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,7 +14,8 @@ from ._native.merge import MergeRequest, MergeSource, merge
 from ._native.store import Store
 from .base_path import target_ids
 from .change import commit_change, retry_limits
-from .exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
+from .commit.orphans import StagedFiles
+from .exceptions import InvalidArgumentError, UnsupportedError
 from .merge_clauses import MergeClauses
 from .merge_columns import check_columns_only, merged_columns
 from .merge_outcome import NOTHING, ExecuteResult, PreparedMerge
@@ -86,7 +86,8 @@ class MergeInsertBuilder:
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
         """Rows of the source take the place of the rows of the table that they match.
 
-        Columns that the source lacks keep their values. Takes the place of other `when_matched` clauses.
+        Columns that the source lacks keep their values, and so do fields that its structs lack, even below a null: that
+        is a null in the fields that the source has. Takes the place of other `when_matched` clauses.
 
         Args:
             condition: SQL over `source.column` and `target.column`: rows for which it is not true stay as they are.
@@ -107,7 +108,7 @@ class MergeInsertBuilder:
         return self
 
     def when_not_matched_insert_all(self) -> MergeInsertBuilder:
-        """Rows of the source that match none are inserted, with nulls in columns that the source lacks."""
+        """Rows of the source that match none are inserted, with nulls in columns and fields that the source lacks."""
         self._clauses.insert = True
         return self
 
@@ -229,16 +230,18 @@ class MergeInsertBuilder:
         source = self._source(data_obj, schema)
         log = log_of(self._dataset, durable=durable)
         merged: PreparedMerge | None = None
+        staged = StagedFiles()
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal merged
-            if merged is not None:
-                self._discard(merged)
+            staged.discard()
             merged = self._merge(manifest, *source, store=log.store)
+            for path in merged.files:
+                staged.add(log.store, path)
             return merged.operation
 
         limits = retry_limits(self._conflict_retries, self._retry_timeout)
-        try:
+        with staged:
             commit_change(
                 self._dataset,
                 make,
@@ -247,12 +250,8 @@ class MergeInsertBuilder:
                 application=application,
                 limits=limits,
                 log=log,
+                staged=staged,
             )
-        except CommitConflictError:
-            # Only then it is sure that no version has them.
-            if merged is not None:
-                self._discard(merged)
-            raise
         return merged.result if merged is not None else NOTHING.copy()
 
     def execute_uncommitted(
@@ -276,7 +275,7 @@ class MergeInsertBuilder:
         self._clauses.check()
         table = self._dataset._table_schema
         source = table if schema is None else schema
-        check_columns(source, table, on=self._on, insert=self._clauses.insert)
+        check_columns(source, table, on=self._on, insert=self._clauses.insert, update=self._clauses.updates)
         condition = self._clauses.update_condition(source, self._dataset)
         return explained(self._dataset, self._on, self._clauses, source, condition)
 
@@ -289,7 +288,7 @@ class MergeInsertBuilder:
         rows, source = self._source(data_obj, schema)
         merged = self._merge(self._dataset._manifest, rows, source)
         elapsed = time.perf_counter() - started
-        self._discard(merged)
+        StagedFiles((self._dataset._store, path) for path in merged.files).discard()
         condition = self._clauses.update_condition(rows, self._dataset)
         plan = explained(self._dataset, self._on, self._clauses, rows, condition)
         return analyzed(plan, merged, source, elapsed)
@@ -302,7 +301,8 @@ class MergeInsertBuilder:
                 raise UnsupportedError(
                     f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
                 )
-        rows = MergeRows(data_obj, schema, table=table, on=self._on, insert=self._clauses.insert)
+        clauses = self._clauses
+        rows = MergeRows(data_obj, schema, table=table, on=self._on, insert=clauses.insert, update=clauses.updates)
         if self._in_place:
             check_columns_only(self._clauses, self._on, rows.schema, table)
         # A condition that makes no sense is found before anything is read.
@@ -313,7 +313,8 @@ class MergeInsertBuilder:
         self, manifest: native.Manifest, rows: pa.Schema, source: MergeSource, *, store: Store | None = None
     ) -> PreparedMerge:
         dataset = self._dataset._with_manifest(manifest)
-        check_columns(rows, dataset._table_schema, on=self._on, insert=self._clauses.insert)
+        clauses = self._clauses
+        check_columns(rows, dataset._table_schema, on=self._on, insert=clauses.insert, update=clauses.updates)
         request = self._request(rows, dataset)
         if self._in_place:
             return merged_columns(dataset, source, request, self._on)
@@ -333,12 +334,6 @@ class MergeInsertBuilder:
             memory_limit=self._memory_limit,
             target_bases=self._target_bases,
         )
-
-    def _discard(self, merged: PreparedMerge) -> None:
-        """Removes what a merge wrote that will not be committed. What cannot be removed is left to clean-up."""
-        for path in merged.files:
-            with contextlib.suppress(OSError):
-                self._dataset._store.delete(path)
 
 
 def _key(dataset: LanceDataset, on: str | Iterable[str] | None) -> list[str]:

@@ -6,7 +6,6 @@ Values are computed for the rows that count. Deleted rows repeat the value of an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,10 +15,12 @@ import pyarrow.compute as pc
 from ._native import table as native
 from ._native.store import Store
 from ._native.write import write_fragments as write_native
+from .commit.orphans import StagedFiles
 from .exceptions import InvalidArgumentError, NotFoundError
 from .fragment import LanceFragment
+from .join_keys import JoinKeys
 from .rebase import rebased
-from .staging import DEFAULT_MEMORY_LIMIT
+from .staging import DEFAULT_MEMORY_LIMIT, check_input_schema
 from .types import BatchSource
 from .udf import BatchUDF
 
@@ -53,7 +54,9 @@ class ColumnSource(Protocol):
 
 
 class ColumnWriter:
-    """Writes files of new columns, each once however often its commit starts anew, and removes them if it fails.
+    """Writes files of new columns, each once however often its commit starts anew.
+
+    As a context manager it removes them if its block fails, unless a commit may name them.
 
     Args:
         store: The table's.
@@ -65,6 +68,8 @@ class ColumnWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._written: dict[tuple[Any, ...], native.DataFile] = {}
+        self.staged = StagedFiles()
+        """The files, for the commit that names them."""
 
     def __enter__(self) -> ColumnWriter:
         return self
@@ -72,12 +77,7 @@ class ColumnWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None:
-            return
-        for file in self._written.values():
-            # What cannot be removed is left for a cleanup: what went wrong before matters more.
-            with suppress(OSError):
-                self._store.delete(f"data/{file.path}")
+        self.staged.__exit__(kind, error, traceback)
 
     def add(
         self, dataset: LanceDataset, source: ColumnSource, fragments: Sequence[LanceFragment] | None = None
@@ -88,6 +88,7 @@ class ColumnWriter:
             InvalidArgumentError: A column that is there already.
         """
         new = source.schema(dataset)
+        check_input_schema(new)
         schema = dataset._manifest.schema
         fields = native.Schema.from_arrow(new, first_id=dataset._manifest.max_field_id + 1)
         extended = schema.extended(fields)
@@ -134,7 +135,9 @@ class ColumnWriter:
             if source.failure is not None:
                 raise source.failure from None
             raise
-        return written[0].files[0]
+        file = written[0].files[0]
+        self.staged.add(self._store, f"data/{file.path}")
+        return file
 
 
 def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:
@@ -183,7 +186,7 @@ class ExpressionValues:
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:
         """The new columns."""
-        return dataset.scanner(columns=self._expressions).projected_schema
+        return dataset._scan(columns=self._expressions).projected_schema
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
@@ -222,8 +225,8 @@ class FunctionValues:
         """Nothing: each fragment stands for itself."""
 
     def _batches(self, dataset: LanceDataset, fragment: LanceFragment | None) -> Iterator[pa.RecordBatch]:
-        source = fragment or dataset
-        return source.to_batches(columns=self._read_columns, with_row_address=True, batch_size=self._batch_size)
+        scan = dataset._scan if fragment is None else fragment.scanner
+        return scan(columns=self._read_columns, with_row_address=True, batch_size=self._batch_size).to_batches()
 
     @staticmethod
     def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -286,18 +289,16 @@ class JoinedValues:
                 f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
                 column=right_on,
             )
-        numbered = pa.table({"key": other[right_on], "row": pa.array(range(other.num_rows), pa.int64())})
-        # Of several rows under one key the last one counts.
-        last = numbered.group_by("key").aggregate([("row", "max")])
-        self._keys = last["key"].combine_chunks()
-        self._columns = other.drop_columns([right_on]).take(last["row_max"]).combine_chunks()
+        self._keys = JoinKeys(other[right_on], left_on)
+        self._columns = other.drop_columns([right_on]).combine_chunks()
         self._left_on = left_on
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:
         """The new columns."""
-        names = dataset.schema.names
+        names = dataset._table_schema.names
         if self._left_on not in (*names, *_SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
+        self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset.schema.field(self._left_on).type)
         # A key that is not there makes a null.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 
@@ -306,8 +307,7 @@ class JoinedValues:
         columns = [] if self._left_on in _SYSTEM_KEYS else [self._left_on]
         by_id = self._left_on == "_rowid"
         for batch in fragment.to_batches(columns=columns, with_row_id=by_id, with_row_address=True):
-            keys = batch[self._left_on].cast(self._keys.type)
-            rows = self._columns.take(pc.index_in(keys, value_set=self._keys, skip_nulls=True))
+            rows = self._columns.take(self._keys.rows(batch[self._left_on]))
             values = [rows[name].combine_chunks() for name in rows.column_names]
             yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
 

@@ -31,10 +31,16 @@ class PendingApi:
     stats = _pending_property("stats")
     tags = _pending_property("tags")
 
-    # Of pyarrow's class, where they work on a C++ object that a table of ours does not have.
+    # Of pyarrow's class, where they work on a C++ object that knows nothing of a table of ours.
     _get_fragments = _pending("get_fragments")
     _scan_options = _pending("filter")
-    _scanner_options = _pending("scanner")
+
+    def _scanner_options(self, options: object) -> NoReturn:
+        # What pyarrow asks for before it scans a dataset by itself: for `Scanner.from_dataset`, joins, Acero's plans.
+        raise UnsupportedError(
+            "pyarrow cannot scan a LanceDataset by itself, pass it LanceDataset.scanner().to_reader(), or to_table()",
+            operation="scanner",
+        )
 
     create_branch = _pending("create_branch")
     create_index = _pending("create_index")

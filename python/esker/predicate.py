@@ -12,7 +12,7 @@ from .exceptions import InvalidArgumentError, UnsupportedError
 from .projection import with_system_columns
 
 if TYPE_CHECKING:
-    Filter: TypeAlias = str | pc.Expression
+    Filter: TypeAlias = str | pc.Expression | Predicate
 else:
     Filter = Any
 
@@ -23,7 +23,7 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
     """The predicate that a filter means over a schema.
 
     Args:
-        filter: The text of a WHERE clause, or a pyarrow expression.
+        filter: The text of a WHERE clause, a pyarrow expression, or a predicate that is bound to such columns already.
         schema: The table's columns.
 
     Raises:
@@ -36,6 +36,8 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
         >>> to_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
         ['id']
     """
+    if isinstance(filter, Predicate):
+        return filter
     schema = with_system_columns(schema)
     if isinstance(filter, pc.Expression):
         return _from_expression(filter, schema, as_arrow=False)

@@ -18,6 +18,7 @@ from ._native.expr import Expression
 from .blob_storage import holds_blobs
 from .change import commit_change, retry_limits
 from .changed_rows import ChangedRows
+from .commit.orphans import StagedFiles
 from .exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from .operation import LanceOperation
 from .predicate import Filter, to_predicate
@@ -89,23 +90,27 @@ class RowsApi:
         limits = retry_limits(conflict_retries, retry_timeout)
         log = log_of(self._dataset, durable=durable)
         changed: ChangedRows | None = None
+        staged = StagedFiles()
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal changed
-            changed = ChangedRows(self._dataset._with_manifest(manifest), log=log)
+            staged.discard()
+            changed = ChangedRows(self._dataset._with_manifest(manifest), log=log, staged=staged)
             described = str(to_predicate(predicate, changed.dataset._described_schema))
             changed.delete_where(predicate)
             return changed.delete_operation(described)
 
-        commit_change(
-            self._dataset,
-            make,
-            merge_deletions=True,
-            message=commit_message,
-            application=application,
-            limits=limits,
-            log=log,
-        )
+        with staged:
+            commit_change(
+                self._dataset,
+                make,
+                merge_deletions=True,
+                message=commit_message,
+                application=application,
+                limits=limits,
+                log=log,
+                staged=staged,
+            )
         return {"num_deleted_rows": changed.num_deleted if changed else 0}
 
     def truncate_table(self) -> None:
@@ -181,24 +186,28 @@ class RowsApi:
                 raise TypeError(f"expected SQL text as the new value of {name!r}, found {type(value).__name__}")
         log = log_of(self._dataset, durable=durable)
         changed: ChangedRows | None = None
+        staged = StagedFiles()
 
         def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
             nonlocal changed
+            staged.discard()
             at = self._dataset._with_manifest(manifest)
-            changed = ChangedRows(at, memory_limit=memory_limit, log=log)
+            changed = ChangedRows(at, memory_limit=memory_limit, log=log, staged=staged)
             rows = Assignments(updates, changed.schema).applied(changed.take_out(where))
             changed.write(rows, changed.schema, data_storage_version=data_storage_version)
             return changed.update_operation(updates)
 
-        commit_change(
-            self._dataset,
-            make,
-            merge_deletions=True,
-            message=commit_message,
-            application=application,
-            limits=limits,
-            log=log,
-        )
+        with staged:
+            commit_change(
+                self._dataset,
+                make,
+                merge_deletions=True,
+                message=commit_message,
+                application=application,
+                limits=limits,
+                log=log,
+                staged=staged,
+            )
         return {"num_rows_updated": changed.num_deleted if changed else 0}
 
     @property

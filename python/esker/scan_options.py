@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -71,10 +72,40 @@ class ScanOptions:
     progress: Callable[[int], object] | None = field(default=None, compare=False)
 
 
-def _hint(name: str) -> Callable[..., Any]:
+def integer(name: str, value: Any, *, least: int | None = None) -> int:
+    """An option that counts something, as an int: whatever Python takes for an index.
+
+    Raises:
+        TypeError: No integer.
+        InvalidArgumentError: Less than `least`, or more than any table has.
+
+    Example:
+        >>> from esker.scan_options import integer
+        >>> integer("limit", 3, least=0)
+        3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"expected {name} as an integer, found {type(value).__name__}") from None
+    if least is not None and number < least:
+        rule = "non-negative" if least == 0 else f"at least {least}"
+        raise InvalidArgumentError(f"{name} must be {rule}, found {number}")
+    if number > _MOST:
+        raise InvalidArgumentError(f"{name} must be at most 2^63 - 1, found {number}")
+    return number
+
+
+_MOST = 2**63 - 1
+
+
+def _hint(name: str, least: int | None = None) -> Callable[..., Any]:
     """A setter for an option that only steers how fast a scan is in pylance, or a search that is refused anyway."""
 
     def accept(self: ScannerBuilder, *values: Any) -> ScannerBuilder:
+        if least is not None:
+            for value in values:
+                _optional(name, value, least)
         return self
 
     accept.__name__ = name
@@ -147,19 +178,19 @@ class ScannerBuilder:
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
         """At most so many rows."""
-        return self._with(limit=_not_negative("limit", n))
+        return self._with(limit=_optional("limit", n, 0))
 
     def offset(self, n: int | None = None) -> ScannerBuilder:
         """How many rows to leave out at the start."""
-        return self._with(offset=_not_negative("offset", n))
+        return self._with(offset=_optional("offset", n, 0))
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
         """At most so many rows per batch."""
-        return self._with(batch_size=_positive("batch_size", batch_size))
+        return self._with(batch_size=_optional("batch_size", batch_size, 1))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
         """About so many bytes per batch at most."""
-        return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
+        return self._with(batch_size_bytes=_optional("batch_size_bytes", batch_size_bytes, 1))
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
         """Whether all batches but the last hold exactly `batch_size` rows."""
@@ -170,7 +201,7 @@ class ScannerBuilder:
         return self._with(scan_in_order=scan_in_order)
 
     def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> ScannerBuilder:
-        """Only these fragments, in this order."""
+        """Only these fragments, in this order; one that is named twice comes twice."""
         if fragments is None:
             return self._with(fragment_ids=None)
         ids = []
@@ -182,7 +213,12 @@ class ScannerBuilder:
 
     def row_range(self, row_range: tuple[int, int] | None) -> ScannerBuilder:
         """Only physical rows [start, end) of the one fragment that is scanned: a slice of it, for parallel readers."""
-        return self._with(row_range=row_range)
+        if row_range is None:
+            return self._with(row_range=None)
+        start, end = (integer("row_range", bound, least=0) for bound in row_range)
+        if end < start:
+            raise InvalidArgumentError(f"expected a row_range whose start is not behind its end, found {start}..{end}")
+        return self._with(row_range=(start, end))
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
         """Whether to add the column `_rowid`."""
@@ -227,11 +263,11 @@ class ScannerBuilder:
         """Called with what the scan cost, once it is read to its end."""
         return self._with(scan_stats_callback=callback)
 
-    batch_readahead = _hint("batch_readahead")
+    batch_readahead = _hint("batch_readahead", 1)
     disable_scoring_autoprojection = _hint("disable_scoring_autoprojection")
     fast_search = _hint("fast_search")
-    fragment_readahead = _hint("fragment_readahead")
-    io_buffer_size = _hint("io_buffer_size")
+    fragment_readahead = _hint("fragment_readahead", 0)
+    io_buffer_size = _hint("io_buffer_size", 0)
     late_materialization = _hint("late_materialization")
     prefilter = _hint("prefilter")
     use_scalar_index = _hint("use_scalar_index")
@@ -261,13 +297,5 @@ class ScannerBuilder:
         return self
 
 
-def _not_negative(name: str, value: int | None) -> int | None:
-    if value is not None and int(value) < 0:
-        raise InvalidArgumentError(f"{name} must be non-negative, found {value}")
-    return None if value is None else int(value)
-
-
-def _positive(name: str, value: int) -> int:
-    if int(value) <= 0:
-        raise InvalidArgumentError(f"{name} must be at least 1, found {value}")
-    return int(value)
+def _optional(name: str, value: Any, least: int) -> int | None:
+    return None if value is None else integer(name, value, least=least)

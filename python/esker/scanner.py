@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset
 
 from ._native import scan as native
 from ._native.expr import Predicate
-from .batches import cut_to_bytes, join_to_rows, read, read_all
+from .batches import cut_to_bytes, read, read_all
 from .blob_frame import BlobMode, frame_with_blobs
-from .exceptions import InvalidArgumentError, UnsupportedError
+from .exceptions import UnsupportedError
 from .predicate import to_predicate
 from .projection import Projection
-from .scan_options import ColumnOrdering, ScannerBuilder, ScanOptions, ScanStatistics
+from .scan_options import ColumnOrdering, ScannerBuilder, ScanOptions, ScanStatistics, integer
+from .tagged_batches import tagged_batches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["ColumnOrdering", "LanceScanner", "ScanOptions", "ScanStatistics", "ScannerBuilder"]
 
 
-class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
-    """A scan that is ready to run, as often as wanted. Made by `LanceDataset.scanner`.
+class LanceScanner:
+    """A scan that is ready to run, as often as wanted. Made by `LanceDataset.scanner`. A `pyarrow.dataset.Scanner` to
+    `isinstance`.
 
     Example:
         `dataset.scanner(columns=["id"], filter="id > 10").to_reader()`
@@ -43,6 +44,15 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         self._predicate: Predicate | None = None
         if options.filter is not None:
             self._predicate = to_predicate(options.filter, dataset._described_schema)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # No subclass, which would lack the C++ object that functions of pyarrow go to without asking.
+        return pyarrow.dataset.Scanner  # type: ignore[no-any-return]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows by the Arrow PyCapsule interface."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -76,10 +86,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         before = self._ds._store.io_stats_snapshot()
         rows = 0
         batches: Iterable[pa.RecordBatch]
-        batches = self._ordered(stream).to_batches() if options.order_by else read(stream)
-        if options.strict_batch_size and options.batch_size is not None:
-            batches = join_to_rows(batches, options.batch_size)
-        elif options.batch_size_bytes is not None:
+        batches = read(stream)
+        if options.batch_size_bytes is not None:
             batches = cut_to_bytes(batches, options.batch_size_bytes)
         for batch in batches:
             rows += batch.num_rows
@@ -101,7 +109,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
 
     def head(self, num_rows: int) -> pa.Table:
         """The first `num_rows` rows."""
-        limit = num_rows if self._options.limit is None else min(num_rows, self._options.limit)
+        limit = integer("num_rows", num_rows, least=0)
+        limit = limit if self._options.limit is None else min(limit, self._options.limit)
         return LanceScanner(self._ds, replace(self._options, limit=limit)).to_table()
 
     def count_rows(self) -> int:
@@ -125,7 +134,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         return rest if options.limit is None else min(rest, options.limit)
 
     def _rows_of(self, fragment_ids: Iterable[int]) -> int:
-        known = [f.num_rows for f in self._ds._fragments() if f.id in fragment_ids]
+        # A fragment that is named twice counts twice, as it comes twice.
+        fragments = {fragment.id: fragment.num_rows for fragment in self._ds._fragments()}
+        known = [fragments.get(number) for number in fragment_ids]
         if all(rows is not None for rows in known):
             return sum(rows for rows in known if rows is not None)
         return native.count_rows(self._ds._store, self._ds._manifest, fragment_ids=list(fragment_ids))
@@ -159,12 +170,8 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
         raise UnsupportedError("a scanner cannot take rows, use LanceDataset.take")
 
     def scan_batches(self) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
-        """The batches, each with the fragment that it came from."""
-        for fragment in self._ds.get_fragments():
-            if self._options.fragment_ids is None or fragment.fragment_id in self._options.fragment_ids:
-                part = LanceScanner(self._ds, replace(self._options, fragment_ids=(fragment.fragment_id,)))
-                for batch in part.to_batches():
-                    yield pyarrow.dataset.TaggedRecordBatch(batch, fragment)
+        """The batches of the scan as a whole, each of rows of one fragment, with that fragment."""
+        return tagged_batches(self)
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:
@@ -179,24 +186,19 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
     def _is_plain(self) -> bool:
         """Whether the native stream is the result as it is."""
         options = self._options
-        cut = options.strict_batch_size or options.batch_size_bytes is not None
+        cut = options.batch_size_bytes is not None
         watched = options.scan_stats_callback is not None or options.progress is not None
-        return not (options.order_by or cut or watched) and self._projection.is_plain
+        return not (cut or watched) and self._projection.is_plain
 
     def _open(self, options: ScanOptions) -> native.BatchStream:
-        projection = self._projection
-        columns = projection.columns
-        if options.order_by and columns is not None:
-            added = [name for name, wanted in self._added() if wanted]
-            keys = dict.fromkeys(key.column_name for key in options.order_by)
-            columns = [*columns, *(key for key in keys if key not in (*columns, *added))]
+        columns = self._projection.columns
         return native.scan(
             self._ds._store,
             self._ds._manifest,
             columns=columns,
             filter=self._predicate,
-            limit=None if options.order_by else options.limit,
-            offset=None if options.order_by else options.offset,
+            limit=options.limit,
+            offset=options.offset,
             batch_size=options.batch_size,
             fragment_ids=options.fragment_ids,
             row_range=options.row_range,
@@ -206,22 +208,9 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
             include_deleted_rows=options.include_deleted_rows,
             use_stats=options.use_stats,
             blobs=options.blobs,
+            order_by=[(key.column_name, key.ascending, key.nulls_first) for key in options.order_by],
+            **({"strict_batch_size": True} if options.strict_batch_size else {}),
         )
-
-    def _ordered(self, stream: native.BatchStream) -> pa.Table:
-        """All rows in the order asked for, cut to offset and limit."""
-        options = self._options
-        table = read_all(stream)
-        for key in options.order_by:
-            if key.column_name not in table.column_names:
-                raise InvalidArgumentError(f"column {key.column_name!r} does not exist", column=key.column_name)
-        keys = [
-            (key.column_name, "ascending" if key.ascending else "descending", _placement(key))
-            for key in options.order_by
-        ]
-        indices = pc.sort_indices(table, sort_keys=keys)
-        start = options.offset or 0
-        return table.take(indices.slice(start) if options.limit is None else indices.slice(start, options.limit))
 
     def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:
         read_schema = pa.schema(stream)
@@ -265,10 +254,6 @@ class LanceScanner(pyarrow.dataset.Scanner):  # type: ignore[misc]
                 f", row_id={options.with_row_id}, row_address={options.with_row_address}, rows={self._ds._num_rows()}"
             )
         return [*lines, scan]
-
-
-def _placement(key: ColumnOrdering) -> str:
-    return "at_start" if key.nulls_first else "at_end"
 
 
 def _order_text(key: ColumnOrdering) -> str:

@@ -15,6 +15,8 @@ from .base_path import DatasetBasePath, numbered, target_ids
 from .blob_storage import with_blobs_v2
 from .commit.external import ExternalManifestStore
 from .commit.log import LanceLog, is_detached
+from .commit.orphans import StagedFiles
+from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from .progress import Progress, is_fragment_progress
 from .rebase import rebased
@@ -41,6 +43,8 @@ class Target:
 
     log: LanceLog
     base: native.Manifest | None
+    lock: CommitLock | None = None
+    """What the dataset that is written to was opened with."""
 
     @property
     def read_version(self) -> int:
@@ -67,6 +71,12 @@ class Staged:
         operation = native.Operation.overwrite(self.fragments, self.schema, initial_bases=bases)
         return native.Transaction(self.target.read_version, operation, properties=properties)
 
+    def tell(self, files: StagedFiles) -> None:
+        """Tells which files they are."""
+        for fragment in self.fragments:
+            for file in fragment.files:
+                files.add(self.target.log.store, file.location)
+
 
 def open_target(
     uri: str | os.PathLike[str] | LanceDataset,
@@ -87,7 +97,7 @@ def open_target(
     if isinstance(uri, LanceDataset):
         log = log_of(uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
         check_changeable(uri)
-        return Target(log, uri._manifest)
+        return Target(log, uri._manifest, uri._commit_lock)
     if not isinstance(uri, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(uri).__name__}")
     log = LanceLog.at(
@@ -223,6 +233,7 @@ def stage(
         if version == "2.2":
             source = with_blobs_v2(source)
         fields = native.Schema.from_arrow(source.schema)
+        fields.check_column_names()
     if callable(progress):
         source = _counted(source, progress)
     elif progress is not None and not is_fragment_progress(progress):
@@ -284,11 +295,13 @@ def check_input_schema(schema: pa.Schema) -> None:
     """Refuses a schema that no file can hold as it is.
 
     Raises:
-        InvalidArgumentError: Metadata that are no text.
+        InvalidArgumentError: Metadata that are no text, or a name with a NUL.
         UnsupportedError: An extension type of which Lance has a form of its own.
     """
     _check_metadata(schema)
     _check_extensions(schema)
+    for field in schema:
+        _check_name(field)
 
 
 def _check_metadata(schema: pa.Schema) -> None:
@@ -301,6 +314,14 @@ def _check_metadata(schema: pa.Schema) -> None:
             raise InvalidArgumentError(
                 f"schema metadata {key!r} is not valid utf8; encode it, for example as base64"
             ) from error
+
+
+def _check_name(field: pa.Field) -> None:
+    """Arrow's C interface ends a name at its first NUL: another one would come through."""
+    if "\0" in field.name:
+        raise InvalidArgumentError(f"expected names without NUL, found {field.name!r}; choose another name")
+    for index in range(field.type.num_fields):
+        _check_name(field.type.field(index))
 
 
 def _check_extensions(schema: pa.Schema) -> None:

@@ -14,6 +14,7 @@ import pyarrow.dataset
 
 from . import blob_storage as blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError
+from .plain_types import plain_array, plain_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,18 +94,6 @@ def coerce_reader(data_obj: ReaderLike, schema: pa.Schema | None = None) -> Batc
     return source.map(target, lambda batch: _cast(batch, target))
 
 
-def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with plain types in place of view types.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.types import plain_schema
-        >>> plain_schema(pa.schema([("name", pa.string_view())])).field("name").type
-        DataType(string)
-    """
-    return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
-
-
 def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
     """The source's rows in the columns of a table: by name and in the table's order.
 
@@ -179,30 +168,6 @@ def _require_batch(item: Any) -> pa.RecordBatch:
     raise TypeError(f"expected the iterator to yield pyarrow.RecordBatch, found {type(item).__name__}")
 
 
-def _plain_field(field: pa.Field) -> pa.Field:
-    plain = plain_type(field.type)
-    return field if plain == field.type else field.with_type(plain)
-
-
-def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type with plain types in place of view types, at any depth."""
-    if pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_binary_view(type_):
-        return pa.binary()
-    if pa.types.is_list(type_) or pa.types.is_list_view(type_):
-        return pa.list_(_plain_field(type_.value_field))
-    if pa.types.is_large_list(type_) or pa.types.is_large_list_view(type_):
-        return pa.large_list(_plain_field(type_.value_field))
-    if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_plain_field(type_.value_field), type_.list_size)
-    if pa.types.is_struct(type_):
-        return pa.struct([_plain_field(type_.field(i)) for i in range(type_.num_fields)])
-    if pa.types.is_dictionary(type_) and pa.types.is_string_view(type_.value_type):
-        return pa.dictionary(type_.index_type, pa.string(), type_.ordered)
-    return type_
-
-
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch cast to the schema, column by column and by name."""
     if batch.schema.equals(schema, check_metadata=True):
@@ -217,6 +182,9 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast_column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    column = plain_array(column)
     if column.type == field.type:
         return column
     if blobs.holds_blobs(field.type):

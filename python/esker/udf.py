@@ -58,7 +58,10 @@ class BatchUDF:
             )
         if self.output_schema is not None:
             try:
-                result = result.select(self.output_schema.names).cast(self.output_schema)
+                result = result.select(self.output_schema.names)
+                # A cast to the same types would say of a null in a required field no more than that it is there.
+                if result.schema != self.output_schema:
+                    result = result.cast(self.output_schema)
             except (KeyError, pa.ArrowInvalid) as error:
                 raise InvalidArgumentError(
                     "Output schema of function does not match the expected schema: expected "

@@ -40,8 +40,8 @@ class ValidationApi:
             for file in fragment.files:
                 _check_file(dataset, dataset._store, fragment, file)
         # Reads all deletion files, and checks them against their fragments.
-        expected = dataset.count_rows()
-        found = sum(batch.num_rows for batch in dataset.to_batches(columns=[], with_row_address=True))
+        expected = dataset._num_rows()
+        found = sum(batch.num_rows for batch in dataset._scan(columns=[], with_row_address=True).to_batches())
         if found != expected:
             raise _damage(dataset, f"expected {expected} rows, found {found}")
 

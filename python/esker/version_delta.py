@@ -114,6 +114,4 @@ class DatasetDelta:
         wanted = set(self.dataset._manifest.fragments_of_versions(first, last, created=created))
         fragments = [fragment for fragment in self.dataset.get_fragments() if fragment.fragment_id in wanted]
         columns = [*self.dataset._table_schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]
-        return self.dataset.scanner(
-            columns=list(dict.fromkeys(columns)), filter=filter, fragments=fragments
-        ).to_reader()
+        return self.dataset._scan(columns=list(dict.fromkeys(columns)), filter=filter, fragments=fragments).to_reader()

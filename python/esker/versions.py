@@ -108,7 +108,7 @@ class VersionsApi:
         """The version whose transaction carries a property: whether a commit has landed whose reply was lost.
 
         Args:
-            key: The property's name.
+            key: The property's name; "uuid" is the transaction's own id, which `CommitStateUnknownError` tells.
             value: Its value, which only the commit in question has.
             after: Looks at later versions only, newest first.
 
@@ -120,7 +120,7 @@ class VersionsApi:
             if number <= after:
                 break
             found = self._log.transaction(self._log.manifest(number, listing.scheme))
-            if found is not None and found.properties.get(key) == value:
+            if found is not None and value == (found.uuid if key == "uuid" else found.properties.get(key)):
                 return number
         return None
 

@@ -16,6 +16,7 @@ from .commit.external import ExternalManifestStore
 from .commit.lance import LanceCommit, is_applied
 from .commit.log import LanceLog, NamingScheme
 from .commit.loop import Backoff, commit
+from .commit.orphans import StagedFiles
 from .commit.protocol import CommitLock
 from .exceptions import AlreadyExistsError, InvalidArgumentError, SchemaMismatchError
 from .fragment import FragmentMetadata
@@ -85,7 +86,8 @@ def write_dataset(
         max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
         max_rows_per_group: Rows of a group of files of version 0.1; of no meaning for later ones.
         max_bytes_per_file: Bytes after which a new file is started.
-        commit_lock: Held around the commit, for stores without put-if-absent.
+        commit_lock: Held around the commit, for stores without put-if-absent; that which a dataset given as `uri` was
+            opened with by default. The dataset that is returned goes on with it.
         progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
         storage_options: Options of the store, such as credentials.
         data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
@@ -140,13 +142,14 @@ def write_dataset(
         manifest_store=manifest_store,
         base_store_params=base_store_params,
     )
+    lock = commit_lock or target.lock
     if session is not None:
         session._watch(target.log.store)
     properties = application_properties(application, merge_message(commit_message, transaction_properties))
     if application is not None and target.base is not None:
         latest = target.log.open()[0]
         if is_applied(latest, *application):
-            return _at(uri, target.log, latest, storage_options)
+            return _at(uri, target.log, latest, storage_options, lock)
     staged = stage(
         target,
         data_obj,
@@ -164,27 +167,31 @@ def write_dataset(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
     )
-    report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
-    limits = commit_limits(max_retries, commit_timeout, backoff)
-    scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
-    first = LanceCommit(
-        target.log,
-        staged.transaction(properties),
-        data_storage_version=staged.data_storage_version,
-        enable_stable_row_ids=bool(enable_stable_row_ids),
-        # An append to nothing creates too: if others were faster, it becomes an append to what they made.
-        create=target.base is None and staged.mode != "overwrite",
-        scheme=scheme,
-        lock=commit_lock,
-        base=target.base,
-    )
-    try:
-        return _opened(uri, first, commit(first, limits=limits), storage_options)
-    except AlreadyExistsError:
-        if staged.mode != "append" or target.base is not None:
-            raise
-    second = _append_to_newcomer(staged, scheme, properties, commit_lock)
-    return _opened(uri, second, commit(second, limits=limits), storage_options)
+    with StagedFiles() as files:
+        staged.tell(files)
+        report(progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
+        limits = commit_limits(max_retries, commit_timeout, backoff)
+        scheme: NamingScheme = "V2" if enable_v2_manifest_paths else "V1"
+        first = LanceCommit(
+            target.log,
+            staged.transaction(properties),
+            data_storage_version=staged.data_storage_version,
+            enable_stable_row_ids=bool(enable_stable_row_ids),
+            # An append to nothing creates too: if others were faster, it becomes an append to what they made.
+            create=target.base is None and staged.mode != "overwrite",
+            scheme=scheme,
+            lock=lock,
+            base=target.base,
+        )
+        try:
+            version = commit(first, limits=limits, staged=files)
+        except AlreadyExistsError:
+            if staged.mode != "append" or target.base is not None:
+                raise
+        else:
+            return _opened(uri, first, version, storage_options, lock)
+        second = _append_to_newcomer(staged, scheme, properties, lock)
+        return _opened(uri, second, commit(second, limits=limits, staged=files), storage_options, lock)
 
 
 def commit_operation(
@@ -218,6 +225,7 @@ def commit_operation(
     if not isinstance(operation, LanceOperation.BaseOperation):
         raise TypeError(f"expected a LanceOperation or a Transaction, found {type(operation).__name__}")
     target = open_target(base_uri, storage_options=storage_options, durable=durable, manifest_store=manifest_store)
+    lock = commit_lock or target.lock
     if read_version is None:
         if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
             raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
@@ -231,13 +239,13 @@ def commit_operation(
         data_storage_version=version,
         enable_stable_row_ids=stable_row_ids,
         scheme="V2" if v2_names else "V1",
-        lock=commit_lock,
+        lock=lock,
         base=target.base,
     )
     if detached:
-        return _at(base_uri, change.log, change.detached(), storage_options)
+        return _at(base_uri, change.log, change.detached(), storage_options, lock)
     committed = commit(change, limits=commit_limits(max_retries, timeout, backoff))
-    return _opened(base_uri, change, committed, storage_options)
+    return _opened(base_uri, change, committed, storage_options, lock)
 
 
 def _append_to_newcomer(
@@ -249,6 +257,7 @@ def _append_to_newcomer(
     base = log.manifest(1, listing.scheme if listing.versions else scheme)
     base.check_readable()
     fits = may_stand_together(base.data_storage_version, staged.data_storage_version)
+    fits = fits and _ids(base.schema.fields) == _ids(staged.schema.fields)
     if pa.schema(base.schema) != pa.schema(staged.schema) or not fits:
         raise SchemaMismatchError(
             f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
@@ -260,13 +269,18 @@ def _append_to_newcomer(
     return LanceCommit(log, transaction, lock=lock)
 
 
+def _ids(fields: list[native.Field]) -> list[int]:
+    return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]
+
+
 def _opened(
     uri: str | os.PathLike[str] | LanceDataset,
     change: LanceCommit,
     version: int,
     storage_options: dict[str, str] | None,
+    lock: CommitLock | None,
 ) -> LanceDataset:
-    return _at(uri, change.log, change.committed(version), storage_options)
+    return _at(uri, change.log, change.committed(version), storage_options, lock)
 
 
 def _at(
@@ -274,6 +288,7 @@ def _at(
     log: LanceLog,
     manifest: native.Manifest,
     storage_options: dict[str, str] | None,
+    lock: CommitLock | None,
 ) -> LanceDataset:
     from .dataset import LanceDataset
 
@@ -282,7 +297,7 @@ def _at(
         name = uri.uri
     else:
         name = os.fspath(uri)
-    return LanceDataset._at(name, log, manifest, storage_options)
+    return LanceDataset._at(name, log, manifest, storage_options, commit_lock=lock)
 
 
 def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:

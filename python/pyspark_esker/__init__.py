@@ -43,4 +43,8 @@ else:
             """Writes a table."""
             return self._source.writer(schema, overwrite)
 
+        def __getstate__(self) -> dict[str, Any]:
+            # What the pickle of the source does not carry is not to be carried beside it.
+            return {**self.__dict__, "options": self._source.__getstate__()["options"]}
+
     __all__ += ["DefaultSource"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import esker
 from esker.commit.log import LanceLog
-from tests.simulation.model import Change, Rows, State, require, shown
+from tests.simulation.model import Change, Rows, State, computed, factor, require, shown
 
 NO_VERSIONS = ("read_rows", "cleanup", "detached")
 """Changes that make no version of the history."""
@@ -40,6 +40,10 @@ class TableHistory:
         rows = dataset.to_table()
         keys = rows["id"].to_pylist()
         require(len(set(keys)) == len(keys), f"version {version}: a row is there twice: {sorted(keys)}")
+        for name in computed(rows.column_names):
+            values = zip(keys, rows[name].to_pylist(), strict=True)
+            wrong = {key: value for key, value in values if value not in (None, key * factor(name))}
+            require(not wrong, f"version {version}: column {name} has another one's values: {wrong}")
         return State(dict(zip(keys, rows["n"].to_pylist(), strict=True)), tuple(rows.column_names), dataset.config())
 
     def check(self, changes: list[Change], seen: list[tuple[int, Rows]]) -> None:

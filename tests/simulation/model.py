@@ -8,10 +8,12 @@ fits its condition, stays as it is: that is write skew, and allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+_COMPUTED = re.compile(r"i\d+_\d+x\d+")
 Rows = dict[int, int]
 """Values of column `n` by key."""
 
@@ -46,6 +48,16 @@ class Change:
 
     def __str__(self) -> str:
         return f"change {self.number} of writer {self.writer} ({self.kind}, {self.outcome})"
+
+
+def computed(names: Iterable[str]) -> list[str]:
+    """The columns among these whose names say what their values are."""
+    return [name for name in names if _COMPUTED.fullmatch(name)]
+
+
+def factor(name: str) -> int:
+    """What such a column has in a row, divided by the row's key."""
+    return int(name.rpartition("x")[2])
 
 
 class Violation(AssertionError):

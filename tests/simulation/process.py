@@ -16,6 +16,7 @@ from typing import Any
 
 from esker._native.store import Store
 from esker.commit import stores
+from tests.simulation.adversity import Adversity
 from tests.simulation.model import Change, Rows
 from tests.simulation.writer import Writer
 
@@ -65,6 +66,9 @@ class _Turn:
     def pass_on(self, number: int) -> None:
         """Nobody waits: others run by themselves."""
 
+    def rest(self, number: int, turns: int) -> None:
+        """Likewise."""
+
 
 class Process:
     """Stands where a simulation stands for its writers."""
@@ -82,6 +86,7 @@ class Process:
         self.trace: collections.deque[str] = collections.deque(maxlen=10)
         self.manifests: set[str] = set()
         self.schedule = _Turn()
+        self.adversity = Adversity(0, alone=True)
         self.journal = journal
 
     def plain(self, path: str) -> str:

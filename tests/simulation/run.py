@@ -13,14 +13,17 @@ import random
 import re
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from typing import Any
 
 import esker
-from esker._native.store import Store
+from esker._native.store import ObjectMeta, Store
+from esker._native.table import Manifest
 from esker.commit import stores
 from esker.commit.loop import Backoff
 from tests.leftovers import leftovers, named
+from tests.simulation.adversity import Adversity
 from tests.simulation.history import TableHistory
 from tests.simulation.model import Change, Rows, Violation, require
 from tests.simulation.schedule import Schedule
@@ -43,7 +46,15 @@ KINDS = [
     ("detached", 1),
     ("read_rows", 2),
 ]
-COLUMNS = [("add_column", 2), ("drop_column", 2)]
+COLUMNS = [
+    ("add_column", 2),
+    ("drop_column", 3),
+    ("add_computed", 4),
+    ("cast", 2),
+    ("replace", 2),
+    ("commit_append", 2),
+]
+INDICES = [("index", 2)]
 CLEANUP = [("cleanup", 9), ("restore", 8), ("detached", 4), ("overwrite", 3)]
 """Beside a clean-up, more of what brings old versions back."""
 _NAMES = itertools.count()
@@ -64,6 +75,7 @@ class Simulation:
         # Rows that an upsert inserts, and fragments that a rewrite makes, need all columns and the ids of their rows.
         left_out = {*(["upsert", "rewrite"] if columns else []), *(["rewrite"] if self.stable else [])}
         kinds = KINDS + (COLUMNS if columns else []) + (CLEANUP if self.has_cleaner else [])
+        kinds = kinds + (INDICES if chance.random() < 0.2 else [])
         self.kinds = [(name, weight) for name, weight in kinds if name not in left_out]
         self.legacy_copy = chance.random() < 0.15
         self.version = chance.choice(["2.0", "2.1"])
@@ -75,7 +87,10 @@ class Simulation:
         self.manifests: set[str] = set()
         self.faults: collections.Counter[str] = collections.Counter()
         self.schedule = Schedule(seed)
-        self.writers = [Writer(self, number, chance.randrange(1, 4)) for number in range(chance.randrange(2, 5))]
+        self.adversity = Adversity(seed, alone=chance.random() < 0.3)
+        # A clean-up has more to do in a longer history.
+        longest = 8 if self.has_cleaner else 4
+        self.writers = [Writer(self, number, chance.randrange(1, longest)) for number in range(chance.randrange(2, 5))]
 
     def run(self) -> None:
         """Runs the writers and checks what they made.
@@ -95,7 +110,8 @@ class Simulation:
         if self.legacy_copy:
             self.inner.put("_latest.manifest", self.inner.get("_versions/1.manifest"))
         try:
-            self.schedule.run([writer.work for writer in self.writers])
+            with self.adversity:
+                self.schedule.run([writer.work for writer in self.writers])
             self.check(uri)
         finally:
             for meta in self.inner.list():
@@ -115,14 +131,25 @@ class Simulation:
         require(latest.version == history.latest + 1, "the next writer goes on from there")
         # What a clean-up has removed is needed for the check of what came after it.
         for path, data in self.archived.items():
-            self.inner.put_if_absent(path, data)
+            if not self.inner.put_if_absent(path, data) and self.inner.get(path) != data:
+                self._remove_stray(path, history)
+                self.inner.put(path, data)
         history.check(self.changes, self.seen)
+
+    def _remove_stray(self, path: str, history: TableHistory) -> None:
+        """Removes a version under a number that came free, whose writer slept, put it and died before it looked."""
+        manifest = Manifest.decode(self.inner.get(path), path)
+        makers = [change for change in self.changes if manifest.transaction_file in change.transactions]
+        require(len(makers) == 1 and makers[0].outcome == "unknown", f"{path} is a stray of {makers}")
+        history.states.pop(manifest.version, None)
 
     def archive(self, path: str) -> None:
         """Keeps what a clean-up removes, for the check."""
-        # From within a store operation: on another thread.
-        with suppress(esker.exceptions.NotFoundError):
-            self.archived[path] = _ARCHIVIST.submit(self.inner.get, path).result()
+        self.adversity.archive(self.inner, path, self.archived)
+
+    def listed(self, prefix: str) -> list[ObjectMeta]:
+        """Objects, from within a store operation."""
+        return _ARCHIVIST.submit(self.inner.list, prefix).result()
 
     def may_lag(self) -> bool:
         """Whether a listing may lag behind: never so far that a table looks as if there were none, and not where a
@@ -164,7 +191,7 @@ def simulate(seed: int) -> Simulation:
     return simulation
 
 
-def main() -> None:
+def main(simulate: Callable[[int], Any] = simulate) -> None:
     """Runs many seeds, and prints counts."""
     parser = argparse.ArgumentParser(description="Simulate writers under random schedules and faults.")
     parser.add_argument("--schedules", type=int, default=1000)

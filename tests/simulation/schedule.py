@@ -44,8 +44,15 @@ class Schedule:
 
     def pass_on(self, number: int) -> None:
         """Lets another one go on, or this one."""
-        if self._random.random() < self._stays:
-            return
+        if self._random.random() >= self._stays:
+            self._hand_on(number)
+
+    def rest(self, number: int, turns: int) -> None:
+        """Lets others go on for about so many turns, where nothing holds them up."""
+        for _ in range(turns):
+            self._hand_on(number)
+
+    def _hand_on(self, number: int) -> None:
         following = self._random.choice(self._alive)
         if following != number:
             self._turns[following].release()

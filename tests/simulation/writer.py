@@ -1,33 +1,23 @@
-"""One writer: its store, which waits for its turn and fails now and then, and the changes that it makes."""
+"""Writers of Lance tables: what a seed may let them do."""
 
 from __future__ import annotations
 
-import random
-import threading
-import zlib
-from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pyarrow as pa
 
 import esker
 from esker import LanceDataset, LanceOperation
-from esker._native.fault import FaultStore
-from esker._native.store import Store
-from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
+from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
+from esker.operation import Index
 from tests.simulation import model
-from tests.simulation.model import Change, Condition, Expected, Rows
-
-if TYPE_CHECKING:
-    from tests.simulation.run import Simulation
+from tests.simulation.actor import Actor, Attempt
+from tests.simulation.model import Change, Condition, Rows
 
 STAGED = ("data/", "_deletions/", "_indices/")
-"""Files under random names, which nobody meets before a manifest names them: no turn is passed on for them."""
-
-Attempt = tuple[Expected, Callable[[], object]]
 
 
 def table(rows: Rows) -> pa.Table:
@@ -35,124 +25,12 @@ def table(rows: Rows) -> pa.Table:
     return pa.table({"id": pa.array(list(rows), pa.int64()), "n": pa.array(list(rows.values()), pa.int64())})
 
 
-class Writer:
-    """Makes some changes to a table, one after the other, as a seed says."""
+class Writer(Actor):
+    """Makes changes of every kind to a Lance table."""
 
-    def __init__(self, simulation: Simulation, number: int, changes: int) -> None:
-        self.simulation = simulation
-        self.number = number
-        self.changes = changes
-        self.random = random.Random(f"{simulation.seed} {number}")
-        self.faults = random.Random(f"{simulation.seed} {number} faults")
-        self.uri = f"sim://{simulation.name}/{number}"
-        self.lives = 0
-        self.dead = False
-        self.staged: dict[str, int] = {}
-        self.lock = threading.Lock()
-        self.current: Change | None = None
-        self.next_key = 1000 * (number + 1)
-        self.application = f"w{number}"
-
-    # The store.
-
-    def open(self, uri: str, options: Mapping[str, str], durable: bool) -> Store:
-        """The store of this life of the writer."""
-        life = self.lives
-        return FaultStore(self.simulation.inner, watch=lambda verb, path: self._watch(life, verb, path)).store
-
-    def _watch(self, life: int, verb: str, path: str) -> str | None:
-        if life != self.lives or self.dead:
-            return "crash_before"
-        if path.startswith(STAGED) and verb not in ("list", "delete"):
-            fault = self._drawn_by_count(verb)
-        else:
-            self.simulation.schedule.pass_on(self.number)
-            self.simulation.trace.append(f"{self.number} {verb} {self.simulation.plain(path)}")
-            fault = self._drawn(self.faults, verb)
-            if verb == "put" and path.startswith("_transactions/") and self.current and path.endswith(".txn"):
-                self.current.transactions.add(path.removeprefix("_transactions/"))
-            if verb == "put_if_absent":
-                self.simulation.manifests.add(path)
-            if verb == "delete":
-                self.simulation.archive(path)
-        if fault is not None:
-            self.simulation.faults[fault.partition(":")[0]] += 1
-            self.dead = fault.startswith("crash")
-        return fault
-
-    def _drawn_by_count(self, verb: str) -> str | None:
-        # Operations side by side start in any order: each draws by its number, not from one stream.
-        with self.lock:
-            count = self.staged[verb] = self.staged.get(verb, 0) + 1
-        seed = zlib.crc32(f"{self.simulation.seed} {self.number} {self.lives} {verb} {count}".encode())
-        return self._drawn(random.Random(seed), verb)
-
-    def _drawn(self, chance: random.Random, verb: str) -> str | None:
-        if chance.random() >= self.simulation.fault_rate:
-            return None
-        kinds = ["crash_before", "crash_after", "lose_reply", "lose_reply", "fail", "fail"]
-        if verb == "list" and self.simulation.may_lag():
-            # A listing that lags behind: the newest objects are not in it yet.
-            kinds += ["age:1", "age:2"] * 2
-        return chance.choice(kinds)
-
-    # The work.
-
-    def work(self) -> None:
-        """Makes all changes. One that crashes goes on with a new life."""
-        for number in range(self.changes):
-            self.work_at(number)
-
-    def work_at(self, number: int) -> None:
-        """Makes the change of that number."""
-        self._change(number)
-        if self.dead:
-            self.lives += 1
-            self.dead = False
-
-    def started(self, change: Change) -> None:
-        """Called before a change does anything."""
-
-    def prepared(self, change: Change) -> None:
-        """Called when it is known what a change does to the rows, and before it does it."""
-
-    def ended(self, change: Change) -> None:
-        """Called when the outcome of a change is known."""
-
-    def _change(self, number: int) -> None:
-        kinds = self.simulation.kinds
-        kind = self.random.choices([name for name, _ in kinds], [weight for _, weight in kinds])[0]
-        change = Change(self.number, number, kind, model.same)
-        self.current = change
-        self.simulation.changes.append(change)
-        self.started(change)
-        self._attempt(change)
-        self.ended(change)
-
-    def _attempt(self, change: Change) -> None:
-        try:
-            prepared = getattr(self, "_" + change.kind)(change)
-            if prepared is None:
-                change.outcome = "nothing to do"
-                return
-            change.expected, attempt = prepared
-            self.prepared(change)
-            attempt()
-            change.outcome = "done"
-        except CommitConflictError:
-            change.outcome = "refused"
-        except InvalidArgumentError as error:
-            # Computed again on a version that has lost the column.
-            model.require(change.kind == "drop_column", f"{change}: {error!r}")
-            change.outcome = "refused"
-        except NotFoundError as error:
-            # A version, or a table of which an aged listing knows nothing.
-            self.simulation.missing(error)
-            change.outcome = "unknown" if self.dead else "refused"
-        except OSError as error:
-            model.require(isinstance(error, EskerError), f"{change}: not an error of ours: {error!r}")
-            model.require("injected" in str(error), f"{change}: an error that nobody injected: {error!r}")
-            change.outcome = "unknown"
+    def is_free(self, verb: str, path: str) -> bool:
+        """What is done with data, deletion and index files."""
+        return path.startswith(STAGED) and verb not in ("list", "delete")
 
     def _keys(self, count: int) -> Rows:
         rows = {self.next_key + i: self.random.randrange(100) for i in range(count)}
@@ -208,10 +86,20 @@ class Writer:
         return partial(model.restored, version), lambda: esker.dataset(self.uri, version=version).restore()
 
     def _commit_append(self, change: Change) -> Attempt:
-        rows, version = self._keys(2), esker.dataset(self.uri).version
-        fragments = write_fragments(table(rows), self.uri)
+        dataset = esker.dataset(self.uri)
+        rows, version = self._keys(2), dataset.version
+        new = table(rows)
+        for name in model.computed(dataset.schema.names):
+            values = [key * model.factor(name) for key in rows]
+            new = new.append_column(name, pa.array(values, dataset.schema.field(name).type))
+        fragments = write_fragments(new, dataset)
+        self._wait()
         commit = lambda: LanceDataset.commit(self.uri, LanceOperation.Append(fragments), read_version=version)  # noqa: E731
         return partial(model.appended, rows), commit
+
+    def _wait(self) -> None:
+        """What is prepared may lie for long before it is committed."""
+        self.simulation.schedule.rest(self.number, self.random.choice([0, 0, 10, 40]))
 
     def _numbered(self, change: Change) -> Attempt:
         """A commit that is made again as long as nobody said that it is there, as a job that is run again."""
@@ -234,7 +122,7 @@ class Writer:
                     if self.dead:
                         self.lives += 1
                         self.dead = False
-            raise esker.exceptions.IOFailedError("injected: given up")
+            raise IOFailedError("injected: given up")
 
         return partial(model.numbered, rows, *application), again
 
@@ -251,6 +139,7 @@ class Writer:
             return None
         gone = self.random.choice(fragments)
         keys = set(gone.to_table(columns=["id"])["id"].to_pylist())
+        self._wait()
         operation = LanceOperation.Delete([], [gone.fragment_id], "all of a fragment")
         commit = lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)  # noqa: E731
         return partial(model.deleted_keys, keys), commit
@@ -278,6 +167,49 @@ class Writer:
     def _add_column(self, change: Change) -> Attempt:
         name = f"c{self.number}_{change.number}"
         return partial(model.with_column, name), lambda: esker.dataset(self.uri).add_columns(pa.field(name, pa.int64()))
+
+    def _add_computed(self, change: Change) -> Attempt:
+        """A column whose name says what its values must be, whoever reads them under it."""
+        factor = self.random.randrange(2, 10)
+        name = f"i{self.number}_{change.number}x{factor}"
+        return partial(model.with_column, name), lambda: esker.dataset(self.uri).add_columns({name: f"id * {factor}"})
+
+    def _cast(self, change: Change) -> Attempt | None:
+        names = model.computed(esker.dataset(self.uri).schema.names)
+        if not names:
+            return None
+        name, type_ = self.random.choice(names), self.random.choice([pa.int32(), pa.int64()])
+        return model.same, lambda: esker.dataset(self.uri).alter_columns({"path": name, "data_type": type_})
+
+    def _replace(self, change: Change) -> Attempt | None:
+        """Another file in the place of one that holds a column."""
+        dataset = esker.dataset(self.uri)
+        ids = {field.id(): field.name() for field in dataset.lance_schema.fields()}
+        found = [
+            (fragment, ids[file.fields[0]])
+            for fragment in dataset.get_fragments()
+            for file in fragment.metadata.files
+            if len(file.fields) == 1 and ids.get(file.fields[0], "").startswith("i")
+        ]
+        found = [(fragment, name) for fragment, name in found if model.computed([name])]
+        if not found:
+            return None
+        fragment, name = self.random.choice(found)
+        keys = fragment.to_table(columns=["id"])["id"].to_pylist()
+        values = pa.array([key * model.factor(name) for key in keys], dataset.schema.field(name).type)
+        changed, _ = fragment.update_columns(pa.table({"id": pa.array(keys, pa.int64()), name: values}), "id")
+        group = LanceOperation.DataReplacementGroup(fragment.fragment_id, changed.files[-1])
+        operation = LanceOperation.DataReplacement([group])
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
+
+    def _index(self, change: Change) -> Attempt:
+        """An index as another library commits it: its files are none of the table's business."""
+        dataset = esker.dataset(self.uri)
+        covered = {fragment.fragment_id for fragment in dataset.get_fragments()}
+        name = f"by_{self.number}_{change.number}"
+        uuid = str(UUID(int=self.random.getrandbits(128), version=4))
+        operation = LanceOperation.CreateIndex([Index(uuid, name, [0], dataset.version, covered, 0)], [])
+        return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
 
     def _drop_column(self, change: Change) -> Attempt | None:
         names = [name for name in esker.dataset(self.uri).schema.names if name not in ("id", "n")]

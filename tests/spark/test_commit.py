@@ -63,7 +63,7 @@ def test_an_abort_after_a_commit_that_landed_deletes_nothing(spark: SparkSession
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_an_abort_after_a_commit_that_failed_deletes_its_files_only(
+def test_an_abort_after_a_commit_that_failed_leaves_files_to_a_clean_up(
     spark: SparkSession, written: str, mode: str
 ) -> None:
     spark.dataSource.register(_failing_source("esker_no_commit", land=False))
@@ -71,7 +71,8 @@ def test_an_abort_after_a_commit_that_failed_deletes_its_files_only(
     with pytest.raises(Exception, match="connection was lost"):
         spark.range(100, 150).write.format("esker_no_commit").mode(mode).save(written)
     assert by_pylance(written)["id"].to_pylist() == list(range(100))
-    assert data_files(written) == before
+    # Another process made that commit, and its put may be on its way still: only it would know better.
+    assert data_files(written) > before
 
 
 def test_a_task_that_fails_leaves_the_table_as_it_was(spark: SparkSession, written: str) -> None:

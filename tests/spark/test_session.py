@@ -145,3 +145,20 @@ def test_save_and_load_agree_on_relative_paths(spark: SparkSession, tmp_path: Pa
     relative = os.path.relpath(tmp_path / "relative.lance")
     save(spark.range(3), relative)
     assert by_pylance(str(tmp_path / "relative.lance")).num_rows == 3
+
+
+def test_tables_of_a_catalog_say_what_to_do_instead(spark: SparkSession, numbers: str) -> None:
+    with pytest.raises(Exception, match="tables of a catalog .* are not there.*CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE refused USING esker OPTIONS (path '{numbers}')")
+    with pytest.raises(Exception, match="tables of a catalog .* are not there.*CREATE TEMPORARY VIEW"):
+        spark.range(3).write.format("esker").mode("append").saveAsTable("refused")
+
+
+def test_read_takes_a_delta_table_too(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "delta")
+    esker.spark.write(spark.range(10), uri, table_format="delta")
+    assert sorted(row.id for row in esker.spark.read(spark, uri, filter="id > 6").collect()) == [7, 8, 9]
+    with pytest.raises(InvalidArgumentError, match="option rows_per_partition is for Lance tables"):
+        esker.spark.read(spark, uri, rows_per_partition=3)
+    with pytest.raises(NotFoundError):
+        esker.spark.read(spark, uri, version=7)

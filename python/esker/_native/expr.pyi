@@ -12,6 +12,12 @@ class ArrowBatchExportable(Protocol):
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
+@type_check_only
+class ArrowArrayExportable(Protocol):
+    """An array, by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
 @final
 class Predicate:
     """A boolean expression over the columns of one schema."""
@@ -41,6 +47,18 @@ class Predicate:
     @property
     def paths(self) -> list[tuple[str, str | None]]:
         """What it reads of which top-level column: a field of a struct, or with None the column as a whole."""
+
+    @property
+    def implied(self) -> list[tuple[str, str, ArrowArrayExportable | None]]:
+        """Comparisons of single columns that each row fulfils for which it is true: column, operator, values.
+
+        The operator is `=`, `<`, `<=`, `>`, `>=`, `in`, `is null` or `is not null`; the last two have no values. They mean
+        the same to every evaluator: none is an order of floats.
+        """
+
+    @property
+    def keeps_nan(self) -> list[list[str]]:
+        """The paths of float columns of which it may keep rows with NaN where NaN compares with nothing."""
 
     def __str__(self) -> str:
         """It as SQL."""

@@ -51,6 +51,8 @@ def scan(
     include_deleted_rows: bool = False,
     use_stats: bool = True,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
+    order_by: Sequence[tuple[str, bool, bool]] = ...,
+    strict_batch_size: bool = False,
 ) -> BatchStream:
     """Rows of a version as batches.
 
@@ -71,6 +73,10 @@ def scan(
         scan_in_order: False lets batches come as they are ready.
         include_deleted_rows: Deleted rows come too, as far as their fragment is there; their `_rowid` is null.
         use_stats: Whether groups of rows that statistics rule out are passed over.
+        blobs: What comes of blob columns.
+        order_by: Columns or dotted paths, each with whether it ascends and whether nulls come first; the first
+            ones decide. Rows with equal keys stay in the table's order. Holds the result in memory.
+        strict_batch_size: Whether all batches but the last have `batch_size` rows.
 
     Raises:
         InvalidArgumentError: A column does not exist (`column`), a fragment does not exist.

@@ -68,6 +68,9 @@ class Schema:
         Raises `UnsupportedError` (with `column` and `type`) for a type that no file version can hold.
         """
 
+    def check_column_names(self, known: Schema | None = None) -> None:
+        """Raises `InvalidArgumentError` for a column that a table cannot have by its name, unless `known` has it."""
+
     def extended(self, other: Schema) -> Schema:
         """The columns of `other` behind these, structs merged. Raises `InvalidArgumentError` for one that is there."""
 
@@ -257,6 +260,10 @@ class Manifest:
     @property
     def writer_feature_flags(self) -> int:
         """What a writer must know to write after it."""
+
+    @property
+    def writer_version(self) -> tuple[str, str] | None:
+        """The library that wrote it, and its version; None if it did not say."""
 
     @property
     def transaction_file(self) -> str | None:
@@ -492,6 +499,13 @@ class Operation:
     __hash__: None  # type: ignore[assignment]
 
 @final
+class HeldColumns:
+    """The fields that a staged change names, as one version has them: an id may come to mean another column."""
+
+    def after(self, theirs: Transaction, made: Manifest) -> HeldColumns | None:
+        """The same in the version that `theirs` made of that one; None if an id means another column there."""
+
+@final
 class Transaction:
     """A change to a table: what it read, what it does, and an id of its own."""
 
@@ -569,6 +583,9 @@ class Transaction:
 
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
         """What `other`, committed since our read version, means for us."""
+
+    def held_columns(self, read: Manifest) -> HeldColumns | None:
+        """The fields that it names, as `read`, the version that it was computed from, has them; None if it names none."""
 
     def apply_clone(self, source: Manifest, *, timestamp_ns: int) -> Manifest:
         """The first version of the table that this Clone makes of another table's version, under the same number."""

@@ -17,8 +17,9 @@ from typing import TypeVar
 from .._native.cleanup import FileListing, FileReferences
 from .._native.store import ObjectMeta
 from .._native.table import Manifest, Transaction
-from ..commit.lance import DETACHED
+from ..commit.lance import DETACHED, transaction_uuid
 from ..commit.log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
+from ..commit.orphans import is_acknowledged
 from ..exceptions import CorruptFileError, IOFailedError, NotFoundError, UnsupportedError
 from .explanation import CleanupCandidateFile
 from .policy import UNDER_WAY_AGE, UNVERIFIED_AGE, CleanupPolicy
@@ -44,6 +45,8 @@ class GoingVersion:
     timestamp_ns: int
     path: str
     size: int
+    transaction: str | None
+    """The path of the transaction that made it, where its writer reads back what it has put: that is esker's own."""
 
     def candidate(self) -> CleanupCandidateFile:
         """Its manifest, as one of the files that go."""
@@ -61,10 +64,16 @@ class Waiting:
     read_versions: list[int] = field(default_factory=list)
     """The versions that they start from. Each writer looks for the number after the latest version that it knows, which
     is one of these or a later one: were that version gone, its number would be free for a second one."""
+    unread: set[int] = field(default_factory=set)
+    """Versions whose writers may not know yet that they have committed: their replies may be lost."""
 
     def needs(self, version: int) -> bool:
         """Whether a version must stay for them."""
-        return version in self.brought_back or any(version > start for start in self.read_versions)
+        return (
+            version in self.brought_back
+            or version in self.unread
+            or any(version > start for start in self.read_versions)
+        )
 
 
 @dataclass
@@ -97,7 +106,7 @@ class Inspection:
                 self.tagged.append(number)
             elif selected:
                 path = self.log.path_of(number, self.history.scheme)
-                self.going.append(GoingVersion(number, manifest.timestamp_ns, path, sizes.get(path, 0)))
+                self.going.append(_going(manifest, path, sizes.get(path, 0)))
                 self.references.discard(manifest)
                 continue
             self.references.keep(manifest)
@@ -130,11 +139,14 @@ class Inspection:
         if self.policy.delete_unverified:
             return waiting
         listing = FileListing.read(self.log.store, TRANSACTIONS)
-        staged = [
-            (path, changed)
+        transactions = [
+            (path, changed, is_dropped)
             for kind, path, _, changed, is_dropped in listing.leftovers(self.references)
-            if kind == "transaction" and not is_dropped and not self._is_abandoned(changed)
+            if kind == "transaction" and not self._is_abandoned(changed)
         ]
+        staged = [(path, changed) for path, changed, is_dropped in transactions if not is_dropped]
+        young = {path for path, changed, _ in transactions if not self._is_older(changed, UNDER_WAY_AGE)}
+        waiting.unread = {gone.version for gone in self.going if gone.transaction in young}
         found = self._each([path for path, _ in staged], self._transaction)
         for transaction, (_, changed) in zip(found, staged, strict=True):
             if transaction is None:
@@ -213,6 +225,14 @@ class Inspection:
 
     def _each(self, items: list[T], work: Callable[[T], R]) -> Iterator[R]:
         return each(items, work, concurrency_of(self.log, self.policy))
+
+
+def _going(manifest: Manifest, path: str, size: int) -> GoingVersion:
+    name = manifest.transaction_file
+    known = name is None or is_acknowledged(transaction_uuid(name) or "")
+    reads_back = manifest.writer_version is not None and manifest.writer_version[0] == "esker"
+    transaction = None if known or not reads_back else f"{TRANSACTIONS}{name}"
+    return GoingVersion(manifest.version, manifest.timestamp_ns, path, size, transaction)
 
 
 def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns: int) -> Inspection:

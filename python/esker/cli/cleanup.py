@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import timedelta
 
 from ..exceptions import InvalidArgumentError
+from .amount import amount
 from .output import Output, size_text
 from .tables import open_table
 
@@ -19,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Adds the options of the command."""
     parser.add_argument("--dry-run", action="store_true", help="name the files that would go, and remove none")
     parser.add_argument("--older-than", metavar="AGE", help="versions older than 14d, 12h, 30m or 0s (14d)")
-    parser.add_argument("--retain", type=int, metavar="N", help="keep the newest N versions")
+    parser.add_argument("--retain", type=amount, metavar="N", help="keep the newest N versions")
     parser.add_argument("--delete-unverified", action="store_true", help="also what writers at work may have staged")
     parser.add_argument("--keep-tagged", action="store_true", help="a tagged version stays, and is no error")
 

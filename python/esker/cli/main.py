@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from .. import __version__
 from ..exceptions import EskerError
 from . import cleanup, inspect, repo, rows, tables
+from .amount import amount
 from .output import Output
+from .terminal_text import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.run(options, output)
     except EskerError as error:
-        print(f"error: {error}", file=sys.stderr)
+        # A message may hold what somebody has stored; its own lines stay lines.
+        print("error: " + "\n".join(printable(line) for line in str(error).split("\n")), file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of our output has seen enough.
@@ -56,14 +59,14 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     def version(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        made.add_argument("--at", type=int, metavar="VERSION", help="the version to look at, the latest by default")
+        made.add_argument("--at", type=amount, metavar="VERSION", help="the version to look at, the latest by default")
         return made
 
     version(command("info", "What a table is: its version, rows, files and size.", tables.info, "URI"))
     version(command("schema", "The columns of a table with their field ids.", tables.schema, "URI"))
     command("versions", "The versions of a table, and what made each.", tables.versions, "URI")
     head = version(command("head", "The first rows of a table.", rows.head, "URI"))
-    head.add_argument("-n", "--rows", type=int, default=10, help="how many rows (10)")
+    head.add_argument("-n", "--rows", type=amount, default=10, help="how many rows (10)")
     head.add_argument("--columns", metavar="A,B,...", help="these columns only")
     head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))

@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import UnsupportedError
+from .terminal_text import printable, printable_json, without_nan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -28,20 +29,26 @@ class Output:
         self.as_json = as_json
 
     def json(self, value: Any) -> None:
-        """Prints a value as JSON, with times as ISO 8601 and bytes as base64."""
-        print(json.dumps(value, default=_plain, ensure_ascii=False))
+        """Prints a value as JSON, with times as ISO 8601, bytes as base64 and "NaN" for what JSON has no number for."""
+        text = json.dumps(without_nan(value), default=_plain, ensure_ascii=False, allow_nan=False)
+        print(printable_json(text))
+
+    def line(self, text: str) -> None:
+        """Prints a line as it is, but for what would drive the terminal."""
+        print(printable(text), flush=True)
 
     def facts(self, title: str, facts: dict[str, str]) -> None:
         """Prints names and values, one a line."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         table.add_column(style="bold")
         table.add_column(overflow="fold")
         for name, value in facts.items():
             # As text: a value may look like markup.
-            table.add_row(Text(name), Text(value))
+            table.add_row(Text(printable(name)), Text(printable(value)))
+        self._title(title)
         self.print(table)
 
     def table(self, title: str | None, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> None:
@@ -50,12 +57,34 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for name, is_number in columns:
-            table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+            # A name and its type stand on two lines.
+            header = "\n".join(printable(part) for part in name.rsplit("\n", 1))
+            table.add_column(Text(header), justify="right" if is_number else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        self._title(title)
         self.print(table)
+
+    def records(self, title: str | None, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Prints rows one below the other, a value a line: for more columns than a terminal is wide."""
+        self._title(title)
+        for number, row in enumerate(rows, start=1):
+            self.facts(f"row {number}", dict(zip(names, row, strict=True)))
+
+    def fits(self, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> bool:
+        """Whether a table of these cells can be read at the width that there is: a third of each cell at least."""
+        longest = [
+            max(map(len, cells)) for cells in zip([name.split("\n")[0] for name, _ in columns], *rows, strict=True)
+        ]
+        return sum(max(4, length // 3) + 2 for length in longest) <= self._console().width
+
+    def _title(self, title: str | None) -> None:
+        from rich.text import Text
+
+        if title:
+            self._console().print(Text(printable(title), style="bold"), soft_wrap=True)
 
     def print(self, what: RenderableType) -> None:
         """Prints something of rich."""

@@ -21,7 +21,11 @@ def head(options: Namespace, output: Output) -> None:
         return
     headers = [(f"{field.name}\n{field.type}", _is_number(field.type)) for field in table.schema]
     rows = [[cell_text(value) for value in row.values()] for row in table.to_pylist()]
-    output.table(f"{table.num_rows} of {dataset.count_rows():,} rows", headers, rows)
+    title = f"{table.num_rows} of {dataset.count_rows():,} rows"
+    if output.fits(headers, rows):
+        output.table(title, headers, rows)
+    else:
+        output.records(title, table.column_names, rows)
 
 
 def count(options: Namespace, output: Output) -> None:

@@ -6,16 +6,37 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
+from ..commit import resolve
 from ..dataset import LanceDataset
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, NotFoundError
 from ..operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation
 from ..schema import LanceField
 from .output import Output, size_text
 
+_OTHERS = (
+    ("_delta_log/", "a Delta table", "open it with esker.delta.DeltaTable"),
+    ("_esker/", "a repository", "see esker repo --help"),
+)
+
 
 def open_table(options: Namespace) -> LanceDataset:
-    """The table that a command line names."""
-    return LanceDataset(options.uri, getattr(options, "at", None), storage_options=storage_options(options))
+    """The table that a command line names.
+
+    Raises:
+        InvalidArgumentError: There is something else.
+        NotFoundError: There is nothing.
+    """
+    found = storage_options(options)
+    try:
+        return LanceDataset(options.uri, getattr(options, "at", None), storage_options=found)
+    except NotFoundError:
+        store = resolve(options.uri, storage_options=found)
+        for folder, kind, advice in _OTHERS:
+            if store.list_first(folder, 1)[0]:
+                raise InvalidArgumentError(
+                    f"expected a Lance table at {options.uri}, found {kind}; {advice}", uri=options.uri
+                ) from None
+        raise
 
 
 def storage_options(options: Namespace) -> dict[str, str] | None:
@@ -57,7 +78,7 @@ def info(options: Namespace, output: Output) -> None:
         output.json(facts)
         return
     text = {name.replace("_", " "): _fact_text(name, value) for name, value in facts.items() if value != {}}
-    output.facts(f"[bold]{dataset.uri}", {name: value for name, value in text.items() if name != "uri"})
+    output.facts(dataset.uri, {name: value for name, value in text.items() if name != "uri"})
 
 
 def schema(options: Namespace, output: Output) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .._native.table import Manifest, Transaction
-from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
+from .._native.table import Fragment, HeldColumns, Manifest, Transaction
+from ..exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
+from .clock import seconds_since
 from .log import TRANSACTIONS, LanceLog, NamingScheme
-from .protocol import Change, CommitLock, Verdict
+from .protocol import Change, CommitLock, NothingPut, Verdict
 
 APPLICATION_ID = "esker.application.id"
 APPLICATION_VERSION = "esker.application.version"
@@ -30,6 +31,9 @@ STAGED_TIME_S = 20 * 60.0
 Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
+
+_NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
+"""Operations after which a field id may mean another column."""
 
 _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible": Verdict.REFUSE}
 
@@ -72,8 +76,11 @@ class LanceChange:
 
     @property
     def write_id(self) -> str | None:
-        """The transaction's uuid."""
-        return self.transaction.uuid if self.transaction else None
+        """The transaction's uuid; that in its file's name, where the file is gone."""
+        if self.transaction is not None:
+            return self.transaction.uuid
+        name = self.manifest.transaction_file if self.manifest is not None else None
+        return transaction_uuid(name) if name else None
 
     @property
     def operation(self) -> str:
@@ -122,10 +129,25 @@ class LanceCommit:
         self._reconcile = reconcile
         self._restored: Manifest | None = None
         self._base = base
+        self._put_on: Manifest | None = None
+        self._read = base if base is not None and base.version == transaction.read_version else None
         self._made: Manifest | None = None
+        self._held: HeldColumns | None = None
+        self._follows = False
         self._known = 0
+        self._landed: int | None = None
         self._staged = False
-        self._staged_at = 0.0
+        self._staged_at = self._staged_at_wall = 0.0
+
+    @property
+    def uri(self) -> str:
+        """The table."""
+        return self.log.uri
+
+    @property
+    def advice(self) -> str:
+        """How to find out whether it has landed."""
+        return f'ask the newest version for find_transaction("uuid", "{self.write_id}")'
 
     def latest(self) -> int:
         """The newest version, 0 if there is none.
@@ -164,7 +186,28 @@ class LanceCommit:
             if adapted is not None:
                 self.transaction, self._staged = adapted, False
                 return Verdict.KEEP
+        if verdict is Verdict.KEEP and not self._names_same_columns(change):
+            return Verdict.RERUN
         return verdict
+
+    def _names_same_columns(self, change: LanceChange) -> bool:
+        """Whether the field ids in ours mean the columns that they meant: others may give a dropped one's id anew."""
+        theirs, made = change.transaction, change.manifest
+        if theirs is None or made is None or theirs.operation not in _NEW_SCHEMA:
+            return True
+        if not self._follows:
+            try:
+                read = self._read or self.log.manifest(self.read_version, self._scheme)
+            except NotFoundError:
+                # Cleaned up. Nothing but a Project leaves what stays as it was.
+                if theirs.operation != "Project":
+                    return self.transaction.held_columns(made) is None
+                read = made
+            self._held, self._follows = self.transaction.held_columns(read), True
+        if self._held is None:
+            return True
+        self._held = self._held.after(theirs, made)
+        return self._held is not None
 
     def rebase(self, change: Change) -> None:
         """Nothing to adapt: `Transaction.apply` works on any compatible base."""
@@ -180,6 +223,7 @@ class LanceCommit:
 
     def landed(self, version: int) -> None:
         """Brings up to date what follows the manifest: its place, `_latest.manifest`."""
+        self._landed = version
         self.log.landed(version, self._scheme)
 
     def next_bytes(self, version: int) -> bytes:
@@ -197,6 +241,7 @@ class LanceCommit:
         kept = base.data_storage_version if base is not None else DEFAULT_STORAGE_VERSION
         replaces = base is None or self.transaction.operation != "Append"
         storage = self._data_storage_version if replaces and self._data_storage_version else kept
+        self._put_on = base
         self._made = self.transaction.apply(
             base,
             version=version,
@@ -211,22 +256,93 @@ class LanceCommit:
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
-        if time.monotonic() - self._staged_at > STAGED_TIME_S:
+        if self._held_up():
             # Too long ago for a clean-up to take it for a commit under way: staged again, and looked again.
             self._staged = False
             self._stage()
             return False
-        with self._lock(version) if self._lock else nullcontext():
+        with ExitStack() as held:
+            if self._lock is not None:
+                try:
+                    held.enter_context(self._lock(version))
+                except Exception as error:
+                    raise NothingPut(error) from error
             landed = self.log.put(version, self._scheme, data, locked=self._lock is not None)
         if not landed:
             self._known = max(self._known, version)
         return landed
 
+    def is_in_history(self, version: int) -> bool:
+        """Whether `version`, just put, is the newest, or one that others' newer ones were built on."""
+        if self.log.manifest_store is not None:
+            # It gives out no number twice.
+            return True
+        try:
+            latest = self.log.newest().latest
+            if latest <= version or self._came_before(version):
+                return True
+        except OSError as error:
+            if not self._held_up():
+                # No clean-up takes a transaction as young as this for abandoned, so that no number came free.
+                return True
+            raise self._lost_sight(version, error) from error
+        try:
+            self._take_back(version)
+        except OSError as error:
+            raise self._lost_sight(version, error) from error
+        self._known = max(self._known, latest)
+        return False
+
+    def is_part_of(self, version: int) -> bool:
+        """Whether `version` is made of files that only this transaction can have brought: their names are random."""
+        if self._made is None:
+            return False
+        ours = _files_of(self._made.fragments())
+        if self._put_on is not None:
+            ours -= _files_of(self._put_on.fragments())
+        return bool(ours & _files_of(self.log.manifest(version, self._scheme).fragments()))
+
+    def _came_before(self, version: int) -> bool:
+        """Whether `version` was put before the one that follows it in the listing, by the store's clock."""
+        following = min((number for number in self.log.listing().versions if number > version), default=None)
+        if following is None:
+            return True
+        ours, theirs = (self.log.store.head(self.log.path_of(it, self._scheme)) for it in (version, following))
+        if ours.last_modified_us is None or theirs.last_modified_us is None:
+            return not self._held_up()
+        if ours.last_modified_us == theirs.last_modified_us:
+            # Clocks of stores may count in seconds.
+            return not self._held_up() or self.is_part_of(following)
+        return ours.last_modified_us < theirs.last_modified_us
+
+    def _take_back(self, version: int) -> None:
+        """Removes our manifest from a number that came free: the versions above it were not built on ours."""
+        path = self.log.path_of(version, self._scheme)
+        if self.write_id_at(version) == self.write_id:
+            self.log.store.delete(path)
+
+    def _lost_sight(self, version: int, error: OSError) -> Exception:
+        return CommitStateUnknownError(
+            f"{error}; version {version} of {self.uri} was put after a long pause, and it could not be looked up "
+            f"whether later versions were built on it: {self.advice}",
+            uri=self.uri,
+            version=version,
+            transaction=self.write_id,
+        )
+
+    def _held_up(self) -> bool:
+        """Whether its transaction was staged so long ago that a clean-up might soon pass over it."""
+        return seconds_since(self._staged_at, self._staged_at_wall) > STAGED_TIME_S
+
     def committed(self, version: int) -> Manifest:
         """The manifest of the version that this became: what was put, without reading it again."""
-        if self._made is not None and self._made.version == version:
+        if self._made is not None and self._made.version == version == self._landed:
             return self._made
-        return self.log.manifest(version, self._scheme)
+        try:
+            return self.log.manifest(version, self._scheme)
+        except NotFoundError:
+            # Cleaned up already: the table is at a later version, which has the change.
+            return self.log.open()[0]
 
     def write_id_at(self, version: int) -> str | None:
         """The uuid of the transaction that made `version`, from the name that its manifest gives."""
@@ -238,7 +354,7 @@ class LanceCommit:
         if name == transaction_file_name(self.transaction):
             return self.write_id
         inline = manifest.inline_transaction()
-        return inline.uuid if inline else name
+        return inline.uuid if inline else (transaction_uuid(name) if name else None) or name
 
     def conflict(self, change: Change, *, retryable: bool) -> Exception:
         """Says who was first and what to do."""
@@ -251,6 +367,18 @@ class LanceCommit:
             )
         ours = self.transaction.operation
         theirs = change.operation if isinstance(change, LanceChange) else "unknown"
+        if isinstance(change, LanceChange) and change.manifest is None:
+            return CommitConflictError(
+                f"Commit conflict for version {change.version}: it was cleaned up before our {ours} of version "
+                f"{self.read_version} of {self.log.uri} could be compared with it; nothing of ours is visible, run it "
+                "again on the newest version",
+                uri=self.log.uri,
+                operation=ours,
+                version=self.read_version,
+                other_operation=theirs,
+                other_version=change.version,
+                retryable=True,
+            )
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
         return CommitConflictError(
             f"Commit conflict for version {change.version}: our {ours} of version {self.read_version} of "
@@ -291,7 +419,17 @@ class LanceCommit:
             made = self.transaction.apply(
                 base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
             )
-            if self.log.put(version, self._scheme, made.encode()):
+            try:
+                landed = self.log.put(version, self._scheme, made.encode())
+            except OSError as error:
+                raise CommitStateUnknownError(
+                    f"{error}; whether the detached version {version} of {self.uri} was committed is not known: open "
+                    "it by its number before you commit again",
+                    uri=self.uri,
+                    version=version,
+                    transaction=self.write_id,
+                ) from error
+            if landed:
                 return made
 
     def _version_to_restore(self) -> Manifest | None:
@@ -312,7 +450,7 @@ class LanceCommit:
     def _stage(self) -> None:
         """Writes the transaction file, once: it must be there before a manifest names it."""
         if not self._staged:
-            self._staged_at = time.monotonic()
+            self._staged_at, self._staged_at_wall = time.monotonic(), time.time()
             self.log.store.put(TRANSACTIONS + transaction_file_name(self.transaction), self.transaction.encode())
             self._staged = True
 
@@ -330,3 +468,21 @@ def is_applied(manifest: Manifest, application: str, number: int) -> bool:
 def transaction_file_name(transaction: Transaction) -> str:
     """The name of a transaction's file within `_transactions/`."""
     return f"{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def transaction_uuid(name: str) -> str | None:
+    """The uuid in the name of a transaction's file; None if it is named otherwise.
+
+    Example:
+        >>> from esker.commit.lance import transaction_uuid
+        >>> transaction_uuid("3-5e3c-aa.txn")
+        '5e3c-aa'
+    """
+    version, dash, rest = name.partition("-")
+    return rest.removesuffix(".txn") if dash and version.isdigit() and rest.endswith(".txn") else None
+
+
+def _files_of(fragments: list[Fragment]) -> set[str]:
+    """The data and deletion files of fragments."""
+    found = {file.path for fragment in fragments for file in fragment.files}
+    return found | {fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None}

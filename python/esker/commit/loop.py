@@ -7,19 +7,31 @@ latest version -> changes since ours was computed -> verdicts -> next bytes -> p
    └───────────────────────────── back off ─────────────────────────────── another's, or nobody's
 ```
 
-Nothing is reported as lost that may have landed: after a doubtful reply the loop reads back and looks for its own write
-id before it calls anything a conflict, and it looks again among the changes whenever it starts anew.
+A commit ends in one of three ways: *landed*, *refused* (it is not there, and never will be) or *unknown*. After a
+doubtful reply the loop reads back and looks for its own write id, and looks again among the changes whenever it starts
+anew. A version that is gone proves nothing: what its put became is unknown, unless the newest version shows it.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .protocol import CommitProtocol, Verdict
+from ..exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from .orphans import Outcome, StagedFiles, acknowledge
+from .protocol import Change, CommitProtocol, LeavesTraces, MayMissHistory, NothingPut, Verdict
 
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
@@ -68,6 +80,7 @@ def commit(
     *,
     limits: CommitLimits | None = None,
     rerun: Callable[[int], CommitProtocol] | None = None,
+    staged: StagedFiles | None = None,
 ) -> int:
     """Commits a change and returns the version that it became; the newest version if it was applied already.
 
@@ -76,88 +89,218 @@ def commit(
         limits: When to give up.
         rerun: Computes the change again from the version it is given, for a verdict of `Verdict.RERUN`. Without it such
             a verdict ends in a conflict that a caller may retry.
+        staged: The files that the change names. It is told what is known of the commit, at every step.
 
     Raises:
         CommitConflictError: Others' changes leave no room for ours, or were faster in every attempt. Nothing of ours is
-            visible then.
-        IOFailedError: The store failed, and our commit is not there.
+            visible then, and never will be.
+        CommitStateUnknownError: The store failed, or what others did meanwhile is gone, before it was known whether our
+            commit is there. It says what to look for.
+        IOFailedError: The store failed before anything was put.
 
     Example:
         `commit(LanceCommit(log, transaction), limits=CommitLimits(max_retries=3))`
     """
-    limits = limits or CommitLimits()
-    started = limits.clock()
-    attempt = failures = reruns = 0
-    seen = change.read_version
-    while True:
-        latest = change.latest()
-        if change.applied(latest):
-            return latest
-        if limits.max_reruns is not None and reruns >= limits.max_reruns:
-            rerun = None
-        if rerun and reruns and limits.timeout_s is not None and limits.clock() - started > limits.timeout_s:
-            rerun = None
-        found, replacement = _reconcile(change, seen, latest, rerun)
-        if found is not None:
-            return found
-        seen = latest
-        if replacement is not change:
-            # It took its time: others may have been faster meanwhile.
-            change, reruns = replacement, reruns + 1
-            continue
-        version = latest + 1
-        landed, failure = _put(change, version, change.next_bytes(version))
-        if landed:
-            _finish(change, version)
-            return version
-        attempt += 1
-        failures += failure is not None
-        elapsed = limits.clock() - started
-        if failure is not None and failures > limits.max_failures:
-            raise failure
-        if attempt > limits.max_retries or (limits.timeout_s is not None and elapsed > limits.timeout_s):
-            raise failure or change.exhausted(attempt, elapsed)
-        limits.backoff.sleep(limits.backoff.pause(attempt))
-
-
-def _finish(change: CommitProtocol, version: int) -> None:
+    race = _Race(change, limits or CommitLimits(), rerun, staged or StagedFiles())
     try:
-        change.landed(version)
-    except OSError as error:
-        # The commit is there, and must not be reported as failed; the next one does it again.
-        warnings.warn(f"version {version} is committed, but what follows a commit failed: {error}", stacklevel=3)
+        return race.run()
+    except CommitStateUnknownError:
+        raise
+    except Exception as error:
+        if race.doubts:
+            raise race.unknown(error) from error
+        raise
 
 
-def _put(change: CommitProtocol, version: int, data: bytes) -> tuple[bool, OSError | None]:
-    """Whether our object is there now, and what the store failed with if it did."""
-    try:
-        if change.put(version, data):
-            return True, None
-        failure = None
-    except OSError as error:
-        failure = error
-    # No reply is not a refusal, and "exists" may be our own first try: the object itself tells whose it is.
-    try:
-        return change.write_id_at(version) == change.write_id, failure
-    except OSError as error:
-        return False, failure or error
+class _Race:
+    """The attempts of one change.
 
+    `doubts` holds, by version, the changes of ours whose puts may have had their effect: those whose outcome nobody has
+    told us. A doubt ends when the object of the version is known to be another's, for then ours can never be there.
+    """
 
-def _reconcile(
-    change: CommitProtocol, seen: int, latest: int, rerun: Callable[[int], CommitProtocol] | None
-) -> tuple[int | None, CommitProtocol]:
-    """The version in which our change has landed already, if it has, and the change that is to be put on `latest`."""
-    for other in change.changes_since(seen, latest):
-        if other.write_id == change.write_id:
-            return other.version, change
-        verdict = change.judge(other)
-        if verdict is Verdict.REBASE:
-            change.rebase(other)
-        elif verdict is Verdict.REFUSE:
-            raise change.conflict(other, retryable=False)
-        elif verdict is Verdict.RERUN:
-            if rerun is None:
-                raise change.conflict(other, retryable=True)
+    def __init__(
+        self,
+        change: CommitProtocol,
+        limits: CommitLimits,
+        rerun: Callable[[int], CommitProtocol] | None,
+        staged: StagedFiles,
+    ) -> None:
+        self.change = change
+        self.doubts: dict[int, CommitProtocol] = {}
+        self._limits = limits
+        self._rerun = rerun
+        self._staged = staged
+        # A change that is computed again may have another id; what landed under an earlier one is ours, too.
+        self._own = {change.write_id}
+        self._attempts = self._failures = self._reruns = 0
+        self._started = limits.clock()
+
+    def run(self) -> int:
+        """The version that the change became."""
+        seen = self.change.read_version
+        while True:
+            try:
+                latest = self.change.latest()
+                if self.change.applied(latest):
+                    return self._landed(latest)
+                found, replacement = self._reconcile(seen, latest)
+            except OSError as error:
+                # Whoever has put something asks again before giving up; a conflict that leaves no doubt is an answer.
+                if not self.doubts or isinstance(error, _ANSWERS):
+                    raise
+                self._failed(error)
+                continue
+            if found is not None:
+                return self._landed(found)
+            seen = latest
+            if replacement is not self.change:
+                # It took its time: others may have been faster meanwhile.
+                self.change, self._reruns = replacement, self._reruns + 1
+                self._own.add(replacement.write_id)
+                continue
+            version = latest + 1
+            landed, failure = self._put(version, self.change.next_bytes(version))
+            if landed:
+                return self._landed(version, ours=True)
+            self._failed(failure)
+
+    def unknown(self, error: BaseException) -> Exception:
+        """The error that says that nobody knows whether the change is committed."""
+        version, change = next(iter(self.doubts.items()))
+        uri = getattr(change, "uri", None)
+        place = f" of {uri}" if uri else ""
+        advice = getattr(change, "advice", f"look for the id {change.write_id} among the commits")
+        return CommitStateUnknownError(
+            f"{error}; whether version {version}{place} was committed is not known, and its files are left as they "
+            f"are: {advice} before you run it again",
+            uri=uri,
+            version=version,
+            transaction=change.write_id,
+        )
+
+    def _reconcile(self, seen: int, latest: int) -> tuple[int | None, CommitProtocol]:
+        """The version in which our change has landed already, if it has, and the change that is to be put next."""
+        verdict = Verdict.KEEP
+        for other in self.change.changes_since(seen, latest):
+            if other.write_id in self._own:
+                return other.version, self.change
+            if other.write_id is not None:
+                self._not_at(other.version)
+            elif other.version in self.doubts:
+                return self._of_gone(other, latest), self.change
+            if verdict is Verdict.RERUN:
+                if not self.doubts:
+                    break
+                # Only looked through for what is ours.
+                continue
+            verdict = self.change.judge(other)
+            if verdict is Verdict.REBASE:
+                self.change.rebase(other)
+            elif verdict is Verdict.REFUSE:
+                raise self.change.conflict(other, retryable=False)
+            elif verdict is Verdict.RERUN and not self._may_rerun():
+                raise self.change.conflict(other, retryable=True)
+        if verdict is Verdict.RERUN and self._rerun is not None:
             # Computed from `latest`, so that nothing up to there can be in its way.
-            return None, rerun(latest)
-    return None, change
+            return None, self._rerun(latest)
+        return None, self.change
+
+    def _may_rerun(self) -> bool:
+        limits = self._limits
+        if self._rerun is None or (limits.max_reruns is not None and self._reruns >= limits.max_reruns):
+            return False
+        return not (self._reruns and self._is_late())
+
+    def _is_late(self) -> bool:
+        return self._limits.timeout_s is not None and self._limits.clock() - self._started > self._limits.timeout_s
+
+    def _of_gone(self, other: Change, latest: int) -> int:
+        """The version `other`, of which nobody can tell any more who made it, if the newest one shows that we did."""
+        change = self.doubts[other.version]
+        if isinstance(change, LeavesTraces) and change.is_part_of(latest):
+            return other.version
+        raise self.change.conflict(other, retryable=False)
+
+    def _put(self, version: int, data: bytes) -> tuple[bool, Exception | None]:
+        """Whether our object is there now, and what the store failed with if it did."""
+        change = self.change
+        self.doubts[version] = change
+        self._staged.outcome = Outcome.UNKNOWN
+        try:
+            landed = change.put(version, data)
+            failure = None
+        except NothingPut as refusal:
+            self._not_at(version)
+            raise refusal.reason from None
+        except (InvalidArgumentError, UnsupportedError):
+            # What the store does not do it has not done.
+            self._not_at(version)
+            raise
+        except Exception as error:
+            landed, failure = False, error
+        if landed:
+            if not isinstance(change, MayMissHistory) or change.is_in_history(version):
+                return True, None
+            self._not_at(version)
+            return False, None
+        # No reply is not a refusal, and "exists" may be our own first try: the object itself tells whose it is.
+        try:
+            there = change.write_id_at(version)
+        except Exception as error:
+            return False, failure or error
+        if there is not None and there not in self._own:
+            self._not_at(version)
+        return there in self._own, failure
+
+    def _not_at(self, version: int) -> None:
+        """Ours is not the object of `version`, and never will be."""
+        self.doubts.pop(version, None)
+        if not self.doubts and self._staged.outcome is Outcome.UNKNOWN:
+            self._staged.outcome = Outcome.REFUSED
+
+    def _failed(self, failure: Exception | None) -> None:
+        """Pauses before the next attempt, or gives up."""
+        self._attempts += 1
+        self._failures += failure is not None
+        if failure is not None and (self._failures > self._limits.max_failures or not isinstance(failure, OSError)):
+            raise failure
+        if self._attempts > self._limits.max_retries or self._is_late():
+            raise failure or self.change.exhausted(self._attempts, self._limits.clock() - self._started)
+        self._limits.backoff.sleep(self._limits.backoff.pause(self._attempts))
+
+    def _landed(self, version: int, *, ours: bool = False) -> int:
+        """What follows a commit. Nothing of it can turn it into a failure."""
+        self._staged.outcome = Outcome.LANDED
+        self.doubts.clear()
+        for write_id in self._own:
+            acknowledge(write_id)
+        if ours:
+            follow(lambda: self.change.landed(version), f"version {version}")
+        return version
+
+
+_ANSWERS = (CommitConflictError, AlreadyExistsError, CorruptFileError, SchemaMismatchError)
+"""Errors that say how the log is, and not that it could not be read."""
+
+
+def follow(work: Callable[[], object], committed: str) -> None:
+    """Does what follows a commit. What fails is a warning, for the commit is there and stays.
+
+    Args:
+        work: What follows.
+        committed: What is committed, for the warning.
+
+    Example:
+        >>> from esker.commit.loop import follow
+        >>> follow(lambda: None, "version 3")
+    """
+    try:
+        work()
+    except Exception as error:
+        message = f"{committed} is committed, but what follows a commit failed: {error}"
+        # Under `-W error` the warning is an exception: the commit would look as if it had failed.
+        try:
+            warnings.warn(message, stacklevel=4)
+        except Warning:
+            logging.getLogger(__name__).warning(message)

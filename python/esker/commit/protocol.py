@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 CommitLock: TypeAlias = Callable[[int], AbstractContextManager[None]]
 """Given the version to commit, a context manager that holds off the other writers of a store without put-if-absent."""
@@ -94,3 +94,36 @@ class CommitProtocol(Protocol):
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:
         """The error that says that others were faster every time."""
+
+
+class NothingPut(Exception):
+    """Raised by `CommitProtocol.put` where nothing was sent to the store: what to raise in its place."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+@runtime_checkable
+class LeavesTraces(Protocol):
+    """A change of which later versions may show that it was made, when its own version is gone."""
+
+    def is_part_of(self, version: int) -> bool:
+        """Whether `version` holds something that only our change can have brought there."""
+
+
+@runtime_checkable
+class MayMissHistory(Protocol):
+    """A change of a log whose numbers may come free again, when old versions are cleaned up.
+
+    A writer that was held up for long can win such a number: its version lies below later ones, and nobody sees it.
+    """
+
+    def is_in_history(self, version: int) -> bool:
+        """Whether `version`, which we have just put, is the newest one or one that the newest was built on.
+
+        Where it is not, what was put has been removed on return.
+
+        Raises:
+            CommitStateUnknownError: Nobody can tell, or it could not be removed.
+        """

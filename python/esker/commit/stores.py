@@ -1,10 +1,12 @@
 """Which store answers to a URI: a registry of schemes.
 
-Tables ask here and never import the rooms above them: a repository registers its own scheme when it is imported.
+Tables ask here and never import the rooms above them: a repository registers its own schemes when it is imported. Any
+process may be handed such a URI: the module that answers to a scheme is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import uuid
@@ -35,6 +37,9 @@ OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 
 _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
 _factories["s3+ddb"] = _s3_store
+
+_REGISTERED_BY = {"esker-ref": "esker.repo.branch_store", "esker-tx": "esker.repo.branch_store"}
+"""Schemes of rooms above this one, and the modules that register them when they are imported."""
 
 
 def register(scheme: str, factory: StoreFactory) -> None:
@@ -94,6 +99,8 @@ def resolve(
     text = absolute(uri)
     match = _SCHEME.match(text)
     scheme = match.group(1).lower() if match else "file"
+    if scheme not in _factories and scheme in _REGISTERED_BY:
+        importlib.import_module(_REGISTERED_BY[scheme])
     factory = _factories.get(scheme)
     if factory is None:
         raise UnsupportedError(

@@ -6,10 +6,11 @@ Spec: "Change Metadata", "Protocol Evolution".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from .commit import DeltaCommit
 from .conflict import ReadSet
@@ -21,10 +22,10 @@ from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties
 from .schema import Field, Schema, StructType
 from .schema_merge import SchemaMerge
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 from .table_metadata import TableState
 from .table_properties import check_changes, check_properties
-from .write_protocol import WRITER_FEATURES, check_writable, protocol_with
+from .write_protocol import WRITER_FEATURES, protocol_with
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -106,7 +107,10 @@ class TableAlterer:
                 raise InvalidArgumentError(f"expected a new constraint, found {name!r} there; drop it first")
             added[CONSTRAINT + name] = columns_in_backticks(sql)
         after = state.with_configuration({**state.configuration, **added})
-        check = Constraints(after.schema, added, after.protocol)
+        with ExitStack() as words:
+            for name, sql in constraints.items():
+                words.enter_context(in_own_words(sql, added[CONSTRAINT + name]))
+            check = Constraints(after.schema, added, after.protocol, is_new=True)
         for batch in self.table.scan():
             for whole in fit(reader_of([batch]), after.schema):
                 check.enforce(whole)
@@ -308,7 +312,7 @@ class TableAlterer:
     def _state(self) -> TableState:
         resolve_for_writing(self.table.table_uri, self.table._storage_options)
         state = TableState.of(self.table._snapshot)
-        check_writable(state.protocol, state.schema)
+        state.check_writable()
         return state
 
     def _field(self, name: str) -> Field:
@@ -332,8 +336,7 @@ class TableAlterer:
         read: ReadSet | None = None,
     ) -> None:
         table = self.table
-        follow: Callable[[int], None] = PostCommit(table._store, after.configuration, hooks, table._snapshot)
-        DeltaCommit(
+        version = DeltaCommit(
             table._store,
             table.table_uri,
             table._snapshot,
@@ -343,9 +346,9 @@ class TableAlterer:
             options=table._storage_options,
             read=read,
             properties=properties,
-            after=follow,
+            after=PostCommit(table._store, after.configuration, hooks, table._snapshot),
         ).run()
-        table.update_incremental()
+        follow(table.update_incremental, f"version {version}")
 
 
 def _check_new_fields(known: Field, given: Field) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from .._native.store import Store
+from ..commit.orphans import StagedFiles
 from .data_files import DataFileWriter
 from .properties import WriterProperties
 from .schema import Field, Schema
@@ -31,6 +32,7 @@ class ChangeDataWriter:
         state: What the table is after the write.
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
+        staged: Takes in each file before it is put.
 
     Example:
         `changes = ChangeDataWriter(store, state); changes.write(batch, "delete"); actions = changes.close()`
@@ -43,6 +45,7 @@ class ChangeDataWriter:
         *,
         target_file_size: int | None = None,
         properties: WriterProperties | None = None,
+        staged: StagedFiles | None = None,
     ) -> None:
         columns = Schema([*state.schema.fields, Field(CHANGE_TYPE.name, "string")])
         self._writer = DataFileWriter(
@@ -54,6 +57,7 @@ class ChangeDataWriter:
             target_file_size=target_file_size,
             properties=properties,
             stem=(FOLDER, "cdc"),
+            staged=staged,
         )
 
     def write(self, batch: pa.RecordBatch, kind: str) -> None:
@@ -66,6 +70,16 @@ class ChangeDataWriter:
         kept = ("path", "partitionValues", "size", "_staged")
         return [{**{key: add[key] for key in kept}, "dataChange": False} for add in self._writer.close()]
 
+    def stop(self) -> None:
+        """Gives up what is not written yet, and returns once nothing is on its way."""
+        self._writer.stop()
+
     def abandon(self) -> None:
-        """Deletes what was staged: nothing names it."""
+        """Deletes what was staged, unless a commit may name it."""
         self._writer.abandon()
+
+    def __enter__(self) -> ChangeDataWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

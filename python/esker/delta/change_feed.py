@@ -67,7 +67,7 @@ class ChangeFeed:
 
     Args:
         store: The table's.
-        snapshot: Version `end`, whose columns the rows have.
+        snapshot: The version that is open, whose columns the rows have.
         scan: Reads files of that version.
         times: When versions were made, in milliseconds since the epoch.
     """
@@ -78,8 +78,9 @@ class ChangeFeed:
         self._scan = scan
         self._times = times
         self._columns = scan.schema.names
-        self._partition_names = scan.partition_names()
-        self._partitions: dict[tuple[str | None, ...], dict[str, pa.Scalar]] = {}
+        # A file of an older version may have been partitioned by other columns.
+        self._names = {physical: name for name, physical in scan.physical_names().items()}
+        self._partitions: dict[tuple[tuple[str, str | None], ...], dict[str, pa.Scalar]] = {}
         self._known: dict[tuple[int, str | None], dict[str, pa.Scalar]] = {}
         self.schema = pa.schema([*scan.schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
         """The table's columns, and what happened to the row, in which version and when."""
@@ -132,12 +133,13 @@ class ChangeFeed:
             wanted = where.columns if where.columns is not None else self.schema.names
             read += [name for name in wanted if name not in read]
         expression = where.expression if where is not None else None
-        dataset = self._scan.dataset(files, schema=self.schema)
+        schema = pa.schema([*self._scan.read_schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
+        dataset = self._scan.dataset(files, schema=schema, is_filtered=where is not None)
         batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
         for batch in each_batch(batches, self._snapshot.version):
             kept = where.keep(batch) if where is not None and where.expression is None else batch
             if kept.num_rows:
-                yield kept.select(names)
+                yield self._scan.conformed(kept.select(names))
 
     def _changes(self, start: int, end: int) -> Iterator[Changes]:
         enabled = self._enabled_before(start)
@@ -186,17 +188,24 @@ class ChangeFeed:
 
     def _rows(self, changed: ChangedRows, names: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         extra = [CHANGE_TYPE] if changed.kind is None else []
+        wanted = set(names)
+        if where is not None:
+            wanted |= set(where.columns if where.columns is not None else self.schema.names)
+        columns = [name for name in self._columns if name in wanted]
+        schema = pa.schema(
+            [*(self.schema.field(name) for name in columns), CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
+        )
         found = []
-        for batch in self._scan.read(changed.file, self._columns, extra=extra, only=changed.only):
+        for batch in self._scan.read(changed.file, columns, extra=extra, only=changed.only):
             rows = batch.num_rows
             kinds = pa.repeat(pa.scalar(changed.kind), rows) if changed.kind else batch.column(CHANGE_TYPE.name)
-            columns = [
-                *batch.columns[: len(self._columns)],
+            arrays = [
+                *batch.columns[: len(columns)],
                 kinds,
                 pa.repeat(pa.scalar(changed.version, pa.int64()), rows),
                 pa.repeat(pa.scalar(self._time(changed.version), COMMIT_TIMESTAMP.type), rows),
             ]
-            made = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            made = pa.RecordBatch.from_arrays(arrays, schema=schema)
             kept = where.keep(made) if where is not None else made
             if kept.num_rows:
                 found.append(kept.select(names))
@@ -204,7 +213,7 @@ class ChangeFeed:
 
     def _file(self, action: ChangedFile) -> DataFile:
         path, spelled, vector = action
-        if spelled is None and self._partition_names:
+        if spelled is None and self._snapshot.partition_columns:
             raise UnsupportedError(
                 f"the removal of {path} says nothing of its partition, so that its rows cannot be told; start after it",
                 path=path,
@@ -212,11 +221,12 @@ class ChangeFeed:
         return DataFile(path, self._partition(spelled or {}), vector)
 
     def _partition(self, spelled: dict[str, str | None]) -> dict[str, pa.Scalar]:
-        key = tuple(spelled.get(physical) for physical in self._partition_names.values())
+        key = tuple(sorted(spelled.items()))
         if key not in self._partitions:
             self._partitions[key] = {
                 name: pa.array(self._snapshot.parse_partition_values(name, [value]))[0]
-                for name, value in zip(self._partition_names, key, strict=True)
+                for name, value in ((self._names.get(physical), value) for physical, value in key)
+                if name is not None
             }
         return self._partitions[key]
 

@@ -12,17 +12,28 @@ import json
 import re
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from .._native.delta import Snapshot, canonical_path
 from .._native.store import Store
+from ..commit.clock import seconds_since
 from ..commit.loop import CommitLimits
 from ..commit.loop import commit as run
+from ..commit.orphans import StagedFiles
 from ..commit.protocol import Change, Verdict
-from ..exceptions import AlreadyExistsError, CommitConflictError, CorruptFileError, EskerError, NotFoundError
+from ..exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from .conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
+from .durations import LOG_FILES, retention
 from .external_log import ExternalLog
 from .history import LOG, commit_path, read_actions
 from .properties import CommitProperties
@@ -35,6 +46,8 @@ DEFAULT_RETRIES = 15
 _VERSION = re.compile(r"^_delta_log/(\d{20})\.(json|checkpoint\.)")
 _ICT = "delta.enableInCommitTimestamps"
 _SINCE = "delta.inCommitTimestampEnablement"
+_HELD_UP_S = 3600.0
+"""A writer that was away for so long asks whether its number came free meanwhile."""
 
 
 def engine_info() -> str:
@@ -164,6 +177,8 @@ class DeltaCommit:
         self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
         self._changes: dict[int, DeltaChange] = {}
         self._known = NO_TABLE
+        self._stages = False
+        self._listed = time.monotonic(), time.time()
         self._why = Conflict.UNKNOWN
         for transaction in self._properties.app_transactions or []:
             fields = {"appId": transaction.app_id, "version": transaction.version}
@@ -181,17 +196,52 @@ class DeltaCommit:
     def _has_commit_times(self) -> bool:
         return _is_on(self._configuration)
 
-    def run(self) -> int:
-        """Commits; the version that it became, or the newest if it was applied already."""
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self._uri
+
+    @property
+    def advice(self) -> str:
+        """How somebody who does not know whether it landed finds out."""
+        return f"look for the txnId {self.write_id} in DeltaTable.history()"
+
+    def run(self, staged: StagedFiles | None = None) -> int:
+        """Commits; the version that it became, or the newest if it was applied already.
+
+        Args:
+            staged: The files that were written for it, under names that are nobody else's.
+        """
         retries = self._properties.max_commit_retries
         limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries)
-        return run(self, limits=limits)
+        self._stages = staged is not None
+        return run(self, limits=limits, staged=staged)
 
     def latest(self) -> int:
-        """The newest version, -1 if there is none. A listing may lag behind what a put has met."""
+        """The newest version, -1 if there is none. A listing may lag behind what a put has met.
+
+        Raises:
+            CommitConflictError: The table is gone, or another one is in its place.
+        """
         if self._external is not None:
             self._known = max(self._known, self._external.latest())
-        return max(newest_version(self._store), self._known)
+        self._listed = time.monotonic(), time.time()
+        newest = max(newest_version(self._store), self._known)
+        if newest < self.read_version:
+            try:
+                self._store.head(commit_path(self.read_version))
+            except NotFoundError:
+                raise CommitConflictError(
+                    f"our {self._operation} was computed from version {self.read_version} of {self._uri}, which is "
+                    "there no more, nor a later one: the table was deleted or replaced; nothing of ours is visible, "
+                    "open it again",
+                    uri=self._uri,
+                    operation=self._operation,
+                    version=self.read_version,
+                    retryable=False,
+                ) from None
+            return self.read_version
+        return newest
 
     def changes_since(self, version: int, latest: int) -> Iterator[DeltaChange]:
         """The commits after `version` up to `latest`."""
@@ -265,7 +315,14 @@ class DeltaCommit:
             ]
         lines = [{"commitInfo": info}, *({name: fields} for name, fields in actions)]
         text = "\n".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False) for line in lines)
-        return f"{text}\n".encode()
+        try:
+            return f"{text}\n".encode()
+        except UnicodeEncodeError as error:
+            around = text[max(0, error.start - 40) : error.end + 40]
+            raise InvalidArgumentError(
+                f"expected text that has a form in UTF-8, found a lone surrogate in {around!a}; nothing was committed",
+                uri=self._uri,
+            ) from error
 
     @property
     def is_blind_append(self) -> bool:
@@ -290,16 +347,70 @@ class DeltaCommit:
         self._changes.pop(version, None)
         return self._change(version).write_id
 
+    def is_in_history(self, version: int) -> bool:
+        """Whether `version`, just put, is the newest, or one that others' newer ones follow.
+
+        A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
+        """
+        if self._external is not None or not self._was_held_up():
+            return True
+        try:
+            if self._is_followed_well(version):
+                return True
+            there = self.write_id_at(version)
+            if there is None and self.is_part_of(newest_version(self._store)):
+                # The clean-up has passed it by now.
+                return True
+            if there == self.write_id:
+                self._store.delete(commit_path(version))
+                self._changes.pop(version, None)
+        except (OSError, ValueError) as error:
+            raise self._lost_sight(version, str(error)) from error
+        if there is None:
+            raise self._lost_sight(version, "its entry is there no more")
+        return False
+
+    def _lost_sight(self, version: int, why: str) -> Exception:
+        return CommitStateUnknownError(
+            f"{why}; version {version} of {self._uri} was put after a long pause, and it is not known whether the "
+            f"table had gone on without it: {self.advice}",
+            uri=self._uri,
+            version=version,
+            transaction=self.write_id,
+        )
+
+    def _was_held_up(self) -> bool:
+        kept_s = retention(self._configuration, LOG_FILES) / 1000
+        return seconds_since(*self._listed) >= min(_HELD_UP_S, kept_s / 2)
+
+    def _is_followed_well(self, version: int) -> bool:
+        """Whether no later version is there, or the next one is and was put after ours.
+
+        A clean-up takes entries away from the oldest on: if ours is there and the next one is not, ours came later.
+        """
+        newest = newest_version(self._store)
+        if newest <= version:
+            return True
+        try:
+            following = self._store.head(commit_path(version + 1)).last_modified_us
+        except NotFoundError:
+            return False
+        ours = self._store.head(commit_path(version)).last_modified_us
+        # Clocks of stores may count in seconds.
+        return ours is None or following is None or ours <= following
+
+    def is_part_of(self, version: int) -> bool:
+        """Whether `version` has a file that only this commit can have brought: their names are random."""
+        if not self._stages or not self._ours.adds:
+            return False
+        selection = Snapshot.load(self._store, version=version).select(self._store)
+        there = pa.record_batch(selection.describe()).column("path").to_pylist()
+        return not self._ours.adds.keys().isdisjoint(there)
+
     def landed(self, version: int) -> None:
         """What follows a commit. It does not undo it."""
-        if self._after is None:
-            return
-        try:
+        if self._after is not None:
             self._after(version)
-        except EskerError as error:
-            if isinstance(error, OSError):
-                raise
-            warnings.warn(f"version {version} is committed, but what follows a commit failed: {error}", stacklevel=4)
 
     def conflict(self, change: Change, *, retryable: bool) -> Exception:
         """Says who was first and what to do."""

@@ -89,9 +89,11 @@ class DeltaChange:
 
     @property
     def write_id(self) -> str | None:
-        """The id that its writer drew."""
+        """The id that its writer drew: an empty text if it drew none, None if its entry is there no more."""
+        if not self.known:
+            return None
         found = self.info.get("txnId")
-        return found if isinstance(found, str) else None
+        return found if isinstance(found, str) else ""
 
     @property
     def operation(self) -> str:

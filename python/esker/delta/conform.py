@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import CorruptFileError, UnsupportedError
+from .incoming_values import is_list_like, offsets_of
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
 
@@ -102,7 +103,10 @@ def conform(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str)
     if pa.types.is_struct(type_):
         return _struct(array, type_, mode, column)
     if pa.types.is_list(type_):
-        if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        if is_list_like(array.type) and not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+            values = conform(array.flatten(), type_.value_type, mode, f"{column}.element")
+            return pa.ListArray.from_arrays(offsets_of(array), values, plain(type_), mask=_mask(array))
+        if not is_list_like(array.type):
             raise _unfit(array.type, type_, column)
         array = _compact(array)
         values = conform(array.values, type_.value_type, mode, f"{column}.element")

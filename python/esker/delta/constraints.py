@@ -28,15 +28,24 @@ class Constraints:
         schema: The table's columns.
         configuration: Its properties.
         protocol: Its protocol: CHECK constraints and generated columns hold where its writer version has them.
+        is_new: Whether a caller gives them now.
 
     Raises:
+        InvalidArgumentError: A constraint is no condition; a new one does not parse, or names no column.
         UnsupportedError: An expression is outside of the subset that this release evaluates.
 
     Example:
         `batch = Constraints(schema, configuration, protocol).enforce(batch)`
     """
 
-    def __init__(self, schema: Schema, configuration: Mapping[str, str], protocol: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        configuration: Mapping[str, str],
+        protocol: Mapping[str, Any],
+        *,
+        is_new: bool = False,
+    ) -> None:
         self._schema = schema
         self._arrow = schema.to_arrow()
         features = features_of(protocol)
@@ -45,16 +54,26 @@ class Constraints:
             if INVARIANTS in field.metadata and "invariants" in features:
                 where = f"invariant of column {path!r}"
                 sql = invariant_sql(str(field.metadata[INVARIANTS]))
-                self._checks.append((where, TableExpression(sql, self._arrow, where)))
+                self._checks.append((where, self._condition(sql, where, is_new)))
         for key, sql in configuration.items():
             if key.startswith(CONSTRAINT) and "checkConstraints" in features:
                 where = f"constraint {key.removeprefix(CONSTRAINT)!r}"
-                self._checks.append((where, TableExpression(sql, self._arrow, where)))
+                self._checks.append((where, self._condition(sql, where, is_new)))
         self._generated: dict[str, TableExpression] = {}
         for field in schema.fields:
             if GENERATION in field.metadata and "generatedColumns" in features:
                 where = f"generated column {field.name!r}"
-                self._generated[field.name] = TableExpression(str(field.metadata[GENERATION]), self._arrow, where)
+                sql = str(field.metadata[GENERATION])
+                self._generated[field.name] = TableExpression(sql, self._arrow, where, is_new=is_new)
+
+    def _condition(self, sql: str, where: str, is_new: bool) -> TableExpression:
+        found = TableExpression(sql, self._arrow, where, is_new=is_new)
+        kind = found.data_type
+        if not pa.types.is_boolean(kind):
+            raise InvalidArgumentError(
+                f"{where}: expected a condition, which is true or false for each row, found {sql!r} of type {kind}"
+            )
+        return found
 
     @property
     def columns(self) -> set[str]:

@@ -28,6 +28,7 @@ from .properties import CommitProperties, PostCommitHookProperties
 from .schema import Schema
 from .schema_merge import SchemaMerge
 from .table_metadata import MODE, TableState
+from .table_properties import check_properties
 
 _BATCH_ROWS = 64 * 1024
 
@@ -69,6 +70,7 @@ def convert_to_deltalake(
     Example:
         `convert_to_deltalake("t", partition_by=Schema([Field("year", "integer")]), partition_strategy="hive")`
     """
+    check_properties(configuration or {}, strict=True)
     if mode not in ("error", "ignore"):
         raise InvalidArgumentError(f"expected mode as error or ignore, found {mode!r}")
     if partition_by is not None and partition_strategy is None:
@@ -95,7 +97,7 @@ def convert_to_deltalake(
     whole = Schema([*columns, *partitions.fields])
     names = [field.name for field in partitions]
     after = TableState.new(whole, names, name=name, description=description, configuration=configuration)
-    constraints = Constraints(after.schema, after.configuration, after.protocol)
+    constraints = Constraints(after.schema, after.configuration, after.protocol, is_new=True)
     adds = []
     for meta in metas:
         values = _values(meta.path, partitions, partition_strategy)
@@ -111,7 +113,7 @@ def convert_to_deltalake(
         if collect_stats or checked:
             add["stats"] = _statistics(store, meta.path, columns, after, constraints if checked else None, values)
         adds.append(add)
-    DeltaCommit(
+    commit = DeltaCommit(
         store,
         where,
         None,
@@ -122,7 +124,13 @@ def convert_to_deltalake(
         properties=commit_properties,
         metrics={"numConvertedFiles": len(adds)},
         after=PostCommit(store, after.configuration, post_commithook_properties),
-    ).run()
+    )
+    try:
+        commit.run()
+    except AlreadyExistsError:
+        # Another writer made the table meanwhile.
+        if mode == "error":
+            raise
 
 
 def _is_data(path: str) -> bool:

@@ -26,8 +26,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..commit.orphans import StagedFiles
+from ..exceptions import InvalidArgumentError
 from .file_statistics import FileStatistics, Path, statistics_columns
+from .hidden_nulls import filled, may_hide
 from .partition_text import check_partition_type, directories, encode_path, partition_text
 from .properties import WriterProperties
 from .schema import ArrayType, DataType, Field, MapType, Schema, StructType
@@ -106,6 +108,7 @@ class _OpenFile:
         self.pending: list[pa.RecordBatch] = []
         self.pending_bytes = 0
         self.pending_rows = 0
+        self.rows = 0
         self.encoding: Future[None] | None = None
         self.encoding_bytes = 0
         self.written = 0
@@ -138,6 +141,7 @@ class DataFileWriter:
         tight: Whether statistics say that their bounds are tight.
         stem: A folder that all files are in, and how their names start.
         memory_limit: Bytes that files in the making hold.
+        staged: Takes in each file before it is put; if not given, one of its own.
 
     Example:
         `writer = DataFileWriter(store, schema, [], {}); writer.write(batch); adds = writer.close()`
@@ -156,6 +160,7 @@ class DataFileWriter:
         tight: bool = False,
         stem: tuple[str, str] = ("", "part"),
         memory_limit: int = MEMORY_LIMIT,
+        staged: StagedFiles | None = None,
     ) -> None:
         arrow = schema.to_arrow()
         for name in partition_by:
@@ -165,6 +170,7 @@ class DataFileWriter:
         self._required = [name for name in partition_by if not arrow.field(name).nullable]
         self._names = PhysicalNames(schema, mapped=mapped)
         self._file_schema = self._names.file_schema(partition_by)
+        self._hides_nulls = any(may_hide(kind) for kind in self._file_schema.types)
         self._columns = [field.name for field in schema.fields if field.name not in partition_by]
         kept = pa.schema([arrow.field(name) for name in self._columns])
         self._statistics = statistics_columns(kept, configuration)
@@ -181,11 +187,14 @@ class DataFileWriter:
         self._tight = tight
         self._above, self._stem = stem
         self._limit = memory_limit
+        self._staged = StagedFiles() if staged is None else staged
         self._open: dict[tuple[str | None, ...], _OpenFile] = {}
         self._adds: list[dict[str, Any]] = []
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
         self.rows = 0
+        self.max_rows: int | None = None
+        """Rows of one file at most; None if only its bytes count."""
 
     @property
     def adds(self) -> list[dict[str, Any]]:
@@ -211,19 +220,21 @@ class DataFileWriter:
             self._pool.shutdown()
         return self._adds
 
-    def abandon(self) -> None:
-        """Deletes what was staged: nothing names it."""
+    def stop(self) -> None:
+        """Gives up what is not written yet, and returns once nothing is on its way: then files can be deleted."""
         self._open.clear()
-        # What is on its way arrives before it is deleted.
         self._pool.shutdown(cancel_futures=True)
-        for add in self._adds:
-            try:
-                self._store.delete(add["_staged"])
-            except NotFoundError:
-                continue
-            except OSError:
-                # Vacuum finds it.
-                return
+
+    def abandon(self) -> None:
+        """Deletes what was staged, unless a commit may name it."""
+        self.stop()
+        self._staged.discard()
+
+    def __enter__(self) -> DataFileWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
         if batch.num_rows == 0:
@@ -260,10 +271,12 @@ class DataFileWriter:
                 statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
                 self._open[key] = _OpenFile(values, statistics)
             file = self._open[key]
-            part = rows.slice(0, self._row_group_rows - file.pending_rows)
+            room = self._row_group_rows - file.pending_rows
+            part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
             rows = rows.slice(part.num_rows)
             file.statistics.add(part)
             file.pending.append(part)
+            file.rows += part.num_rows
             file.pending_rows += part.num_rows
             file.pending_bytes += part.nbytes
             if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
@@ -273,6 +286,8 @@ class DataFileWriter:
                     file.wait()
                 if file.size >= self._target:
                     self._finish(self._open.pop(key))
+            if key in self._open and self.max_rows is not None and file.rows >= self.max_rows:
+                self._finish(self._open.pop(key))
 
     def _write_row_group(self, file: _OpenFile) -> None:
         """Has the rows that are pending encoded, one group of a file at a time."""
@@ -286,6 +301,9 @@ class DataFileWriter:
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
         table = pa.Table.from_batches(batches)
         batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        if self._hides_nulls:
+            pairs = zip(batch.columns, self._file_schema.types, strict=True)
+            batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
         if batch.schema.types == self._file_schema.types:
             batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
         else:
@@ -317,6 +335,7 @@ class DataFileWriter:
             "_staged": path,
         }
         self._adds.append(add)
+        self._staged.add(self._store, path)
         # Its last row group was submitted before, so that a thread is at it already.
         self._leaving.append((file, self._pool.submit(self._put, file, add)))
         self._wait(2 * _THREADS, self._limit)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._native.expr import Expression
-from ..exceptions import EskerError, UnsupportedError
+from ..exceptions import EskerError, InvalidArgumentError, UnsupportedError
 
 _FUNCTIONS = {"abs", "cast", "coalesce", "length", "lower", "upper"}
 _KEYWORDS = {
@@ -60,8 +60,10 @@ class TableExpression:
         sql: Its text.
         schema: The table's columns.
         where: What has it, for messages.
+        is_new: Whether a caller gives it now; if not, a table has it, whose writer may have known more than we do.
 
     Raises:
+        InvalidArgumentError: A new one does not parse, or names no column.
         UnsupportedError: It is outside the subset.
 
     Example:
@@ -72,7 +74,7 @@ class TableExpression:
         [False, True]
     """
 
-    def __init__(self, sql: str, schema: pa.Schema, where: str) -> None:
+    def __init__(self, sql: str, schema: pa.Schema, where: str, *, is_new: bool = False) -> None:
         self.sql = sql
         self._part: tuple[str, str] | None = None
         self._expression: Expression | None = None
@@ -84,11 +86,24 @@ class TableExpression:
         _check(sql, where)
         try:
             self._expression = Expression.parse_sql(sql, schema)
+        except InvalidArgumentError as error:
+            if is_new:
+                raise InvalidArgumentError(f"{where}: {error}") from error
+            raise UnsupportedError(
+                f"{where}: this release does not evaluate {sql!r} ({error}); write with another writer"
+            ) from error
         except EskerError as error:
             raise UnsupportedError(
                 f"{where}: this release does not evaluate {sql!r} ({error}); write with another writer"
             ) from error
         self.columns = self._expression.columns
+
+    @property
+    def data_type(self) -> pa.DataType:
+        """The type of its values."""
+        if self._expression is None:
+            return pa.int64()
+        return pa.field(self._expression).type
 
     def evaluate(self, batch: pa.RecordBatch, data_type: pa.DataType | None = None) -> pa.Array:
         """Its values for a batch, of a type if one is given."""

@@ -5,7 +5,7 @@ A reader knows its version by the columns alone, so that it pickles and a task n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,13 +16,16 @@ import pyarrow.parquet as pq
 
 from .._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from .._native.store import Store
+from ..exceptions import UnsupportedError
 from .conform import MappingMode, conform, find, physical_name, plain
 from .file_errors import each_batch, file_errors
 from .filesystem import DataFiles
 from .filters import BoundFilter
 from .implied import all_of
+from .parquet_footer import ParquetSources
 
 BATCH_ROWS = 64 * 1024
+_UNREAD = b"esker.unread"
 _DV_FIELDS = {
     "storageType": "storage_type",
     "pathOrInlineDv": "path_or_inline_dv",
@@ -75,10 +78,9 @@ class FileReader:
         """The table's columns, without what features keep in them."""
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in self.annotated])
 
-    def partition_names(self) -> dict[str, str]:
-        """The partition columns: for each logical name the physical one."""
-        names = self.partition_columns
-        return {name: physical_name(self.annotated.field(name), self.mode) for name in names}
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return {field.name: physical_name(field, self.mode) for field in self.annotated}
 
     def read(
         self,
@@ -98,17 +100,17 @@ class FileReader:
             extra: Columns that the file has beside the table's.
             only: The numbers of the rows to read, ascending, instead of all that are not deleted.
         """
+        check_read(self.annotated.field(name) for name in columns)
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
+        sources = ParquetSources(is_filtered=where is not None)
         with file_errors(self.version, file.path):
-            parquet = pq.ParquetFile(
-                filesystem.open_input_file(path), coerce_int96_timestamp_unit="us", pre_buffer=True
-            )
+            parquet = pq.ParquetFile(sources.open(filesystem, path), coerce_int96_timestamp_unit="us", pre_buffer=True)
         there = list(parquet.schema_arrow)
         fields = [*(self.annotated.field(name) for name in columns), *extra]
         found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
         names = sorted({there[index].name for index in found if index is not None})
-        groups = self._row_groups(parquet, filesystem, path, file, where)
+        groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
         batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
         if names:
             batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
@@ -135,7 +137,7 @@ class FileReader:
                 yield made
 
     def _row_groups(
-        self, parquet: pq.ParquetFile, filesystem: Any, path: str, file: DataFile, where: BoundFilter | None
+        self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: DataFile, where: BoundFilter | None
     ) -> list[int]:
         """The row groups that may hold rows that the filter keeps, by their own statistics."""
         every = list(range(parquet.num_row_groups))
@@ -147,16 +149,14 @@ class FileReader:
             index = None if field.name in file.partition else find(there, field, self.mode)
             if index is not None:
                 names[field.name] = there[index].name
-        expression = where.expression if self.mode == "none" and where.expression is not None else None
+        expression = where.implied if self.mode == "none" and where.expression is not None else None
         if expression is None:
             expression = all_of(where.terms, names)
         if expression is None:
             return every
         present = [field for field in there if field.name not in file.partition]
         schema = pa.schema([*present, *(pa.field(name, value.type) for name, value in file.partition.items())])
-        fragment = ds.ParquetFileFormat().make_fragment(
-            path, filesystem, partition_expression=guarantee(file.partition)
-        )
+        fragment = ds.ParquetFileFormat().make_fragment(*source, partition_expression=guarantee(file.partition))
         try:
             return [group.id for group in fragment.subset(expression, schema=schema).row_groups]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
@@ -175,6 +175,30 @@ class FileReader:
         # A shallow clone's files, and their vectors, are those of the table that it was made from.
         store, path = self.files.store_of(elsewhere)
         return pa.array(read_deletion_vector(store, **arguments, path=path))
+
+
+def check_read(fields: Iterable[pa.Field]) -> None:
+    """Raises for a column whose values this release does not read.
+
+    Args:
+        fields: Columns of a table, with what features keep in them.
+
+    Raises:
+        UnsupportedError: It names the column and its type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.file_reader import check_read
+        >>> check_read([pa.field("a", pa.int8())])
+    """
+    for field in fields:
+        unread = (field.metadata or {}).get(_UNREAD)
+        if unread is not None:
+            raise UnsupportedError(
+                f"column {field.name!r} is of type {unread.decode()}, which this release does not read; "
+                "name the other columns to read them",
+                column=field.name,
+            )
 
 
 def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 
 from .._native.store import Store
+from ..commit.pickling import pickled_options
 from ..commit.stores import resolve
 from ..exceptions import NotFoundError, UnsupportedError
 
@@ -153,7 +154,7 @@ class DataFiles:
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.filesystem if self._given else None
-        return DataFiles, (self._store, self._root, self._options, given)
+        return DataFiles, (self._store, self._root, pickled_options(self._options), given)
 
     def store_of(self, path: str) -> tuple[Store, str]:
         """The store of a file outside of the table, and its path there, by its canonical path."""

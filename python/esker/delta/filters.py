@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -12,9 +14,10 @@ import pyarrow.compute as pc
 from .._native.expr import Expression, Predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..predicate import portable_predicate
-from .implied import Term, all_of, implied_terms
+from .implied import Term, all_of, terms_of
 from .partition_text import partition_text
-from .sql_names import columns_in_backticks
+from .session_zone import in_zone, instant
+from .sql_names import columns_in_backticks, in_own_words
 
 FilterLiteralType: TypeAlias = tuple[str, str, Any]
 FilterConjunctionType: TypeAlias = list[FilterLiteralType]
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 else:
     RowFilter = Any
 
+_BESIDE_LISTS = {"is_in", "is_null", "is_valid", "cast", "and", "or"}
 _COMPARISONS = {
     "=": lambda column, value: column == value,
     "==": lambda column, value: column == value,
@@ -41,7 +45,8 @@ class BoundFilter:
     """A filter bound to the columns of a table.
 
     `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
-    kept by `sql` or by `expression`, whichever is there.
+    kept by `sql` or by `expression`, whichever is there. `nan` are the float columns of which `expression` may keep
+    NaN; statistics say nothing of it.
     """
 
     predicates: list[Predicate] = field(default_factory=list)
@@ -49,13 +54,19 @@ class BoundFilter:
     sql: Expression | None = None
     expression: pc.Expression | None = None
     terms: list[Term] = field(default_factory=list)
+    nan: list[list[str]] = field(default_factory=list)
 
     @property
     def implied(self) -> pc.Expression | None:
-        """An expression that no row that it keeps is false for."""
+        """An expression that no row that it keeps is false for, nor what statistics make of it."""
         if self.expression is not None:
-            return self.expression
+            return reduce(lambda whole, path: whole | pc.is_nan(pc.field(*path)), self.nan, self.expression)
         return all_of(self.terms, {term.column: term.column for term in self.terms})
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether `implied` keeps other rows as well."""
+        return self.expression is None or bool(self.nan)
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it is true."""
@@ -66,7 +77,13 @@ class BoundFilter:
         return batch
 
 
-def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collection[str] = ()) -> BoundFilter | None:
+def bind(
+    filters: RowFilter | None,
+    schema: pa.Schema,
+    *,
+    partition_by: Collection[str] = (),
+    session_timezone: str | None = None,
+) -> BoundFilter | None:
     """A filter over the rows of a table with this schema.
 
     Args:
@@ -74,6 +91,7 @@ def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collecti
             a list of them, all of which must hold, or a list of such lists, of which one must.
         schema: The table's columns.
         partition_by: Those whose empty text is null.
+        session_timezone: What times without a zone mean in it; UTC if not given.
 
     Raises:
         InvalidArgumentError: It does not parse, or names no column.
@@ -87,25 +105,60 @@ def bind(filters: RowFilter | None, schema: pa.Schema, *, partition_by: Collecti
     if filters is None or (isinstance(filters, list) and not filters):
         return None
     if isinstance(filters, str):
-        filters = columns_in_backticks(filters)
-        predicate = Predicate.parse_sql(filters, schema)
-        expression = Expression.parse_sql(filters, schema)
-        return BoundFilter([predicate], predicate.columns, sql=expression, terms=implied_terms(filters, schema))
+        given, filters = filters, columns_in_backticks(filters)
+        zoned = in_zone(schema, session_timezone)
+        with in_own_words(given, filters):
+            predicate = Predicate.parse_sql(filters, zoned)
+            expression = Expression.parse_sql(filters, zoned)
+        return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
     expression = (
         filters
         if isinstance(filters, pc.Expression)
-        else tuples_to_expression(filters, schema, partition_by=partition_by)
+        else tuples_to_expression(filters, schema, partition_by=partition_by, session_timezone=session_timezone)
     )
-    terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema)
+    terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
+    floats = list(_float_paths(schema, []))
     try:
+        if isinstance(filters, pc.Expression):
+            _check_lists(expression)
         predicate = portable_predicate(expression, schema)
-    except UnsupportedError:
+    except (UnsupportedError, InvalidArgumentError):
+        try:
+            schema.empty_table().filter(expression)
+        except pa.ArrowException:
+            known = False
+        else:
+            known = True
+        if not known:
+            raise
         # Rows are filtered all the same; only no file can be left out before it is opened.
-        return BoundFilter(expression=expression, terms=terms)
-    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms)
+        return BoundFilter(expression=expression, terms=terms, nan=floats)
+    nan = [path for path in predicate.keeps_nan if path in floats]
+    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms, nan=nan)
 
 
-def _terms_of(filters: FilterType, schema: pa.Schema) -> list[Term]:
+def _float_paths(fields: Iterable[pa.Field], above: list[str]) -> Iterator[list[str]]:
+    for inner in fields:
+        path = [*above, inner.name]
+        if pa.types.is_struct(inner.type):
+            yield from _float_paths([inner.type.field(i) for i in range(inner.type.num_fields)], path)
+        elif pa.types.is_floating(inner.type):
+            yield path
+
+
+def _check_lists(expression: pc.Expression) -> None:
+    """Raises where null in a list means something else to us: to pyarrow it is in none, so that it is kept by a not.
+
+    Raises:
+        UnsupportedError: What keeps rows may not leave out files.
+    """
+    text = str(expression)
+    functions = set(re.findall(r"([a-z_]+)\(", text))
+    if "is_in" in functions and (functions - _BESIDE_LISTS or re.search(r"is_(null|valid)\(+is_in", text)):
+        raise UnsupportedError(f"filter {text} may keep null, which is in no list to pyarrow")
+
+
+def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
     """What tuples imply that must all hold."""
     terms = []
     for part in filters:
@@ -114,14 +167,18 @@ def _terms_of(filters: FilterType, schema: pa.Schema) -> list[Term]:
         name, operator, value = part
         kind = schema.field(name).type
         if operator in ("=", "==", "<", "<=", ">", ">="):
-            found = _value(value, kind, name, False)
+            found = _value(value, kind, name, False, zone)
             # An empty text may be null.
             terms += [] if found is None else [Term(name, operator, (pa.scalar(found, kind),))]
     return terms
 
 
 def tuples_to_expression(
-    filters: FilterType, schema: pa.Schema, *, partition_by: Collection[str] = ()
+    filters: FilterType,
+    schema: pa.Schema,
+    *,
+    partition_by: Collection[str] = (),
+    session_timezone: str | None = None,
 ) -> pc.Expression:
     """Tuples as an expression. Values become the column's type: texts as partition values are spelled, too.
 
@@ -145,13 +202,15 @@ def tuples_to_expression(
             raise InvalidArgumentError("expected tuples in each list of filters, found an empty one; leave it out")
         joined: pc.Expression | None = None
         for literal in conjunction:
-            term = _term(literal, schema, partition_by)
+            term = _term(literal, schema, partition_by, session_timezone)
             joined = term if joined is None else joined & term
         whole = joined if whole is None else whole | joined
     return whole
 
 
-def _term(literal: FilterLiteralType, schema: pa.Schema, partition_by: Collection[str]) -> pc.Expression:
+def _term(
+    literal: FilterLiteralType, schema: pa.Schema, partition_by: Collection[str], zone: str | None
+) -> pc.Expression:
     try:
         name, operator, value = literal
     except (TypeError, ValueError):
@@ -166,15 +225,18 @@ def _term(literal: FilterLiteralType, schema: pa.Schema, partition_by: Collectio
     if operator in ("in", "not in"):
         if isinstance(value, str) or not hasattr(value, "__iter__"):
             raise InvalidArgumentError(f"expected a list of values after {operator!r}, found {value!r}")
-        values = [_value(item, type_, name, may_be_empty) for item in value]
+        values = [_value(item, type_, name, may_be_empty, zone) for item in value]
         present = [item for item in values if item is not None]
         found = column.isin(pa.array(present, type_))
+        if pa.types.is_floating(type_) and 0.0 in present:
+            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+            found |= column == pa.scalar(0.0, type_)
         if operator == "not in":
             return ~found & column.is_valid()
         return found | column.is_null() if len(present) < len(values) else found
     if operator not in _COMPARISONS:
         raise InvalidArgumentError(f"expected one of {', '.join(_COMPARISONS)}, in, not in, found {operator!r}")
-    typed = _value(value, type_, name, may_be_empty)
+    typed = _value(value, type_, name, may_be_empty, zone)
     if typed is None:
         # As deltalake has it: null, and the empty text of a partition, mean null, and can only be equal or not.
         if operator in ("=", "=="):
@@ -189,15 +251,17 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
-def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool) -> Any:
+def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: str | None) -> Any:
     if value is None or (isinstance(value, str) and not value and not may_be_empty):
         return None
     if pa.types.is_string(type_) and not isinstance(value, str):
         # As partition values are spelled; Python writes booleans and times otherwise.
         value = partition_text(pa.scalar(value))
     try:
+        if pa.types.is_timestamp(type_) and type_.tz is not None:
+            return instant(pa.scalar(value), type_, zone).as_py()
         return pa.scalar(value).cast(type_).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(
             f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
         ) from error

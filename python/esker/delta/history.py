@@ -16,6 +16,7 @@ from typing import Any
 
 from .._native.store import Store
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
+from .session_zone import zone_of
 
 LOG = "_delta_log/"
 _COMMIT = re.compile(r"^_delta_log/(\d{20})\.json$")
@@ -32,6 +33,27 @@ def commit_path(version: int) -> str:
     return f"{LOG}{version:020}.json"
 
 
+def json_lines(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The values of a file that has one a line, with the numbers of the lines. Blank lines are none.
+
+    Lines end at line feeds and nowhere else: what other characters `str.splitlines` splits at may stand in a value.
+
+    Raises:
+        ValueError: A line is no JSON.
+
+    Example:
+        >>> from esker.delta.history import json_lines
+        >>> list(json_lines('"a\u2028b"\\n\\n"c"'.encode()))
+        [(1, 'a\\u2028b'), (3, 'c')]
+    """
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line.decode())
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number}: {error}") from error
+
+
 def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
     """The actions of one commit, by name.
 
@@ -40,19 +62,19 @@ def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
         CorruptFileError: A line is no JSON object.
     """
     path = commit_path(version)
-    for number, line in enumerate(store.get(path).decode().splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            action = json.loads(line)
-            items = list(action.items())
-        except (ValueError, AttributeError) as error:
-            raise CorruptFileError(
-                f"corrupt {path}: version {version}, line {number}: expected an action, found: {error}",
-                path=path,
-                version=version,
-            ) from error
-        yield from items
+    data = store.get(path)
+    try:
+        for number, action in json_lines(data):
+            if not isinstance(action, dict):
+                raise ValueError(f"line {number}: a {type(action).__name__}")
+            # Some writers spell what a line is not as null.
+            yield from ((name, value) for name, value in action.items() if value is not None)
+    except ValueError as error:
+        raise CorruptFileError(
+            f"corrupt {path}: version {version}: expected an action in every line, found: {error}",
+            path=path,
+            version=version,
+        ) from error
 
 
 def commit_info(store: Store, version: int) -> dict[str, Any]:
@@ -81,8 +103,8 @@ def history(store: Store, newest: int, limit: int | None) -> list[dict[str, Any]
     return found
 
 
-def as_milliseconds(moment: str | datetime) -> int:
-    """A time as milliseconds since the epoch; without a zone it is UTC.
+def as_milliseconds(moment: str | datetime, session_timezone: str | None = None) -> int:
+    """A time as milliseconds since the epoch; one without a zone is of the session's, or of UTC.
 
     Example:
         >>> from esker.delta.history import as_milliseconds
@@ -95,7 +117,7 @@ def as_milliseconds(moment: str | datetime) -> int:
         except ValueError as error:
             raise InvalidArgumentError(f"expected an ISO 8601 time, found {moment!r}") from error
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=zone_of(session_timezone))
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
 
@@ -119,13 +141,13 @@ def commit_times(store: Store, *, in_commit: bool) -> dict[int, int]:
     return times
 
 
-def version_at(times: dict[int, int], moment: str | datetime, uri: str) -> int:
+def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_timezone: str | None = None) -> int:
     """The version that was the newest at a time.
 
     Raises:
         NotFoundError: The table is younger, or what was there has been cleaned up.
     """
-    wanted = as_milliseconds(moment)
+    wanted = as_milliseconds(moment, session_timezone)
     before = [version for version, time in times.items() if time <= wanted]
     if not before:
         earliest = min(times.values(), default=0)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..exceptions import SchemaMismatchError
+from .incoming_values import fitted, is_list_like
 from .schema import Schema
 
 BATCH_ROWS = 128 * 1024
@@ -51,7 +52,7 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
 
 
 def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging: bool) -> set[str]:
-    """The columns of the table that the data do not have.
+    """The columns of the table that the data do not have; fields of structs must be the table's, however deep.
 
     Args:
         schema: The table's columns.
@@ -60,7 +61,15 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
         merging: Whether none need.
 
     Raises:
-        SchemaMismatchError: Columns are missing, or the table has none of that name.
+        SchemaMismatchError: Columns or fields are missing, or the table has none of that name.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta import Field, Schema
+        >>> from esker.delta.incoming import check_names
+        >>> table = Schema([Field("x", "long"), Field("y", "long")])
+        >>> check_names(table, pa.schema([("x", "int64")]), {"y"}, merging=False)
+        {'y'}
     """
     names = [field.name for field in schema.fields]
     for name in given.names:
@@ -80,7 +89,45 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
             'give them, or give schema_mode="merge" for nulls in their place',
             column=needed[0],
         )
+    target = schema.to_arrow()
+    for field in given:
+        _check_fields(target.field(field.name).type, field.type, field.name, merging)
     return set(missing)
+
+
+def _check_fields(kind: pa.DataType, given: pa.DataType, path: str, merging: bool) -> None:
+    """Raises where a struct within has other fields than the table's."""
+    if pa.types.is_dictionary(given):
+        given = given.value_type
+    if pa.types.is_list(kind) and is_list_like(given):
+        _check_fields(kind.value_type, given.value_type, f"{path}.element", merging)
+    elif pa.types.is_map(kind) and pa.types.is_map(given):
+        _check_fields(kind.key_type, given.key_type, f"{path}.key", merging)
+        _check_fields(kind.item_type, given.item_type, f"{path}.value", merging)
+    elif pa.types.is_struct(kind) and pa.types.is_struct(given):
+        names = [kind.field(i).name for i in range(kind.num_fields)]
+        found = [given.field(i).name for i in range(given.num_fields)]
+        for number, name in enumerate(found):
+            if name not in names:
+                raise SchemaMismatchError(
+                    f"column {path!r}: expected the fields {', '.join(names)}, found {name!r} as well; "
+                    'leave it out, or give schema_mode="merge"',
+                    column=f"{path}.{name}",
+                )
+            if name in found[:number]:
+                raise SchemaMismatchError(
+                    f"column {path!r}: expected each field once, found {name!r} twice", column=f"{path}.{name}"
+                )
+        for i, name in enumerate(names):
+            if name in found:
+                inner = given.field(found.index(name)).type
+                _check_fields(kind.field(i).type, inner, f"{path}.{name}", merging)
+            elif not merging:
+                raise SchemaMismatchError(
+                    f"column {path!r}: expected the fields {', '.join(names)}, found none called {name!r}; "
+                    'give it, or give schema_mode="merge" for nulls in its place',
+                    column=f"{path}.{name}",
+                )
 
 
 def fit(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -105,34 +152,13 @@ def fit(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch
             columns = []
             for field in loose:
                 index = batch.schema.get_field_index(field.name)
-                found = pa.nulls(batch.num_rows, field.type) if index < 0 else _cast(batch.column(index), field)
+                found = (
+                    pa.nulls(batch.num_rows, field.type)
+                    if index < 0
+                    else fitted(batch.column(index), field.type, field.name)
+                )
                 columns.append(found)
             yield pa.RecordBatch.from_arrays(columns, schema=loose)
-
-
-def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
-    if values.type == field.type:
-        return values
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
-    try:
-        if pa.types.is_dictionary(values.type):
-            # Views have no kernel to be taken from.
-            plain = values.dictionary.cast(field.type) if _is_text(values.type.value_type) else values.dictionary
-            values = pa.DictionaryArray.from_arrays(values.indices, plain).dictionary_decode()
-        if pa.types.is_string(field.type) and not _is_text(values.type):
-            raise pa.ArrowInvalid("only text becomes text")
-        if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(values.type) and values.type.unit == "ns":
-            # The protocol has no nanoseconds: they are cut off, as in deltalake.
-            values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
-        return values.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise SchemaMismatchError(
-            f"column {field.name!r}: expected {field.type}, found {values.type}: {error}",
-            column=field.name,
-            expected=str(field.type),
-            found=str(values.type),
-        ) from error
 
 
 def _loose(kind: pa.DataType) -> pa.DataType:
@@ -145,10 +171,3 @@ def _loose(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(pa.field("key", _loose(kind.key_type), False), pa.field("value", _loose(kind.item_type)))
     return kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
-    )

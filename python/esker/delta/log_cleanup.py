@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .._native.store import Store
-from ..exceptions import NotFoundError
+from ..exceptions import CorruptFileError, NotFoundError
 from .durations import LOG_FILES, retention
 from .history import LOG
-from .log_state import SIDECARS, checkpoint_parts
+from .log_state import SIDECARS, check_checkpoint, sidecars_of
 
 _NAMED = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*)$")
+_WITH_SIDECARS = re.compile(r"^_delta_log/\d{20}\.checkpoint\.([0-9a-fA-F-]{36}\.(json|parquet)|parquet)$")
+_IN_THE_MAKING_US = 24 * 3600 * 1_000_000
+"""A sidecar is put before the checkpoint that names it."""
 
 
 def expired_log_files(store: Store, configuration: Mapping[str, str], version: int) -> list[str]:
@@ -45,8 +48,8 @@ def expired_log_files(store: Store, configuration: Mapping[str, str], version: i
         if number > first_kept:
             continue
         try:
-            checkpoint_parts(store, number)
-        except (NotFoundError, ValueError):
+            check_checkpoint(store, number)
+        except (NotFoundError, CorruptFileError):
             continue
         # An entry that is younger than one behind it stays, and with it all that come after: no gaps.
         return [path for found, path, changed in sorted(files) if found < number and changed < cutoff_us]
@@ -63,19 +66,36 @@ def clean_log(store: Store, configuration: Mapping[str, str], version: int) -> l
     if not expired:
         return []
     gone = set(expired)
-    numbers = {int(match.group(1)) for path in store.list_paths(LOG) if (match := _NAMED.match(path))}
+    went_with = _sidecars(store, expired)
     for path in expired:
         store.delete(path)
-    used: set[str] = set()
-    for number in numbers:
-        try:
-            used |= set(checkpoint_parts(store, number))
-        except (NotFoundError, ValueError):
-            continue
-    cutoff_us = time.time_ns() // 1000 - retention(configuration, LOG_FILES) * 1000
-    for meta in store.list(SIDECARS):
-        # A young one may belong to a checkpoint that is being written.
-        if meta.path not in used and (meta.last_modified_us or cutoff_us) < cutoff_us:
+    now_us = time.time_ns() // 1000
+    cutoff_us = now_us - retention(configuration, LOG_FILES) * 1000
+    sidecars = store.list(SIDECARS)
+    used = _sidecars(store, store.list_paths(LOG)) if sidecars else set()
+    if used is None:
+        # One of those may be all that is left of a table.
+        return sorted(gone)
+    for meta in sidecars:
+        # A young one that no checkpoint named may belong to one that is being written.
+        before_us = cutoff_us if meta.path in (went_with or ()) else min(cutoff_us, now_us - _IN_THE_MAKING_US)
+        if meta.path not in used and (meta.last_modified_us or now_us) < before_us:
             store.delete(meta.path)
             gone.add(meta.path)
     return sorted(gone)
+
+
+def _sidecars(store: Store, paths: Iterable[str]) -> set[str] | None:
+    """The sidecars of all checkpoints among some files, None if one of them cannot be read."""
+    found: set[str] = set()
+    for path in paths:
+        if not _WITH_SIDECARS.match(path):
+            continue
+        try:
+            found.update(sidecars_of(store, path))
+        except NotFoundError:
+            # Another clean-up was faster.
+            continue
+        except (CorruptFileError, OSError):
+            return None
+    return found

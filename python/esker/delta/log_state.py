@@ -5,16 +5,15 @@ Spec: "Checkpoints", "Sidecar Files".
 
 from __future__ import annotations
 
-import json
 import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .._native.store import Store
-from ..exceptions import NotFoundError
+from ..exceptions import CorruptFileError, EskerError, NotFoundError
 from .filesystem import StoreFile
-from .history import LOG
+from .history import LOG, json_lines
 
 SIDECARS = f"{LOG}_sidecars/"
 
@@ -24,15 +23,16 @@ def checkpoint_parts(store: Store, version: int) -> list[str]:
 
     Raises:
         NotFoundError: There is none.
+        CorruptFileError: It cannot be read.
     """
     name = re.escape(f"{LOG}{version:020}.checkpoint.")
     paths = store.list_paths(LOG)
     single = f"{LOG}{version:020}.checkpoint.parquet"
     if single in paths:
-        return [single, *_sidecars(store, single)]
+        return [single, *sidecars_of(store, single)]
     for path in paths:
         if re.match(rf"^{name}[0-9a-fA-F-]{{36}}\.(json|parquet)$", path):
-            return [path, *_sidecars(store, path)]
+            return [path, *sidecars_of(store, path)]
     sets: dict[int, list[str]] = {}
     for path in paths:
         match = re.match(rf"^{name}(\d{{10}})\.(\d{{10}})\.parquet$", path)
@@ -44,14 +44,50 @@ def checkpoint_parts(store: Store, version: int) -> list[str]:
     raise NotFoundError(f"no complete checkpoint of version {version}", version=version)
 
 
-def _sidecars(store: Store, path: str) -> list[str]:
-    if path.endswith(".json"):
-        rows = [json.loads(line) for line in store.get(path).decode().splitlines() if line.strip()]
-        found = [row["sidecar"]["path"] for row in rows if row.get("sidecar")]
-    else:
-        parquet = pq.ParquetFile(pa.PythonFile(StoreFile(store, path), mode="r"))
-        if "sidecar" not in parquet.schema_arrow.names:
-            return []
-        column = parquet.read(columns=["sidecar"]).column(0)
-        found = [value["path"] for value in column.to_pylist() if value is not None]
-    return [SIDECARS + name.rsplit("/", 1)[-1] for name in found]
+def check_checkpoint(store: Store, version: int) -> None:
+    """Raises unless a version has a checkpoint whose files are all there and have their ends.
+
+    Raises:
+        NotFoundError: There is none, or one of its files is missing.
+        CorruptFileError: One of its files cannot be read.
+
+    Example:
+        `check_checkpoint(store, 10)`
+    """
+    for path in checkpoint_parts(store, version):
+        if path.endswith(".json"):
+            continue
+        file = StoreFile(store, path)
+        try:
+            pq.read_metadata(pa.PythonFile(file, mode="r"))
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, EskerError):
+                raise
+            raise CorruptFileError(f"corrupt {path}: expected a checkpoint, found: {error}", path=path) from error
+
+
+def sidecars_of(store: Store, path: str) -> list[str]:
+    """The sidecars that one file of a checkpoint names.
+
+    Raises:
+        NotFoundError: The file is not there (any more).
+        CorruptFileError: It cannot be read, so that nobody knows which they are.
+
+    Example:
+        `sidecars_of(store, "_delta_log/00000000000000000010.checkpoint.parquet")`
+    """
+    data = store.get(path) if path.endswith(".json") else StoreFile(store, path)
+    try:
+        if isinstance(data, bytes):
+            found = [row["sidecar"]["path"] for _, row in json_lines(data) if row.get("sidecar")]
+        else:
+            parquet = pq.ParquetFile(pa.PythonFile(data, mode="r"))
+            if "sidecar" not in parquet.schema_arrow.names:
+                return []
+            column = parquet.read(columns=["sidecar"]).column(0)
+            found = [value["path"] for value in column.to_pylist() if value is not None]
+        return [SIDECARS + name.rsplit("/", 1)[-1] for name in found]
+    except NotFoundError:
+        raise
+    except (pa.ArrowException, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise CorruptFileError(f"corrupt {path}: expected a checkpoint, found: {error}", path=path) from error

@@ -24,6 +24,7 @@ from .conform import physical_name
 from .filesystem import DataFiles
 from .partition_text import partition_text
 from .scan import DataFile, TableScan
+from .session_zone import in_zone
 
 
 class RowPredicate:
@@ -32,6 +33,7 @@ class RowPredicate:
     Args:
         sql: Its text.
         schema: The table's columns.
+        session_timezone: What times without a zone mean in it; UTC if not given.
 
     Raises:
         InvalidArgumentError: It does not parse, or names no column.
@@ -43,7 +45,8 @@ class RowPredicate:
         [False, True, False]
     """
 
-    def __init__(self, sql: str, schema: pa.Schema) -> None:
+    def __init__(self, sql: str, schema: pa.Schema, session_timezone: str | None = None) -> None:
+        schema = in_zone(schema, session_timezone)
         predicate = Predicate.parse_sql(sql, schema)
         self.predicates = [predicate]
         self.columns = predicate.columns
@@ -76,14 +79,23 @@ class Replacement:
         snapshot: The version.
         files: Where its data files are.
         predicate: Which rows are taken out, as SQL; all if not given.
+        session_timezone: What times without a zone mean in it; UTC if not given.
 
     Example:
         `removes = Replacement(store, snapshot, files, "day = '2024-01-01'").removes()`
     """
 
-    def __init__(self, store: Store, snapshot: Snapshot, files: DataFiles, predicate: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        snapshot: Snapshot,
+        files: DataFiles,
+        predicate: str | None = None,
+        session_timezone: str | None = None,
+    ) -> None:
         self._snapshot = snapshot
-        self._where = RowPredicate(predicate, TableScan.schema_of(snapshot)) if predicate is not None else None
+        schema = TableScan.schema_of(snapshot)
+        self._where = RowPredicate(predicate, schema, session_timezone) if predicate is not None else None
         predicates = self._where.predicates if self._where is not None else None
         self._selection = snapshot.select(store, predicates)
         self._scan = TableScan(store, snapshot, files, self._selection)

@@ -10,17 +10,20 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
 from .._native.store import Store
-from .conform import plain
+from .conform import conform, plain
 from .file_errors import each_batch
 from .file_reader import BATCH_ROWS, DataFile, FileReader, guarantee
 from .filesystem import DataFiles
 from .filters import BoundFilter
+from .hidden_nulls import loosened, may_hide
+from .parquet_footer import ParquetSources
 
 __all__ = ["DataFile", "TableScan"]
 
@@ -54,6 +57,24 @@ class TableScan:
         """The columns of a version, without what features keep in them."""
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in pa.schema(snapshot)])
 
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns as pyarrow's dataset reads them: fields may be null that may be below a null only."""
+        return pa.schema(
+            [field.with_type(loosened(field.type)) if may_hide(field.type) else field for field in self.schema]
+        )
+
+    def conformed(self, rows: pa.RecordBatch | pa.Table) -> Any:
+        """Rows that pyarrow's dataset read, with the table's types."""
+        kinds = {field.name: field.type for field in self.schema if may_hide(field.type)}
+        for index, field in enumerate(rows.schema):
+            if field.name in kinds:
+                kind = kinds[field.name]
+                rows = rows.set_column(
+                    index, field.with_type(kind), conform(rows.column(index), kind, "none", field.name)
+                )
+        return rows
+
     def data_files(self) -> list[DataFile]:
         """The files, with their partition values."""
         batch = pa.record_batch(self._selection.describe())
@@ -80,17 +101,27 @@ class TableScan:
         *,
         schema: pa.Schema | None = None,
         read_options: ds.ParquetReadOptions | None = None,
+        is_filtered: bool = True,
     ) -> ds.FileSystemDataset:
-        """The files as pyarrow's dataset; partition values are known to it without opening a file."""
+        """The files as pyarrow's dataset; partition values are known to it without opening a file.
+
+        Args:
+            data_files: The files.
+            schema: In place of the table's.
+            read_options: How pyarrow reads Parquet.
+            is_filtered: Whether its rows may be filtered.
+        """
         options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         format_ = ds.ParquetFileFormat(
             read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
         )
         fragments = []
+        sources = ParquetSources(is_filtered=is_filtered)
         for file in data_files:
             filesystem, path = self._files.locate(file.path)
-            fragments.append(format_.make_fragment(path, filesystem, partition_expression=guarantee(file.partition)))
-        return ds.FileSystemDataset(fragments, schema or self.schema, format_, self._files.filesystem)
+            source, where = sources.of(filesystem, path)
+            fragments.append(format_.make_fragment(source, where, partition_expression=guarantee(file.partition)))
+        return ds.FileSystemDataset(fragments, schema or self.read_schema, format_, self._files.filesystem)
 
     def batches(
         self, columns: list[str] | None = None, where: BoundFilter | None = None, *, threads: int | None = None
@@ -103,13 +134,13 @@ class TableScan:
             read += [name for name in wanted if name not in read]
         data_files = self.data_files()
         if self.is_plain(data_files):
-            dataset = self.dataset(data_files)
+            dataset = self.dataset(data_files, is_filtered=where is not None)
             expression = where.implied if where is not None else None
             batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
             for batch in each_batch(batches, self._snapshot.version):
-                kept = where.keep(batch) if where is not None and where.expression is None else batch
+                kept = where.keep(batch) if where is not None and where.is_widened else batch
                 if kept.num_rows:
-                    yield kept.select(names)
+                    yield self.conformed(kept.select(names))
             return
         for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
             yield batch.select(names)
@@ -134,9 +165,9 @@ class TableScan:
     def _read_all(self, file: DataFile, columns: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         return list(self.read(file, columns, where))
 
-    def partition_names(self) -> dict[str, str]:
-        """The partition columns: for each logical name the physical one."""
-        return self._reader.partition_names()
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return self._reader.physical_names()
 
     def read(
         self,

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeAlias, cast
 import pyarrow as pa
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from .incoming_values import is_list_like
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -30,6 +31,13 @@ _PRIMITIVES: dict[str, pa.DataType] = {
     "void": pa.null(),
 }
 
+
+_UNREAD = {
+    "variant": pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]),
+    "geometry": pa.binary(),
+    "geography": pa.binary(),
+}
+"""What types are in files whose values are not read."""
 
 _NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
@@ -96,6 +104,8 @@ class PrimitiveType(_Type):
             return found
         if self.type.startswith(("char(", "varchar(")):
             return pa.string()
+        if self.is_unread:
+            return _UNREAD[self.type.partition("(")[0]]
         if self.type == "decimal":
             return pa.decimal128(10, 0)
         if self.type.startswith("decimal(") and self.type.endswith(")"):
@@ -106,6 +116,11 @@ class PrimitiveType(_Type):
             except ValueError:
                 pass
         raise UnsupportedError(f"expected a type of the Delta protocol, found {self.type!r}; upgrade esker to read it")
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether a table may have such columns, of which this release reads and writes no values."""
+        return self.type.partition("(")[0] in _UNREAD
 
     def _json(self) -> Any:
         return self.type
@@ -301,7 +316,9 @@ class Schema:
         Raises:
             UnsupportedError: The protocol has no such type.
         """
-        return Schema([Field.from_arrow(found) for found in pa.schema(schema)])
+        # Names that hold a NUL are cut where a schema is handed on: here they are seen whole.
+        whole = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        return Schema([Field.from_arrow(found) for found in whole])
 
     def __arrow_c_schema__(self) -> object:
         return self.to_arrow().__arrow_c_schema__()
@@ -358,12 +375,7 @@ def _of_arrow(found: pa.DataType, name: str) -> DataType:
         return StructType([Field.from_arrow(found.field(i)) for i in range(found.num_fields)])
     if pa.types.is_map(found):
         return MapType(_of_arrow(found.key_type, name), _of_arrow(found.item_type, name), found.item_field.nullable)
-    if (
-        pa.types.is_list(found)
-        or pa.types.is_large_list(found)
-        or pa.types.is_fixed_size_list(found)
-        or pa.types.is_list_view(found)
-    ):
+    if is_list_like(found):
         return ArrayType(_of_arrow(found.value_type, name), found.value_field.nullable)
     return PrimitiveType(_primitive(found, name))
 

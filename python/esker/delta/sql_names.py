@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..exceptions import EskerError
+
+_UNKNOWN = re.compile(r"expected a (?:column|field[^,]*), found (.+?): there are")
+
 
 def columns_in_backticks(sql: str) -> str:
     """The same SQL with the names that stand in double quotes in backticks.
@@ -37,3 +45,33 @@ def columns_in_backticks(sql: str) -> str:
         out.append(quoted)
         at = end + 1
     return "".join(out)
+
+
+@contextmanager
+def in_own_words(given: str, sql: str) -> Iterator[None]:
+    """Errors of what runs within speak of the SQL as it was given.
+
+    Args:
+        given: What the caller wrote.
+        sql: What became of it.
+
+    Example:
+        >>> from esker.delta.sql_names import in_own_words
+        >>> from esker.exceptions import InvalidArgumentError
+        >>> try:
+        ...     with in_own_words('"a" > 3', "`a` > 3"):
+        ...         raise InvalidArgumentError("expected a column, found `a` > 3")
+        ... except InvalidArgumentError as error:
+        ...     print(error)
+        expected a column, found "a" > 3
+    """
+    try:
+        yield
+    except EskerError as error:
+        if given == sql:
+            raise
+        message = error.message.replace(sql, given)
+        unknown = _UNKNOWN.search(message)
+        if unknown is not None and f'"{unknown[1]}"' in given:
+            message += f"; \"{unknown[1]}\" names a column here, write '{unknown[1]}' for the text"
+        raise type(error)(message, **error.facts) from error

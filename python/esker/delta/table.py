@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
+from ..commit.pickling import pickled_options
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import history as versions
@@ -22,6 +23,7 @@ from .change_feed import ChangeFeed, version_range
 from .checkpoint_write import write_checkpoint
 from .external_log import ExternalLog
 from .file_errors import file_errors
+from .file_reader import check_read
 from .filesystem import DataFiles
 from .filters import BoundFilter, FilterType, bind
 from .log_cleanup import clean_log
@@ -29,6 +31,7 @@ from .metadata import Metadata, ProtocolVersions, protocol_of
 from .properties import CommitProperties, PostCommitHookProperties
 from .scan import TableScan
 from .schema import Schema, large
+from .session_zone import zone_name
 from .table_properties import check_properties
 from .write_transaction import AddAction, selection_vectors, symlink_manifests, write_transaction
 from .writer import create_table
@@ -52,6 +55,8 @@ class DeltaTable:
         skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
         timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
             them in the zone of their session.
+        session_timezone: What times without a zone mean in filters, in `load_as_version` and in `load_cdf`; UTC if not
+            given. In Spark that is `spark.sql.session.timeZone`.
         durable: Whether what is written through it is on stable storage when a call returns.
 
     Raises:
@@ -74,10 +79,13 @@ class DeltaTable:
         *,
         timezone: str | None = None,
         durable: bool = True,
+        session_timezone: str | None = None,
     ) -> None:
         self._uri = absolute(table_uri)
         self._storage_options = storage_options
+        zone_name(session_timezone)
         self._timezone = timezone
+        self._session_timezone = session_timezone
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         self._snapshot = self._load(version)
 
@@ -96,6 +104,7 @@ class DeltaTable:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state["_snapshot"] = self._snapshot.version
+        state["_storage_options"] = pickled_options(self._storage_options)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -156,6 +165,8 @@ class DeltaTable:
             0
         """
         check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
+        # `memory://` draws a name each time that it is asked.
+        table_uri = absolute(table_uri)
         create_table(
             table_uri,
             schema,
@@ -262,8 +273,8 @@ class DeltaTable:
         """Goes to another version, older or newer.
 
         Args:
-            version: Its number, or a time (ISO 8601, or datetime; without a zone it is UTC): the version that was the
-                newest then.
+            version: Its number, or a time (ISO 8601, or datetime; without a zone it is UTC, or `session_timezone`):
+                the version that was the newest then.
 
         Raises:
             NotFoundError: There is no such version, or none as old.
@@ -271,7 +282,7 @@ class DeltaTable:
         if isinstance(version, bool) or not isinstance(version, int | str | datetime):
             raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
         if not isinstance(version, int):
-            version = versions.version_at(self._commit_times(), version, self._uri)
+            version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
         self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
@@ -353,7 +364,7 @@ class DeltaTable:
         """
         predicate = _one_of("partitions", partitions, file_pruning_predicate)
         scan = self._scan(predicate, filesystem)
-        wanted = schema if schema is not None else scan.schema
+        wanted = schema if schema is not None else scan.read_schema
         if schema is None and as_large_types:
             wanted = pa.schema([field.with_type(large(field.type)) for field in wanted])
         if schema is None and parquet_read_options is not None:
@@ -387,10 +398,11 @@ class DeltaTable:
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
         data_files = scan.data_files()
-        if scan.is_plain(data_files) and (where is None or where.expression is not None):
+        if scan.is_plain(data_files) and (where is None or not where.is_widened):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
-                return scan.dataset(data_files).to_table(columns=columns, filter=expression)
+                dataset = scan.dataset(data_files, is_filtered=where is not None)
+                return scan.conformed(dataset.to_table(columns=columns, filter=expression))
         names = scan.schema.names if columns is None else columns
         schema = pa.schema([scan.schema.field(name) for name in names])
         return pa.Table.from_batches(scan.batches(columns, where), schema)
@@ -434,8 +446,8 @@ class DeltaTable:
     ) -> pa.RecordBatchReader:
         """The rows that changed, with `_change_type`, `_commit_version` and `_commit_timestamp`.
 
-        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the last
-        version of the range.
+        `_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`. Rows have the columns of the
+        version that is open, as in deltalake and Spark: null where a change is older than a column.
 
         Args:
             starting_version: The first version; 0 if neither it nor a time is given.
@@ -453,17 +465,17 @@ class DeltaTable:
         """
         times = self._commit_times()
         if starting_version is None and starting_timestamp is not None:
-            after = [v for v, time in times.items() if time >= versions.as_milliseconds(starting_timestamp)]
+            first = versions.as_milliseconds(starting_timestamp, self._session_timezone)
+            after = [v for v, time in times.items() if time >= first]
             starting_version = min(after, default=self.version() + 1)
         if ending_version is None and ending_timestamp is not None:
-            before = [v for v, time in times.items() if time <= versions.as_milliseconds(ending_timestamp)]
+            last = versions.as_milliseconds(ending_timestamp, self._session_timezone)
+            before = [v for v, time in times.items() if time <= last]
             ending_version = max(before, default=-1)
         found = version_range(starting_version, ending_version, self.version(), allow_out_of_range=allow_out_of_range)
         start, end = found if found is not None else (0, -1)
-        snapshot = self._snapshot if end in (-1, self.version()) else self._load(end)
-        scan = TableScan(self._store, snapshot, self._files())
-        feed = ChangeFeed(self._store, snapshot, scan, times)
-        where = bind(predicate, feed.schema)
+        feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
+        where = bind(predicate, feed.schema, session_timezone=self._session_timezone)
         names = feed.schema.names if columns is None else columns
         schema = pa.schema([feed.schema.field(name) for name in names])
         return pa.RecordBatchReader.from_batches(schema, feed.batches(start, end, columns, where))
@@ -479,7 +491,12 @@ class DeltaTable:
         return versions.commit_times(self._store, in_commit=in_commit)
 
     def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
-        return bind(filters, TableScan.schema_of(self._snapshot), partition_by=self._snapshot.partition_columns)
+        return bind(
+            filters,
+            TableScan.schema_of(self._snapshot),
+            partition_by=self._snapshot.partition_columns,
+            session_timezone=self._session_timezone,
+        )
 
     def _select(self, filters: RowFilter | None) -> FileSelection:
         where = self._bind(filters)
@@ -498,6 +515,8 @@ class DeltaTable:
                 raise InvalidArgumentError(
                     f"expected some of the columns {', '.join(names)}, found {name!r}", column=name
                 )
+        annotated = pa.schema(self._snapshot)
+        check_read(annotated.field(name) for name in (names if columns is None else columns))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaTable):

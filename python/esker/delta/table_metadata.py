@@ -85,7 +85,7 @@ class TableState:
             reader=versions[0] or 1,
             writer=versions[1] or 2,
         )
-        check_writable(protocol, schema)
+        check_writable(protocol, schema, kept, partition_by)
         return TableState(metadata, protocol, schema)
 
     @property
@@ -97,6 +97,14 @@ class TableState:
     def partition_by(self) -> list[str]:
         """The partition columns."""
         return list(self.metadata["partitionColumns"])
+
+    def check_writable(self) -> None:
+        """Raises if this release does not write to such a table rightly.
+
+        Raises:
+            UnsupportedError: It names the feature, or the column, that it does not write.
+        """
+        check_writable(self.protocol, self.schema, self.configuration, self.partition_by)
 
     @property
     def mapped(self) -> bool:
@@ -165,7 +173,7 @@ class TableState:
             reader=max(reader, self.protocol["minReaderVersion"]),
             writer=max(writer, self.protocol["minWriterVersion"]),
         )
-        check_writable(protocol, schema)
+        check_writable(protocol, schema, kept, self.partition_by)
         return replace(self, metadata=metadata, protocol=protocol, schema=schema)
 
     def actions_after(self, before: TableState | None) -> list[tuple[str, dict[str, Any]]]:
@@ -229,6 +237,9 @@ def _check_columns(schema: Schema, partition_by: list[str]) -> None:
             raise InvalidArgumentError(
                 f"expected names that differ not only by case, found columns {other!r} and {path!r}", column=path
             )
+        if "\0" in path:
+            # Where Arrow hands columns on, names end there.
+            raise InvalidArgumentError(f"expected a name without the character NUL, found column {path!r}", column=path)
     names = {field.name: field for field in schema.fields}
     for number, name in enumerate(partition_by):
         if name not in names:

@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from .._native.delta import Snapshot
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError
+from ..commit.orphans import StagedFiles
+from ..commit.pickling import pickled_options
+from ..exceptions import InvalidArgumentError, UnsupportedError
 from .change_data import ChangeDataWriter
 from .commit import NO_TABLE, DeltaCommit
 from .constraints import Constraints
@@ -29,7 +31,7 @@ from .properties import CommitProperties, PostCommitHookProperties, WriterProper
 from .replacement import Replacement, RowPredicate, keeps_change_feed
 from .schema import Schema
 from .table_metadata import TableState
-from .write_protocol import check_writable
+from .write_protocol import DEFAULT
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"]
@@ -52,6 +54,7 @@ class WritePlan:
         storage_options: Options of the store. They may hold passwords.
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given.
 
     Example:
         `plan = plan_write(uri, snapshot, Schema.from_arrow(data.schema), mode="append")`
@@ -67,8 +70,15 @@ class WritePlan:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     target_file_size: int | None = None
     properties: WriterProperties | None = None
+    session_timezone: str | None = None
 
-    def writer(self, store: Store) -> DataFileWriter:
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "storage_options": pickled_options(self.storage_options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def writer(self, store: Store, staged: StagedFiles | None = None) -> DataFileWriter:
         """What stages data files for it."""
         return DataFileWriter(
             store,
@@ -79,17 +89,22 @@ class WritePlan:
             target_file_size=self.target_file_size,
             properties=self.properties,
             tight=self.after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+            staged=staged,
         )
 
-    def changes(self, store: Store, replacement: Replacement | None) -> ChangeDataWriter | None:
+    def changes(
+        self, store: Store, replacement: Replacement | None, staged: StagedFiles | None = None
+    ) -> ChangeDataWriter | None:
         """What stages files of changes; None if the data files tell what changed, or nobody asks."""
         if replacement is None or not replacement.rewrites or not keeps_change_feed(self.after.configuration):
             return None
-        return self.change_writer(store)
+        return self.change_writer(store, staged)
 
-    def change_writer(self, store: Store) -> ChangeDataWriter:
+    def change_writer(self, store: Store, staged: StagedFiles | None = None) -> ChangeDataWriter:
         """What stages files of changes for it."""
-        return ChangeDataWriter(store, self.after, target_file_size=self.target_file_size, properties=self.properties)
+        return ChangeDataWriter(
+            store, self.after, target_file_size=self.target_file_size, properties=self.properties, staged=staged
+        )
 
     def stage(
         self, writer: DataFileWriter, rows: pa.RecordBatchReader, changes: ChangeDataWriter | None = None
@@ -101,7 +116,9 @@ class WritePlan:
             InvalidArgumentError: Rows that a constraint or the predicate refuses.
         """
         constraints = Constraints(self.after.schema, self.after.configuration, self.after.protocol)
-        replaced = RowPredicate(self.predicate, self.after.schema.to_arrow()) if self.predicate is not None else None
+        replaced = None
+        if self.predicate is not None:
+            replaced = RowPredicate(self.predicate, self.after.schema.to_arrow(), self.session_timezone)
         for batch in fit(rows, self.after.schema):
             whole = constraints.generate(batch, set(self.missing))
             constraints.enforce(whole)
@@ -124,7 +141,7 @@ class WritePlan:
                 f"the table at {self.uri} is append-only (delta.appendOnly): an overwrite would remove rows"
             )
         files = DataFiles(store, snapshot.root, dict(self.storage_options or {}))
-        found = Replacement(store, snapshot, files, self.predicate)
+        found = Replacement(store, snapshot, files, self.predicate, self.session_timezone)
         found.stage()
         return found
 
@@ -157,8 +174,11 @@ class WritePlan:
         hooks: PostCommitHookProperties | None = None,
         application: tuple[str, int] | None = None,
         write_id: str | None = None,
+        staged: StagedFiles | None = None,
     ) -> int:
         """Commits staged files in one entry, data files and files of changes; the version that it became.
+
+        `staged` is told what is known of the commit.
 
         Raises:
             CommitConflictError: Others' commits leave no room for it.
@@ -197,7 +217,7 @@ class WritePlan:
             application=application,
             after=PostCommit(store, self.after.configuration, hooks, snapshot),
             write_id=write_id,
-        ).run()
+        ).run(staged)
 
 
 def _as_written(action: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,6 +239,7 @@ def plan_write(
     storage_options: Mapping[str, str] | None = None,
     target_file_size: int | None = None,
     properties: WriterProperties | None = None,
+    session_timezone: str | None = None,
 ) -> WritePlan:
     """Fixes a write, and refuses there what could only fail later.
 
@@ -236,6 +257,7 @@ def plan_write(
         storage_options: Options of the store.
         target_file_size: Bytes of a file, about.
         properties: How Parquet is written.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given.
 
     Raises:
         SchemaMismatchError: The rows do not have the table's columns.
@@ -255,7 +277,7 @@ def plan_write(
         raise InvalidArgumentError(f'expected mode="overwrite" with a predicate, found mode={mode!r}')
     before = TableState.of(snapshot) if snapshot is not None else None
     if before is not None:
-        check_writable(before.protocol, before.schema)
+        before.check_writable()
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     if before is None or (schema_mode == "overwrite" and predicate is None):
         kept = before.partition_by if before is not None else []
@@ -277,9 +299,16 @@ def plan_write(
         if schema_mode is not None:
             merged = before.merged_with(incoming)
             after = merged if merged.schema != before.schema else before
-    constraints = Constraints(after.schema, after.configuration, after.protocol)
+    constraints = Constraints(after.schema, after.configuration, after.protocol, is_new=before is None)
     given = incoming.to_arrow()
     missing = check_names(after.schema, given, constraints.generated, merging=schema_mode is not None)
+    for column in after.schema.fields:
+        if column.name in missing and DEFAULT in column.metadata:
+            raise UnsupportedError(
+                f"column {column.name!r} has the default {column.metadata[DEFAULT]}, which this release does not "
+                "compute; give the column",
+                column=column.name,
+            )
     return WritePlan(
         uri,
         snapshot.version if snapshot is not None else NO_TABLE,
@@ -291,4 +320,5 @@ def plan_write(
         storage_options,
         target_file_size,
         properties,
+        session_timezone,
     )

@@ -8,18 +8,22 @@
 | deletionVectors | a removal names the vector; bounds are tight |
 | inCommitTimestamp | later than the version before |
 | timestampNtz, v2Checkpoint, vacuumProtocolCheck, domainMetadata, typeWidening | nothing more than writing as always |
-| rowTracking, clustering, identityColumns, icebergCompat*, allowColumnDefaults, and all others | refused |
+| variantType, geospatial, collations, identityColumns | nothing; a column of such a kind is refused by its name |
+| allowColumnDefaults | nothing, unless rows lack a column with a default |
+| icebergCompat*, icebergWriterCompat*, checkpointProtection | nothing, unless a property makes them active |
+| materializePartitionColumns | nothing, unless there are partition columns |
+| rowTracking, clustering, catalogManaged, and all others | refused |
 
 Spec: "Requirements for Writers", "Table Features".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..exceptions import UnsupportedError
-from .schema import ArrayType, Field, MapType, Schema, StructType
+from .schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType
 
 LEGACY_WRITERS = {
     "appendOnly": 2,
@@ -59,9 +63,31 @@ READER_WRITER_FEATURES = frozenset(
         "vacuumProtocolCheck",
         "typeWidening",
         "typeWidening-preview",
+        "geospatial",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
     }
 )
-"""Of these, those that readers must know as well."""
+"""The features that readers must know as well."""
+TYPE_FEATURES = frozenset(
+    {"geospatial", "variantShredding", "variantShredding-preview", "variantType", "variantType-preview"}
+)
+"""Features that say of what types columns may be: without such a column they ask for nothing."""
+_BY_COLUMN = frozenset({"allowColumnDefaults", "collations", "identityColumns"})
+_UNLESS_ACTIVE = {
+    "checkpointProtection": "delta.requireCheckpointProtectionBeforeVersion",
+    "icebergCompatV1": "delta.enableIcebergCompatV1",
+    "icebergCompatV2": "delta.enableIcebergCompatV2",
+    "icebergCompatV3": "delta.enableIcebergCompatV3",
+    "icebergWriterCompatV1": "delta.enableIcebergWriterCompatV1",
+    "icebergWriterCompatV3": "delta.enableIcebergWriterCompatV3",
+}
+"""Features that ask for something only where a property is set."""
+DEFAULT = "CURRENT_DEFAULT"
+"""What keeps a column's default: SQL."""
+_COLLATIONS = "__COLLATIONS"
 _BY_PROPERTY = {
     "delta.appendOnly": "appendOnly",
     "delta.enableChangeDataFeed": "changeDataFeed",
@@ -71,6 +97,7 @@ _BY_PROPERTY = {
     "delta.enableRowTracking": "rowTracking",
     "delta.enableIcebergCompatV1": "icebergCompatV1",
     "delta.enableIcebergCompatV2": "icebergCompatV2",
+    "delta.enableIcebergCompatV3": "icebergCompatV3",
 }
 _IDENTITY = "delta.identity."
 
@@ -89,12 +116,19 @@ def features_of(protocol: Mapping[str, Any]) -> set[str]:
     return {name for name, since in LEGACY_WRITERS.items() if version >= since}
 
 
-def check_writable(protocol: Mapping[str, Any], schema: Schema | None = None) -> None:
+def check_writable(
+    protocol: Mapping[str, Any],
+    schema: Schema | None = None,
+    configuration: Mapping[str, str] | None = None,
+    partition_by: Sequence[str] = (),
+) -> None:
     """Raises if this release does not write to such a table rightly.
 
     Args:
         protocol: The `protocol` action.
-        schema: The table's columns, to tell whether one of them is an identity column.
+        schema: The table's columns, to tell whether one of them is of a kind that is not written.
+        configuration: Its properties, to tell which features are active.
+        partition_by: Its partition columns.
 
     Raises:
         UnsupportedError: It names the features that this release does not have.
@@ -109,7 +143,9 @@ def check_writable(protocol: Mapping[str, Any], schema: Schema | None = None) ->
             f"the table asks for writer version {version} of the Delta protocol, found support for versions up to 7; "
             "upgrade esker to write to it"
         )
-    unknown = sorted(features_of(protocol) - WRITER_FEATURES - {"identityColumns"})
+    unknown = sorted(
+        features_of(protocol) - WRITER_FEATURES - TYPE_FEATURES - _BY_COLUMN - _inactive(configuration, partition_by)
+    )
     if unknown:
         raise UnsupportedError(
             f"the table asks for the writer features {', '.join(unknown)}, which this release does not have; "
@@ -121,6 +157,45 @@ def check_writable(protocol: Mapping[str, Any], schema: Schema | None = None) ->
                 f"column {name!r} is an identity column (feature identityColumns), which this release does not write",
                 column=name,
             )
+        unread = unread_type(field.type)
+        if unread is not None:
+            raise UnsupportedError(
+                f"column {name!r} is of type {unread}, which this release does not write; write with another writer",
+                column=name,
+            )
+        if _COLLATIONS in field.metadata:
+            raise UnsupportedError(
+                f"column {name!r} has a collation (feature collations), which this release does not write; "
+                "write with another writer",
+                column=name,
+            )
+
+
+def _inactive(configuration: Mapping[str, str] | None, partition_by: Sequence[str]) -> set[str]:
+    """The features that ask for nothing with these properties; without properties those that a commit rests on."""
+    given = configuration or {}
+    found = {
+        name for name, key in _UNLESS_ACTIVE.items() if given.get(key, "false").lower() in ("false", "0", "-1", "")
+    }
+    return found if partition_by else found | {"materializePartitionColumns"}
+
+
+def unread_type(kind: Any) -> str | None:
+    """The first type within one whose values this release does not read; structs are for those who walk their fields.
+
+    Example:
+        >>> from esker.delta import ArrayType
+        >>> from esker.delta.write_protocol import unread_type
+        >>> unread_type(ArrayType("variant"))
+        'variant'
+    """
+    if isinstance(kind, PrimitiveType):
+        return kind.type if kind.is_unread else None
+    if isinstance(kind, ArrayType):
+        return unread_type(kind.element_type)
+    if isinstance(kind, MapType):
+        return unread_type(kind.key_type) or unread_type(kind.value_type)
+    return None
 
 
 def fields_of(fields: Iterable[Field], above: str = "") -> Iterable[tuple[str, Field]]:
@@ -167,6 +242,8 @@ def needed_features(schema: Schema, configuration: Mapping[str, str]) -> set[str
             found.add("generatedColumns")
         if any(key.startswith(_IDENTITY) for key in field.metadata):
             found.add("identityColumns")
+        if DEFAULT in field.metadata:
+            found.add("allowColumnDefaults")
     if "timestamp_ntz" in schema.to_json():
         found.add("timestampNtz")
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from .commit import DeltaCommit
 from .conflict import ReadSet
@@ -23,7 +24,6 @@ from .replacement import remove_actions
 from .schema import Schema
 from .table_metadata import TableState
 from .write_plan import MODES
-from .write_protocol import check_writable
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -85,7 +85,7 @@ def write_transaction(
         raise InvalidArgumentError(f"expected mode as append or overwrite, found {mode!r}")
     snapshot = table._snapshot
     before = TableState.of(snapshot)
-    check_writable(before.protocol, before.schema)
+    before.check_writable()
     if partition_by != before.partition_by:
         raise InvalidArgumentError(
             f"expected the table's partition columns {before.partition_by}, found {partition_by}"
@@ -110,7 +110,7 @@ def write_transaction(
             raise InvalidArgumentError("the table is append-only (delta.appendOnly): an overwrite would remove rows")
         selection = table._select(partition_filters)
         removes = remove_actions(snapshot, selection)
-    DeltaCommit(
+    version = DeltaCommit(
         table._store,
         table.table_uri,
         snapshot,
@@ -126,7 +126,7 @@ def write_transaction(
         properties=properties,
         after=PostCommit(table._store, after.configuration, hooks),
     ).run()
-    table.update_incremental()
+    follow(table.update_incremental, f"version {version}")
 
 
 def selection_vectors(table: DeltaTable) -> pa.RecordBatchReader:

@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._native.delta import Snapshot
 from .._native.store import Store
+from ..commit.loop import follow
+from ..commit.orphans import StagedFiles
 from ..commit.stores import absolute
-from ..exceptions import AlreadyExistsError, CommitConflictError, InvalidArgumentError, NotFoundError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
 from .external_log import ExternalLog
 from .filesystem import DataFiles
 from .incoming import reader_of
 from .log_store import resolve_for_writing
+from .newcomer import staged_rows
 from .post_commit import PostCommit
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 from .replacement import Replacement, remove_actions
 from .schema import Schema
-from .sql_names import columns_in_backticks
+from .sql_names import columns_in_backticks, in_own_words
 from .table_metadata import TableState
+from .table_properties import check_properties
 from .write_plan import MODES, Mode, plan_write
-from .write_protocol import check_writable
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -49,6 +53,7 @@ def write_deltalake(
     txn_app_id: str | None = None,
     txn_version: int | None = None,
     durable: bool = True,
+    session_timezone: str | None = None,
 ) -> None:
     """Writes rows to a Delta table, which is created if there is none.
 
@@ -72,6 +77,8 @@ def write_deltalake(
         txn_version: Its number of this write: if the table has it already, or a later one, nothing is written.
         durable: Whether it returns only when files and log entry are on stable storage; without, local files are left
             to the operating system, as deltalake leaves them. An open table has its own.
+        session_timezone: What times without a zone mean in the predicate; UTC if not given. An open table may have its
+            own.
 
     Raises:
         AlreadyExistsError: There is a table, and the mode is `error`.
@@ -87,7 +94,14 @@ def write_deltalake(
         raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
+    check_properties(configuration or {}, strict=True)
     application = (txn_app_id, txn_version) if txn_app_id is not None and txn_version is not None else None
+    if table_or_uri == "memory://":
+        raise InvalidArgumentError(
+            "expected memory://NAME, found memory://, which draws a name each time: nobody would find the rows again; "
+            'give a name, or write to a table of DeltaTable.create("memory://", ...)',
+            uri="memory://",
+        )
     target = WriteTarget.of(table_or_uri, storage_options, durable=durable)
     if target.snapshot is not None:
         if mode == "error":
@@ -97,6 +111,7 @@ def write_deltalake(
         if mode == "ignore" or (application is not None and target.has(*application)):
             return
     reader = reader_of(data)
+    replaced = columns_in_backticks(predicate) if predicate is not None else None
     plan = plan_write(
         target.uri,
         target.snapshot,
@@ -107,36 +122,61 @@ def write_deltalake(
         description=description,
         configuration=configuration,
         schema_mode=schema_mode,
-        predicate=columns_in_backticks(predicate) if predicate is not None else None,
+        predicate=replaced,
         storage_options=target.storage_options,
         target_file_size=target_file_size,
         properties=writer_properties,
+        session_timezone=session_timezone or target.session_timezone,
     )
-    replacement = plan.replacement(target.store, target.snapshot)
-    writer = plan.writer(target.store)
-    changes = plan.changes(target.store, replacement)
-    try:
+    with in_own_words(predicate or "", replaced or ""):
+        replacement = plan.replacement(target.store, target.snapshot)
+    with ExitStack() as open_:
+        staged = open_.enter_context(StagedFiles())
+        writer = open_.enter_context(plan.writer(target.store, staged))
+        changes = plan.changes(target.store, replacement, staged)
+        if changes is not None:
+            open_.enter_context(changes)
         plan.stage(writer, reader, changes)
         rows = writer.rows
         plan.stage_survivors(writer, replacement, changes)
-        plan.commit(
-            target.store,
-            target.snapshot,
-            writer.close(),
-            rows,
-            replacement=replacement,
-            changes=changes.close() if changes is not None else (),
-            properties=commit_properties,
-            hooks=post_commithook_properties,
-            application=application,
-        )
-    except (ValueError, TypeError, NotImplementedError, CommitConflictError, AlreadyExistsError):
-        # Nothing of it was committed, for sure: what was staged is of no use to anybody.
-        writer.abandon()
-        if changes is not None:
-            changes.abandon()
-        raise
-    target.committed()
+        adds = writer.close()
+        try:
+            version = plan.commit(
+                target.store,
+                target.snapshot,
+                adds,
+                rows,
+                replacement=replacement,
+                changes=changes.close() if changes is not None else (),
+                properties=commit_properties,
+                hooks=post_commithook_properties,
+                application=application,
+                staged=staged,
+            )
+        except AlreadyExistsError:
+            if mode == "error" or target.snapshot is not None:
+                raise
+            # Another writer made the table meanwhile: it is written to as if it had been there before.
+            write_deltalake(
+                target.uri,
+                staged_rows(plan, target.store, adds),
+                partition_by=partition_by,
+                mode=mode,
+                schema_mode=schema_mode,
+                storage_options=storage_options,
+                predicate=predicate,
+                target_file_size=target_file_size,
+                writer_properties=writer_properties,
+                commit_properties=commit_properties,
+                post_commithook_properties=post_commithook_properties,
+                txn_app_id=txn_app_id,
+                txn_version=txn_version,
+                durable=durable,
+                session_timezone=session_timezone,
+            )
+            staged.discard()
+            return
+    target.committed(version)
 
 
 class WriteTarget:
@@ -175,6 +215,11 @@ class WriteTarget:
             return WriteTarget(uri, store, None, options)
         return WriteTarget(uri, store, Snapshot.load(store), options)
 
+    @property
+    def session_timezone(self) -> str | None:
+        """What times without a zone mean in filters of an open table."""
+        return self._table._session_timezone if self._table is not None else None
+
     def files(self) -> DataFiles:
         """Where its data files are."""
         if self.snapshot is None:
@@ -190,10 +235,10 @@ class WriteTarget:
         """What follows a commit."""
         return PostCommit(self.store, configuration, properties, self.snapshot)
 
-    def committed(self) -> None:
+    def committed(self, version: int) -> None:
         """An open table goes to the new version."""
         if self._table is not None:
-            self._table.update_incremental()
+            follow(self._table.update_incremental, f"version {version}")
 
 
 def create_table(
@@ -226,7 +271,7 @@ def create_table(
                 f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
             )
         before = TableState.of(target.snapshot)
-        check_writable(before.protocol, before.schema)
+        before.check_writable()
         if before.configuration.get("delta.appendOnly", "").lower() == "true" and target.snapshot.num_files:
             raise InvalidArgumentError(
                 f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
@@ -236,12 +281,12 @@ def create_table(
     after = TableState.new(
         made, columns, name=name, description=description, configuration=configuration, replaced=before
     )
-    Constraints(after.schema, after.configuration, after.protocol)
+    Constraints(after.schema, after.configuration, after.protocol, is_new=True)
     replacement = Replacement(target.store, target.snapshot, target.files()) if target.snapshot is not None else None
     removes = []
     if target.snapshot is not None:
         removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
-    DeltaCommit(
+    commit = DeltaCommit(
         target.store,
         target.uri,
         target.snapshot,
@@ -257,4 +302,22 @@ def create_table(
         read=replacement.read_set() if replacement is not None else None,
         properties=commit_properties,
         after=target.hooks(after.configuration, post_commithook_properties),
-    ).run()
+    )
+    try:
+        commit.run()
+    except AlreadyExistsError:
+        if mode not in ("ignore", "overwrite") or before is not None:
+            raise
+        # Another writer made the table meanwhile.
+        create_table(
+            uri,
+            schema,
+            mode,
+            partition_by,
+            name=name,
+            description=description,
+            configuration=configuration,
+            storage_options=storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )

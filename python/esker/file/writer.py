@@ -12,10 +12,10 @@ from .._native.file import FileWriter
 from .._native.store import Store
 from .._native.table import Schema
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
+from ..plain_types import plain_array, plain_schema, plain_type
 from ..rebase import rebased
 from ..staging import check_input_schema, refuse_options
 from ..storage_version import file_version
-from ..types import plain_schema
 from .place import locate, refuse_namespace
 
 
@@ -219,12 +219,11 @@ class _Conformed:
             if index < 0:
                 raise _mismatch(field, "", f"is missing, expected {field.type}")
             column = batch.column(index)
-            plain = plain_schema(pa.schema([batch.schema.field(index)])).field(0).type
-            if plain != field.type:
+            if plain_type(column.type) != field.type:
                 raise _mismatch(field, str(column.type), f"expected type {field.type}, found {column.type}")
             if column.null_count and not field.nullable:
                 raise _mismatch(field, "null", f"expected no nulls, found {column.null_count}")
-            columns.append(column if column.type == plain else column.cast(plain))
+            columns.append(plain_array(column))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 

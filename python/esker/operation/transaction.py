@@ -56,10 +56,20 @@ class BulkCommitResult(TypedDict):
 
 
 def merge_message(message: str | None, properties: dict[str, str] | None) -> dict[str, str] | None:
-    """Transaction properties with a commit message among them; the message argument wins over the property."""
-    if message is None:
-        return dict(properties) if properties else None
-    return {**(properties or {}), LANCE_COMMIT_MESSAGE_KEY: message}
+    """Transaction properties with a commit message among them; the message argument wins over the property.
+
+    Raises:
+        InvalidArgumentError: Half a character, which no file can hold: it is refused before files wait for the commit.
+    """
+    noted = dict(properties or {})
+    if message is not None:
+        noted[LANCE_COMMIT_MESSAGE_KEY] = message
+    for text in (*noted.keys(), *noted.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"expected text in a commit's message and properties, found {error}") from error
+    return noted or None
 
 
 def application_properties(

@@ -6,7 +6,7 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 
 from .branch import Branch, TransactionBranch
 from .commits import Commit
-from .errors import InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
+from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
 from .object_io import ObjectReader, ObjectWriter
@@ -23,6 +23,7 @@ __all__ = [
     "Commit",
     "CommonPrefix",
     "Conflict",
+    "ExpiredError",
     "HookEvent",
     "ImportManager",
     "ImportStatus",

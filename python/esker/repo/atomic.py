@@ -16,7 +16,8 @@ import uuid
 
 from .._native.store import ObjectMeta, Store
 from ..commit.external import ExternalManifestStore
-from ..exceptions import NotFoundError
+from ..exceptions import CommitStateUnknownError, NotFoundError
+from .clock import collecting_time
 
 _ONLY = 1
 
@@ -76,9 +77,42 @@ class AtomicObjects:
             won = entry is not None and entry.path == staged
         if won:
             self._finish(self._external, path, staged, data)
-        else:
+        elif entry is not None:
+            # Another's: nobody will ever look for ours.
             self._store.delete(staged)
         return won
+
+    def put_own(self, path: str, data: bytes) -> bool:
+        """Puts an object if there is none; True if what is there then are these bytes, which nobody else would write.
+
+        Raises:
+            IOFailedError: The store failed, and the object is not there.
+            CommitStateUnknownError: The store failed, and so did the look at what is there.
+        """
+        try:
+            if self.put_if_absent(path, data):
+                return True
+            failure = None
+        except OSError as error:
+            failure = error
+        # No reply is not a refusal, and "exists" may be our own first try.
+        try:
+            return self.get(path) == data
+        except NotFoundError:
+            if failure is not None:
+                raise failure from None
+            return False
+        except OSError as error:
+            if failure is None:
+                raise
+            raise CommitStateUnknownError(
+                f"{path}: nobody knows whether it was put: {failure}; nor could it be read: {error}; look for it later",
+                path=path,
+            ) from error
+
+    def collecting_time(self) -> float:
+        """The time for one who deletes what is old. See `clock.collecting_time`."""
+        return collecting_time(self._store)
 
     def _finish(self, external: ExternalManifestStore, path: str, staged: str, data: bytes) -> None:
         self._store.put(path, data)

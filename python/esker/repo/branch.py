@@ -8,22 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from .._native.graveler import Applied
-from ..exceptions import AlreadyExistsError, InvalidArgumentError
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from . import branch_store, merging
-from .collecting import Moment, moment
+from .clock import moment
 from .commits import Commit
 from .core import HIDDEN, RepositoryCore, default_committer
 from .errors import NoChangesError
+from .expired import explained
 from .hooks import HookEvent
 from .import_data import ImportManager
 from .layout import check_name
+from .needs import Needs
 from .numbered_log import LogEntry
 from .objects import Change, CommonPrefix, ObjectInfo, infos
 from .reference import Reference, ReferenceType, folded, id_of
 from .staging import Staging
 from .stored_object import StoredObject, WriteableObject
+from .text import check_pairs, check_text
 from .transaction import Transaction
 
 
@@ -44,6 +48,11 @@ class Branch(Reference):
     def __init__(self, core: RepositoryCore, id: str, staging: Staging | None = None) -> None:
         super().__init__(core, id)
         self._own_staging = staging
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._own_staging is not None:
+            raise UnsupportedError("a transaction stays in its process; pickle the branch that it began on")
+        return super().__reduce__()
 
     @property
     def _staging(self) -> Staging:
@@ -79,7 +88,7 @@ class Branch(Reference):
         def build(head: LogEntry | None) -> LogEntry:
             if head is not None and head.kind != "delete":
                 raise AlreadyExistsError(f"branch {self.id!r} exists already", path=self.id)
-            entry = self._core.entry("create", commit, [commit.id])
+            entry = self._core.entry("create", commit, Needs(frozenset((commit.id,))))
             if hidden:
                 entry.body[HIDDEN] = True
             return entry
@@ -111,15 +120,18 @@ class Branch(Reference):
 
         def build(head: LogEntry | None) -> LogEntry:
             self._core.commit_of(head, self.id)
-            return self._core.entry("reset", commit, [commit.id])
+            return self._core.entry("reset", commit, Needs(frozenset((commit.id,))))
 
         self._core.move(self.id, build, f"reset branch {self.id}")
         return commit
 
     # What is staged.
 
-    def _find(self, path: str) -> ObjectInfo | None:
-        return self._staging.get(path) if path in self._staging else super()._find(path)
+    def _frozen(self) -> Reference:
+        staging = Staging()
+        staging.restore(self._staging.saved())
+        staging.base = self._base()
+        return TransactionBranch(self._core, self.id, staging)
 
     def object(self, path: str) -> WriteableObject:
         """The object at a path, which need not exist."""
@@ -155,7 +167,7 @@ class Branch(Reference):
 
     def _check_writeable(self, path: str) -> Commit:
         """Refuses what cannot be staged before its bytes are written; returns the commit that it will go over."""
-        if not path:
+        if not check_text(path, "a path"):
             raise InvalidArgumentError("expected a path, found an empty one")
         if self._staging.base is not None:
             return self._staging.base
@@ -166,15 +178,19 @@ class Branch(Reference):
         self._staging.begin(self._check_writeable(path))
         self._staging.stage(path, change)
 
-    def _copy(self, info: ObjectInfo, source: str, path: str) -> WriteableObject:
-        """Stages an object of a commit, or with an empty `source` one that is staged, at a path of this branch."""
+    def _copy(self, info: ObjectInfo, source: str | Staging, path: str) -> WriteableObject:
+        """Stages an object of a commit, or one that is staged somewhere, at a path of this branch."""
         self._stage(path, replace(info, path=path))
-        if source:
+        if isinstance(source, Staging):
+            # Its bytes are no younger for being staged once more.
+            self._staging.take_over(source)
+        else:
             self._staging.sources.add(source)
         return self.object(path)
 
-    def _source(self, path: str) -> str:
-        return "" if path in self._staging else super()._source(path)
+    def _found(self, path: str) -> tuple[ObjectInfo | None, str | Staging]:
+        staging = self._staging
+        return (staging.get(path), staging) if check_text(path, "a path") in staging else super()._found(path)
 
     def delete_objects(self, object_paths: str | StoredObject | Iterable[str | StoredObject]) -> None:
         """Stages that paths go. No error for those at which there is nothing."""
@@ -201,7 +217,7 @@ class Branch(Reference):
         yield from islice(folded(changes, prefix or "", delimiter) if delimiter else changes, max_amount)
 
     def _staged_changes(self, prefix: str, from_path: str) -> Iterator[Change]:
-        content = self._content() if len(self._staging) else ""
+        content = self._base().meta_range_id if len(self._staging) else ""
         for batch in self._staging.batches(prefix, from_path):
             committed = dict(infos(self._core.storage.get(content, [path for path, _ in batch])))
             for path, staged in batch:
@@ -255,6 +271,8 @@ class Branch(Reference):
             MergeConflictError: Others have changed the same paths; it lists them. What is staged stays.
         """
         self._core.check_unprotected(self.id)
+        check_text(message, "a message")
+        metadata = check_pairs(metadata, "metadata")
         staging = self._staging
         base = staging.base or self.get_commit()
         self._check_age(staging)
@@ -266,15 +284,17 @@ class Branch(Reference):
             ours = applied.metarange_id or base.meta_range_id
             if dest.meta_range_id == base.meta_range_id:
                 return ours
-            return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
+            with explained(self._core, base.id):
+                return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
 
-        commit = self._append(content, message, metadata, committer, date, staging.sources, began)
-        staging.clear()
+        needs = Needs(frozenset(staging.sources), began, staging)
+        commit = self._append(content, message, metadata, committer, date, needs, landed=staging.clear)
         return Reference(self._core, commit.id)
 
     def _check_age(self, staging: Staging) -> None:
         grace = self._core.settings().grace_s
-        if staging.age_s > grace:
+        # With none, collections say what they delete; nobody could commit anything in no time.
+        if 0 < grace < staging.age_s:
             raise InvalidArgumentError(
                 f"branch {self.id!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
                 "collection may have taken it for left behind: reset the changes and write them again"
@@ -294,13 +314,13 @@ class Branch(Reference):
         metadata: Mapping[str, str] | None,
         committer: str | None,
         date: int | None,
-        sources: Iterable[str] = (),
-        began: Moment | None = None,
+        needs: Needs,
+        landed: Callable[[], None] | None = None,
     ) -> Commit:
         def build(head: LogEntry | None) -> LogEntry:
             dest = self._core.commit_of(head, self.id)
             commit = Commit.make(
-                committer=committer or default_committer(),
+                committer=check_text(committer or default_committer(), "a committer"),
                 message=message,
                 meta_range_id=content(dest),
                 creation_date=int(time.time()) if date is None else date,
@@ -308,11 +328,13 @@ class Branch(Reference):
                 metadata=metadata,
             )
             self._core.hooks.run(HookEvent("pre-commit", self.id, commit))
-            return self._core.entry("commit", commit, sources, began)
+            return self._core.entry("commit", commit, needs)
 
         entry = self._core.move(self.id, build, f"commit to {self.id}")
-        made = self._core.commits.get(str(entry.body["commit_id"]))
-        self._core.hooks.run(HookEvent("post-commit", self.id, made))
+        if landed is not None:
+            landed()
+        made = self._core.commit_of(entry, self.id)
+        self._core.hooks.run_after(HookEvent("post-commit", self.id, made))
         return made
 
     def transact(
@@ -351,10 +373,10 @@ class Branch(Reference):
             NoChangesError: There is nothing to join.
         """
         began = moment()
-        packed = self._core.storage.repack(self.get_commit().meta_range_id, rule=self._core.settings().rule())
+        before = self.get_commit().meta_range_id
+        packed = self._core.storage.repack(before, rule=self._core.settings().rule())
         if packed.metarange_id is None:
             raise NoChangesError(f"branch {self.id!r} has no small ranges side by side")
-        before = self.get_commit().meta_range_id
 
         def content(dest: Commit) -> str:
             if dest.meta_range_id == before:
@@ -362,7 +384,8 @@ class Branch(Reference):
             rule = self._core.settings().rule()
             return self._core.storage.repack(dest.meta_range_id, rule=rule).metarange_id or dest.meta_range_id
 
-        commit = self._append(content, "Repack ranges", {"esker.operation": "repack"}, committer, None, (), began)
+        said = {"esker.operation": "repack"}
+        commit = self._append(content, "Repack ranges", said, committer, None, Needs(began=began))
         return Reference(self._core, commit.id)
 
     def revert(
@@ -415,6 +438,7 @@ class TransactionBranch(Branch):
     commit_metadata: Mapping[str, str] | None = None
     tag: str | None = None
     _token: str | None = None
+    _has_ended = False
 
     @property
     def source_id(self) -> str:
@@ -429,19 +453,47 @@ class TransactionBranch(Branch):
         Example:
             `esker.write_dataset(table, tx.store_uri("tables/t"))`
         """
+        if self._token is None and self._has_ended:
+            return branch_store.transaction_uri("ended", path)
         if self._token is None:
-            base = self._staging.base
-            content = base.meta_range_id if base else self._content()
-            self._token = branch_store.begin(self._core, content, self._staging.share())
+            base = self._check_writeable(path or "/")
+            self._staging.begin(base)
+            self._token = branch_store.begin(self._core, base.meta_range_id, self._staging.share())
         return branch_store.transaction_uri(self._token, path)
 
-    def _end(self) -> None:
-        if self._token is not None:
-            branch_store.end(self._token)
+    def commit(
+        self,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        committer: str | None = None,
+        date: int | None = None,
+        allow_empty: bool = False,
+    ) -> Reference:
+        """Commits what the block has written so far; what it writes from then on is committed at its end.
 
-    def _content(self) -> str:
-        base = self._staging.base
-        return base.meta_range_id if base is not None else super()._content()
+        Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
+        """
+        made = super().commit(message, metadata, committer=committer, date=date, allow_empty=allow_empty)
+        self._end_stores()
+        return made
+
+    def _end_stores(self) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            branch_store.end(token)
+
+    def _end(self) -> None:
+        self._end_stores()
+        self._has_ended = True
+
+    def _check_writeable(self, path: str) -> Commit:
+        if self._has_ended:
+            raise UnsupportedError("expected a transaction at work, found one that has ended; begin another")
+        return super()._check_writeable(path)
+
+    def _base(self) -> Commit:
+        return self._staging.base or super()._base()
 
 
 def _overlaid(

@@ -2,8 +2,8 @@
 
 ```
 collection   lists what is old, marks what refs lead to       commit   puts its tables
-             puts what it is about to delete: expired.json,            puts the commit's object        <- announces
-             _esker/gc/<run>                      <- announces         lists _esker/gc/, looks into it
+             puts what it is about to delete:                          puts the commit's object        <- announces
+             _esker/expired/<run>, _esker/gc/<run>  <- announces       lists _esker/gc/, looks into it
              lists commits and refs again, marks what is new           moves the ref, or refuses
              deletes the rest
              says that its run has ended
@@ -22,30 +22,21 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from .._native.store import Store
+from .._native.store import ObjectMeta, Store
 from ..exceptions import CommitConflictError, CorruptFileError, IOFailedError, NotFoundError
+from .clock import elapsed_s, moment
+from .errors import ExpiredError
+from .expired import expired_ids, ids_of
 from .json_record import WRONG, decode_json
-from .layout import EXPIRED, RUNS, TABLES
+from .layout import COMMITS, RUNS, TABLES
+from .needs import Needs, check_bytes
 from .objects import table
 
 if TYPE_CHECKING:
     from .commits import Commit
     from .core import RepositoryCore
-
-Moment: TypeAlias = tuple[float, float]
-"""A time by two clocks: one stands still while the machine sleeps, the other can be set."""
-
-
-def moment() -> Moment:
-    """Now."""
-    return time.monotonic(), time.time()
-
-
-def elapsed_s(then: Moment) -> float:
-    """Seconds since then, by the clock that says more."""
-    return max(time.monotonic() - then[0], time.time() - then[1])
 
 
 RENEWED_S = 600.0
@@ -61,12 +52,14 @@ class Run:
         store: The repository's root.
         commits: Ids of commits whose content goes.
         tables: Ids of ranges and metaranges that go.
+        before: Objects that were put earlier may go: seconds since the Unix epoch by the store's clock.
     """
 
-    def __init__(self, store: Store, commits: Iterable[str], tables: Iterable[str]) -> None:
+    def __init__(self, store: Store, commits: Iterable[str], tables: Iterable[str], before: float) -> None:
         self._store = store
         self._path = f"{RUNS}{uuid.uuid4().hex}"
         self._commits, self._tables = sorted(commits), sorted(tables)
+        self._before = before
         self._said = (0.0, 0.0)
 
     def announce(self) -> None:
@@ -76,11 +69,11 @@ class Run:
         self._said = now
 
     def _put(self, now: float, *, ended: bool) -> None:
-        said = {"time": now, "ended": ended, "commits": self._commits, "tables": self._tables}
+        said = {"time": now, "ended": ended, "before": self._before, "commits": self._commits, "tables": self._tables}
         self._store.put(self._path, json.dumps(said).encode())
 
     def keep_alive(self) -> None:
-        """Called before each deletion.
+        """Called before each deletion, and within whatever takes long.
 
         Raises:
             IOFailedError: It was held up for so long that others may take it for dead.
@@ -97,15 +90,36 @@ class Run:
 
 
 @contextmanager
-def announced(store: Store, commits: Iterable[str], tables: Iterable[str]) -> Iterator[Run]:
-    """A run, announced while the block runs. One that dies stays announced, until a later one finds it dead."""
+def announced(
+    store: Store, commits: Iterable[str], tables: Iterable[str], *, before: float, now: float, grace_s: float
+) -> Iterator[Run]:
+    """A run, announced while the block runs. One that dies stays announced, until a later one finds it dead.
+
+    Args:
+        store: The repository's root.
+        commits: Ids of commits whose content goes.
+        tables: Ids of ranges and metaranges that go.
+        before: Objects that were put earlier may go, by the store's clock.
+        now: The store's time.
+        grace_s: Seconds for which what is staged may wait for its commit.
+    """
     for meta in store.list(RUNS):
-        if meta.last_modified_us is not None and meta.last_modified_us < (time.time() - 2 * DEAD_S) * 1e6:
+        if _seconds(meta) < now - 2 * DEAD_S and _reach(store, meta.path) <= now - grace_s:
             store.delete(meta.path)
-    run = Run(store, commits, tables)
+    run = Run(store, commits, tables, before)
     run.announce()
     yield run
     run.end()
+
+
+def _seconds(meta: ObjectMeta) -> float:
+    return float("inf") if meta.last_modified_us is None else meta.last_modified_us / 1e6
+
+
+def _reach(store: Store, path: str) -> float:
+    """Up to when a run deletes objects: whatever is staged since before then must learn of it."""
+    found = _read(store, path)
+    return found.before if found else float("-inf")
 
 
 @dataclass(frozen=True)
@@ -113,87 +127,79 @@ class Condemned:
     """What a run has announced."""
 
     ended: bool
+    time: float
+    before: float
     commits: frozenset[str]
     tables: frozenset[str]
 
 
-def _runs(core: RepositoryCore) -> list[Condemned]:
-    found = []
-    for path in core.store.list_paths(RUNS):
-        known = core.ended_runs.get(path)
-        if known is not None:
-            found.append(known)
+def _read(store: Store, path: str) -> Condemned | None:
+    try:
+        data = store.get(path)
+    except NotFoundError:
+        return None
+    said = decode_json(data, path, "what a collection deletes")
+    try:
+        commits, tables = (frozenset(ids_of(said[name], path)) for name in ("commits", "tables"))
+        # Earlier releases told no times: what they deleted was older than anything that is staged.
+        before = float(said.get("before", float("-inf")))
+        return Condemned(bool(said["ended"]), float(said["time"]), before, commits, tables)
+    except WRONG as error:
+        raise CorruptFileError(f"{path}: expected what a collection deletes, found {error!r}", path=path) from error
+
+
+def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
+    """What runs have announced, and whether each may still delete. The commit's object was put just now."""
+    found: list[tuple[Condemned, bool]] = []
+    now: float | None = None
+    for meta in core.store.list(RUNS):
+        run = core.ended_runs.get(meta.path) or _read(core.store, meta.path)
+        if run is None:
             continue
-        try:
-            data = core.store.get(path)
-        except NotFoundError:
-            continue
-        said = decode_json(data, path, "what a collection deletes")
-        try:
-            # One that is silent for so long has deleted nothing for half of it.
-            ended = bool(said["ended"]) or time.time() - float(said["time"]) > 2 * DEAD_S
-            run = Condemned(ended, frozenset(_ids(said["commits"])), frozenset(_ids(said["tables"])))
-            found.append(run)
-            if ended:
-                core.ended_runs[path] = run
-        except WRONG as error:
-            raise CorruptFileError(f"{path}: expected what a collection deletes, found {error!r}", path=path) from error
+        lives = not run.ended
+        if lives:
+            if now is None:
+                now = _seconds(core.store.head(COMMITS + commit.id))
+            # One that is silent for so long has deleted nothing for half of it. By the store's clock, which both share.
+            lives = not now - _seconds(meta) > 2 * DEAD_S
+        if not lives:
+            core.ended_runs[meta.path] = run
+        found.append((run, lives))
     return found
 
 
-def expired_ids(store: Store) -> set[str]:
-    """The commits whose content was given up."""
-    try:
-        data = store.get(EXPIRED)
-    except NotFoundError:
-        return set()
-    said = decode_json(data, EXPIRED, "ids of commits")
-    try:
-        return set(_ids(said))
-    except ValueError as error:
-        raise CorruptFileError(f"{EXPIRED}: expected ids of commits, found {error}", path=EXPIRED) from error
-
-
-def _ids(said: object) -> list[str]:
-    if not isinstance(said, list) or not all(isinstance(id, str) for id in said):
-        raise ValueError("no list of ids")
-    return said
-
-
-def check_not_condemned(
-    core: RepositoryCore, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None
-) -> None:
+def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> None:
     """Looks whether anybody is about to delete what a commit needs, or has done so. The commit's object was put before.
 
     Args:
         core: The repository.
         commit: What a ref is about to lead to.
-        sources: Ids of the commits out of which it takes content that the ref has not led to so far.
-        began: When the first of its tables may have been put.
+        needs: What it takes that the ref has not led to so far.
 
     Raises:
-        NotFoundError: Garbage collection has given up what a source holds.
+        ExpiredError: Garbage collection has given up what a source holds.
+        NotFoundError: It has deleted what is staged.
         CommitConflictError: A table of the commit is being deleted, or may have been; it can be tried again.
     """
-    if began is not None and elapsed_s(began) > DEAD_S:
+    if needs.began is not None and elapsed_s(needs.began) > DEAD_S:
         raise CommitConflictError("the commit was held up for more than an hour; try again", retryable=True)
-    wanted = set(sources)
     # Runs first: what one has given up is in the list when it is announced.
-    runs = _runs(core)
-    given_up = wanted & expired_ids(core.store) if wanted else set()
-    for run in runs:
-        if not run.ended:
-            given_up |= wanted & run.commits
+    runs = _runs(core, commit)
+    given_up = needs.sources & expired_ids(core.store) if needs.sources else frozenset()
+    for run, lives in runs:
+        if lives:
+            given_up |= needs.sources & run.commits
     if given_up:
-        raise NotFoundError(
+        raise ExpiredError(
             f"garbage collection has given up the content of the commit {min(given_up)}; no ref can lead to it again",
             path=min(given_up),
         )
-    if not commit.meta_range_id or not any(run.tables for run in runs):
+    check_bytes(core, commit, needs, [(run.before, lives) for run, lives in runs])
+    if not commit.meta_range_id or not any(run.tables for run, _ in runs):
         return
     ids = {commit.meta_range_id, *table(core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()}
-    for run in runs:
-        if any(not run.ended or not _is_there(core.store, id) for id in ids & run.tables):
+    for run, lives in runs:
+        if any(lives or not _is_there(core.store, id) for id in ids & run.tables):
             raise CommitConflictError(
                 f"a garbage collection deletes tables that the commit {commit.id} needs; try again when it is done",
                 retryable=True,

@@ -8,19 +8,28 @@ import json
 import os
 import re
 import time
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 from .._native.graveler import Merged, Storage
 from .._native.store import Store
-from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..commit.loop import follow
+from ..commit.stores import resolve
+from ..exceptions import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedError,
+)
 from . import packed_heads
 from .atomic import AtomicObjects
-from .collecting import Condemned, Moment, check_not_condemned
+from .clock import Moment, collecting_time, elapsed_s, moment, store_time
+from .collecting import Condemned, check_not_condemned
 from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
@@ -32,16 +41,17 @@ from .layout import (
     LAKEFS_OLD_MARKER,
     REPOSITORY,
     TABLES,
-    check_name,
     head_folder,
     tag_path,
 )
+from .needs import Needs, check_there, new_objects
 from .numbered_log import LogEntry, NumberedLog
 from .objects import Conflict, info, table
 from .packs import PACK_COMMITS
-from .ref_commit import Build, append
+from .ref_commit import HELD_UP_S, Build, append
 from .settings import Settings, SettingsLog
 from .staging import Staging
+from .text import check_text
 from .upload import Upload
 
 _EXPRESSION = re.compile(r"(?P<name>[^~^@$]+)(?P<steps>(?:[~^]\d*|@|\$)*)")
@@ -58,6 +68,7 @@ UPKEEP_EVERY = 64
 HIDDEN = "hidden"
 """In an entry's body: the branch is left out of listings."""
 _THREADS = 32
+_NOTHING = Needs()
 
 
 class RepositoryCore:
@@ -67,6 +78,7 @@ class RepositoryCore:
         store: Its root.
         uri: What the user wrote, for messages.
         atomic: The objects by which its refs move.
+        options: Options of its store, for what lies elsewhere.
 
     Raises:
         NotFoundError: There is no repository.
@@ -81,18 +93,21 @@ class RepositoryCore:
         *,
         cache_bytes: int,
         cache_dir: str | os.PathLike[str] | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
+        self.options = dict(options or {})
         self.atomic = atomic
         self.uri = uri
         self.storage = Storage(store, cache_bytes=cache_bytes, cache_dir=cache_dir)
         self.commits = CommitStore(store)
         self.settings_log = SettingsLog(atomic)
         self.hooks = Hooks()
-        self._settings: tuple[float, Settings | None] = (0.0, None)
+        self._settings: tuple[Moment, Settings | None] = ((0.0, 0.0), None)
         self._logs: dict[str, NumberedLog] = {}
         self._staging: dict[str, Staging] = {}
         self.ended_runs: dict[str, Condemned] = {}
+        self.reopen: tuple[Callable[[Any], RepositoryCore], Any] | None = None
         try:
             data = atomic.get(REPOSITORY)
         except NotFoundError as error:
@@ -110,37 +125,16 @@ class RepositoryCore:
                 f"the repository at {uri} has the format version {version}, expected {FORMAT_VERSION}; update esker"
             )
 
-    @staticmethod
-    def create(
-        store: Store,
-        uri: str,
-        atomic: AtomicObjects,
-        default_branch: str,
-        committer: str,
-        metadata: Mapping[str, str] | None = None,
-    ) -> None:
-        """Lays out a repository: its first commit, its default branch, and last the object that says that it is one.
-
-        Raises:
-            UnsupportedError: A lakeFS server owns the place: its garbage collection knows nothing of our commits.
-        """
-        marker = lakefs_marker(store)
-        if marker is not None:
-            raise UnsupportedError(f"{uri} belongs to a lakeFS server: {marker} is there; choose another place")
-        check_name(default_branch, "branch")
-        first = Commit.make(
-            committer=committer, message="Repository created", meta_range_id="", creation_date=int(time.time())
-        )
-        CommitStore(store).add(first)
-        log = NumberedLog(atomic, head_folder(default_branch))
-        if log.head() is None:
-            append(log, lambda _: commit_entry("create", first), f"create branch {default_branch}")
-        said: dict[str, Any] = {"format_version": FORMAT_VERSION, "id": uuid.uuid4().hex}
-        said |= {"default_branch": default_branch, "metadata": dict(metadata or {})}
-        atomic.put_if_absent(REPOSITORY, json.dumps(said, indent=1).encode())
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles how it is opened. What is staged, and hooks, stay in their process."""
+        if self.reopen is None:
+            raise UnsupportedError(f"{self.uri}: expected a repository that was opened by its URI; pickle the URI")
+        open_again, origin = self.reopen
+        return open_again, (origin,)
 
     def log(self, branch: str) -> NumberedLog:
         """The log of a branch."""
+        check_text(branch, "the name of a branch")
         if branch not in self._logs:
             self._logs[branch] = NumberedLog(self.atomic, head_folder(branch))
         return self._logs[branch]
@@ -157,15 +151,16 @@ class RepositoryCore:
     def settings(self) -> Settings:
         """The settings as they were some seconds ago."""
         read, settings = self._settings
-        if settings is None or time.monotonic() - read > SETTINGS_SECONDS:
+        if settings is None or elapsed_s(read) > SETTINGS_SECONDS:
+            read = moment()
             settings = self.settings_log.read()
-            self._settings = (time.monotonic(), settings)
+            self._settings = (read, settings)
         return settings
 
     def change_settings(self, **changes: Any) -> Settings:
         """Changes some settings."""
         settings = self.settings_log.change(**changes)
-        self._settings = (time.monotonic(), settings)
+        self._settings = (moment(), settings)
         return settings
 
     def head(self, branch: str) -> Commit:
@@ -203,7 +198,7 @@ class RepositoryCore:
             NotFoundError: It means nothing here.
             InvalidArgumentError: It is no expression, or the start of several ids.
         """
-        matched = _EXPRESSION.fullmatch(expression)
+        matched = _EXPRESSION.fullmatch(check_text(expression, "a ref"))
         if matched is None:
             raise InvalidArgumentError(
                 f"expected a branch, a tag or a commit, with ~ and ^ after it, found {expression!r}"
@@ -245,7 +240,7 @@ class RepositoryCore:
 
     def tag_commit(self, tag: str) -> str | None:
         """The id that a tag stands for, None if there is no such tag."""
-        path = tag_path(tag)
+        path = tag_path(check_text(tag, "the name of a tag"))
         try:
             data = self.atomic.get(path)
         except NotFoundError:
@@ -272,17 +267,17 @@ class RepositoryCore:
         found = zip(names, entries, strict=True)
         return {name: entry for name, entry in found if entry and entry.kind != "delete"}
 
-    def entry(self, kind: str, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None) -> LogEntry:
+    def entry(self, kind: str, commit: Commit, needs: Needs = _NOTHING) -> LogEntry:
         """An entry that leads to a commit, whose object is put: `collecting` tells why that comes first.
 
         Args:
             kind: `create`, `commit`, `reset` or `delete`.
             commit: The commit.
-            sources: Ids of the commits out of which it takes content that the branch has not led to so far.
-            began: When the first of its tables may have been put.
+            needs: What it takes that the branch has not led to so far.
         """
+        looked = moment()
         if kind != "delete":
-            self.announce(commit, sources, began)
+            self.announce(commit, needs)
         before = self.commits.before(commit)
         size = sum(len(json.dumps(one.to_json())) for one in before)
         if len(before) >= PACK_COMMITS or size > PACK_BYTES:
@@ -294,12 +289,12 @@ class RepositoryCore:
                 before = before[:MOST_BEFORE]
         self.commits.remember(commit, before)
         history = {"history": [one.to_json() for one in before]} if before else {}
-        return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json(), **history})
+        return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json(), **history}, made=looked)
 
-    def announce(self, commit: Commit, sources: Iterable[str] = (), began: Moment | None = None) -> None:
+    def announce(self, commit: Commit, needs: Needs = _NOTHING) -> None:
         """Puts a commit's object, and makes sure that nobody is about to delete what it needs."""
         self.commits.add(commit)
-        check_not_condemned(self, commit, sources, began)
+        check_not_condemned(self, commit, needs)
 
     def move(self, branch: str, build: Build, what: str) -> LogEntry:
         """Appends the entry that `build` makes of a branch's last one, and now and then looks after its log."""
@@ -311,12 +306,79 @@ class RepositoryCore:
             return entry
 
         entry = append(self.log(branch), build_again, what)
+        if elapsed_s(entry.made) > HELD_UP_S:
+            self._check_late(branch, entry, what)
         if entry.number % UPKEEP_EVERY == 0:
-            # The commit is there: what fails here must not make it look as if it were not.
+            # A copy of what is there already, and old entries: what fails here another one does.
             with suppress(OSError, CorruptFileError):
                 self.commits.packs.join()
                 self.log(branch).compact()
         return entry
+
+    def _check_late(self, branch: str, entry: LogEntry, what: str) -> None:
+        """Looks whether all is there that an entry leads to whose put was held up: the commit's object had grown old
+        then, and a collection that went by the refs of before may have taken its content."""
+        if entry.kind == "delete":
+            return
+        commit = self.commit_of(entry, branch)
+        try:
+            if entry.kind == "commit":
+                self.announce(commit)
+                before = self.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
+                self.check_tables(commit.meta_range_id)
+                check_there(self, new_objects(self, before, commit.meta_range_id))
+            else:
+                self.announce(commit, Needs(sources=frozenset((commit.id,))))
+        except (NotFoundError, CommitConflictError) as error:
+            self._take_back(branch, entry, what)
+            raise CommitConflictError(
+                f"{what}: it was held up for so long that {error}; the branch is where it was before: do it again",
+                retryable=True,
+            ) from error
+        except OSError as error:
+            follow(partial(_fail, error), what)
+
+    def _take_back(self, branch: str, late: LogEntry, what: str) -> None:
+        """Lets a branch lead to where it led before an entry, if that is the last one."""
+        before = self.log(branch).entry(late.number - 1)
+
+        def build(head: LogEntry | None) -> LogEntry:
+            if head is None or head.write_id != late.write_id:
+                raise NotFoundError(
+                    f"{what}: it was held up for so long that garbage collection has taken some of its content; it is "
+                    f"in the history of {branch!r} as entry {late.number}, and others have gone on from there: write "
+                    "again what it brought",
+                    path=self.log(branch).path(late.number),
+                )
+            if before is None or before.kind == "delete":
+                return self.entry("delete", self.commit_of(late, branch))
+            return self.entry("reset", self.commit_of(before, branch))
+
+        append(self.log(branch), build, f"take back: {what}")
+
+    def check_tables(self, metarange: str) -> None:
+        """Looks for the tables of a content in the store, whatever is kept of them here.
+
+        Raises:
+            NotFoundError: One is not there.
+        """
+        if metarange:
+            ids = [metarange, *table(self.storage.ranges(metarange)).column("id").to_pylist()]
+            with ThreadPoolExecutor(_THREADS) as threads:
+                list(threads.map(lambda id: self.store.head(TABLES + id), ids))
+
+    def collecting_time(self, *, dry_run: bool) -> float:
+        """The time for one who deletes what is old; see `clock`. Who only counts need not be able to put anything."""
+        if not dry_run:
+            return collecting_time(self.store)
+        try:
+            return min(store_time(self.store), time.time())
+        except (OSError, UnsupportedError):
+            return time.time()
+
+    def elsewhere(self, uri: str) -> Store:
+        """What is outside the repository, reached with its options: imports, exports."""
+        return resolve(uri, storage_options=self.options)
 
     def check_unprotected(self, branch: str) -> None:
         """Refuses what only a merge may do.
@@ -349,6 +411,10 @@ class RepositoryCore:
         return found
 
 
+def _fail(error: OSError) -> NoReturn:
+    raise error
+
+
 def is_hidden(entry: LogEntry) -> bool:
     """Whether a branch is left out of listings."""
     return entry.body.get(HIDDEN) is True
@@ -378,6 +444,24 @@ def lakefs_marker(store: Store) -> str | None:
     return LAKEFS_OLD_MARKER if store.list_first(TABLES, 1)[0] else None
 
 
+class Taken(Exception):
+    """A log has an entry already."""
+
+
+def begin_branch(log: NumberedLog, first: Commit, branch: str) -> LogEntry | None:
+    """Puts the first entry of a branch of a repository that is being created; None if there is one."""
+
+    def build(head: LogEntry | None) -> LogEntry:
+        if head is not None:
+            raise Taken
+        return commit_entry("create", first)
+
+    try:
+        return append(log, build, f"create branch {branch}")
+    except Taken:
+        return None
+
+
 def commit_entry(kind: str, commit: Commit) -> LogEntry:
     """An entry that leads to a commit, without those before it."""
     return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json()})
@@ -386,6 +470,6 @@ def commit_entry(kind: str, commit: Commit) -> LogEntry:
 def default_committer() -> str:
     """Who commits, if nobody says: the user of the machine."""
     try:
-        return getpass.getuser()
+        return getpass.getuser().encode(errors="replace").decode()
     except (OSError, KeyError, ImportError):
         return "esker"

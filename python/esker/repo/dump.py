@@ -21,6 +21,7 @@ from .core import RepositoryCore
 from .dump_schema import PACKAGE, definition
 from .json_record import WRONG, decode_json
 from .layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
+from .needs import Needs
 from .numbered_log import LogEntry
 from .objects import rows, table
 
@@ -80,6 +81,7 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
             f"{sorted(branches)[:5]}; create the repository with one of these as its default_branch"
         )
     commits = {}
+    # Into an existing one nothing is taken over that is not the same: a restore that was broken off goes on so.
     for key, data in records(core.storage, said.commits_meta_range_id):
         commit = Commit.of_record(graveler.Commit.decode(data))
         commits[key.decode()] = commit
@@ -89,15 +91,35 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
         tag, id = graveler.decode_ref(data)
         if id not in known:
             raise CorruptFileError(f"the tag {tag!r} of the dump leads to the commit {id}, which is not in it")
-        core.atomic.put_if_absent(tag_path(tag), json.dumps({"commit_id": id}).encode())
-    for _, data in records(core.storage, said.branches_meta_range_id):
-        branch, id = graveler.decode_ref(data)
+        if (
+            not core.atomic.put_own(tag_path(tag), json.dumps({"commit_id": id}).encode())
+            and core.tag_commit(tag) != id
+        ):
+            raise AlreadyExistsError(f"tag {tag!r} exists already, at {core.tag_commit(tag)}", path=tag)
+    heads = dict(graveler.decode_ref(data) for _, data in records(core.storage, said.branches_meta_range_id))
+    # The default branch comes last: as long as it is as it was created, all of it can be done again.
+    for branch, id in sorted(heads.items(), key=lambda head: head[0] == core.default_branch):
         if id not in commits:
             raise CorruptFileError(f"the branch {branch!r} of the dump leads to the commit {id}, which is not in it")
         _point(core, branch, commits[id])
-    if entry is not None and entry.body.get("commit_id") not in known and core.head(core.default_branch).id in known:
-        # The commit that the repository was created with: the log tells of it, and nothing leads to it.
-        core.store.delete(COMMITS + str(entry.body["commit_id"]))
+    if entry is not None and entry.kind == "create":
+        _forget_first(core, core.commit_of(entry, core.default_branch), known)
+
+
+def _forget_first(core: RepositoryCore, first: Commit, restored: set[str]) -> None:
+    """Removes the commit that the repository was created with: the log tells of it, and nothing leads to it."""
+
+    def is_led_to() -> bool:
+        heads = {commit.id for commit in core.heads().values()}
+        tags = {core.tag_commit(_name(path)) for path in core.store.list_paths(TAGS)}
+        return bool((heads | tags) - restored - {None})
+
+    if first.id in restored or is_led_to():
+        return
+    core.store.delete(COMMITS + first.id)
+    if is_led_to():
+        # Somebody came between.
+        core.commits.add(first)
 
 
 def read_manifest(store: Store) -> RefsDump:
@@ -120,11 +142,14 @@ def read_manifest(store: Store) -> RefsDump:
 
 def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
     kind = "create" if branch != core.default_branch else "reset"
+    there = core.log(branch).head()
+    if there is not None and there.kind != "delete" and there.body.get("commit_id") == commit.id:
+        return
 
     def build(head: LogEntry | None) -> LogEntry:
-        if head is not None and kind == "create":
-            raise InvalidArgumentError(f"branch {branch!r} is there already")
-        return core.entry(kind, commit, [commit.id])
+        if head is not None and head.kind != "delete" and kind == "create":
+            raise AlreadyExistsError(f"branch {branch!r} exists already", path=branch)
+        return core.entry(kind, commit, Needs(frozenset((commit.id,))))
 
     core.move(branch, build, f"restore branch {branch}")
 

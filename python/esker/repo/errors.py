@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exceptions import CommitConflictError, InvalidArgumentError
+from ..exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
 from .objects import Conflict
 
 
@@ -21,6 +21,10 @@ class MergeConflictError(CommitConflictError):
 
     def __init__(self, message: str = "", /, **facts: Any) -> None:
         super().__init__(message, **{"conflicts": [], "count": 0, "retryable": False, **facts})
+
+
+class ExpiredError(NotFoundError):
+    """Garbage collection has given up the content of a commit: no branch or tag led to it within the retention."""
 
 
 class InvalidSeekError(InvalidArgumentError, OSError):

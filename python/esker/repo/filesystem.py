@@ -248,7 +248,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """Stages the object at another path. No bytes are copied."""
         source = self._object(path1)
         branch, key = self._branch(path2)
-        branch._copy(source.stat(), source._ref._source(source.path), key)
+        branch._copy(*source._stat(), key)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.

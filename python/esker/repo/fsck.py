@@ -6,14 +6,13 @@ import tempfile
 from collections.abc import Iterator
 
 from .._native.graveler import SortedNames
-from ..commit.stores import resolve
 from ..exceptions import NotFoundError
 from . import retention
 from .address import uri_of
-from .collecting import expired_ids
 from .commits import Commit
 from .core import RepositoryCore
 from .dump import read_manifest
+from .expired import expired_ids
 from .fsck_refs import check_refs
 from .layout import DATA
 from .objects import table
@@ -98,7 +97,7 @@ class _Contents:
             id, left = str(said["id"]), int(str(said["count"]))
             while left > 0:
                 for path, address, size in self._needed.add_objects(listing, min(left, _BATCH), id, self._imports):
-                    yield from _import(address, size, _told(path, id))
+                    yield from _import(self._core, address, size, _told(path, id))
                 left -= _BATCH
         except (ValueError, OSError) as error:
             yield f"range {said['id']}: {error}"
@@ -131,10 +130,10 @@ def _told(path: str, range_id: str) -> str:
     return f"{path!r} of the range {range_id}"
 
 
-def _import(address: str, size: int, note: str) -> Iterator[str]:
+def _import(core: RepositoryCore, address: str, size: int, note: str) -> Iterator[str]:
     folder, _, name = uri_of(address).rpartition("/")
     try:
-        meta = resolve(folder).head(name)
+        meta = core.elsewhere(folder).head(name)
         if meta.size != size:
             yield f"{note} has {size} bytes, what was imported from {address} has {meta.size} now"
     except (ValueError, OSError, NotImplementedError) as error:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ..exceptions import CorruptFileError
-from .collecting import expired_ids
 from .commits import Commit
 from .core import RepositoryCore
+from .expired import expired_ids
 from .json_record import decode_json
 from .layout import COMMITS, HEADS, SETTINGS, TAGS, branch_of
 from .numbered_log import LogEntry, NumberedLog

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
+from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError
 from .commits import Commit
 
@@ -40,7 +42,7 @@ class Hooks:
 
     def add(self, type: EventType, hook: Hook) -> None:
         """Adds a hook. One that is called before may raise, and nothing happens; it is called again if another writer
-        was faster and the commit is made anew."""
+        was faster and the commit is made anew. One that is called after and raises is a warning."""
         if type not in get_args(EventType):
             raise InvalidArgumentError(f"expected an event among {get_args(EventType)}, found {type!r}")
         self._hooks.setdefault(type, []).append(hook)
@@ -49,3 +51,8 @@ class Hooks:
         """Calls the hooks of an event, in the order in which they were added."""
         for hook in self._hooks.get(event.type, []):
             hook(event)
+
+    def run_after(self, event: HookEvent) -> None:
+        """Calls the hooks of what has happened. One that raises is a warning: the commit is there and stays."""
+        for hook in self._hooks.get(event.type, []):
+            follow(partial(hook, event), f"{event.commit.id[:12]} of {event.branch}")

@@ -11,14 +11,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from .._native.graveler import ChangeStream, ImportedObjects
-from ..commit.stores import absolute, resolve
+from ..commit.stores import absolute
 from ..exceptions import CommitConflictError, InvalidArgumentError
-from .address import address_of
+from .address import address_of, spelled
 from .commits import Commit
 from .staging import Staging
+from .text import check_text
 
 if TYPE_CHECKING:
     from .branch import Branch
+    from .core import RepositoryCore
 
 MEMORY_BYTES = 32 << 20
 """Of what was listed, so much is held; the rest is sorted in files."""
@@ -86,7 +88,7 @@ class ImportManager:
     def _add(self, uri: str, destination: str, is_prefix: bool) -> ImportManager:
         if self._id is not None:
             raise InvalidArgumentError("the import has started already; make another for other sources")
-        self.sources.append((uri, destination, is_prefix))
+        self.sources.append((check_text(uri, "a URI"), check_text(destination, "a path"), is_prefix))
         return self
 
     def start(self, *, committer: str | None = None) -> str:
@@ -160,7 +162,9 @@ class ImportManager:
             staging = _Imports(folder)
             staging.begin(self._branch.get_commit())
             for uri, destination, is_prefix in self.sources:
-                for _ in (_listed if is_prefix else _one)(staging.objects, uri, destination):
+                place, is_own = spelled(absolute(uri), core.uri)
+                staging.own_imports |= is_own
+                for _ in (_listed if is_prefix else _one)(core, staging.objects, place, destination):
                     self._check_not_cancelled()
                     self._status = ImportStatus(False, len(staging.objects), None, datetime.now(UTC))
             stream = staging.changes()
@@ -189,16 +193,16 @@ class _Imports(Staging):
         return self._stream
 
 
-def _one(found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
-    folder, _, name = absolute(uri).rpartition("/")
-    meta = resolve(folder).head(name)
+def _one(core: RepositoryCore, found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
+    folder, _, name = uri.rpartition("/")
+    meta = core.elsewhere(folder).head(name)
     found.add(destination, address_of(f"{folder}/{name}"), meta.size, meta.last_modified_us)
     yield
 
 
-def _listed(found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
-    root = absolute(uri).rstrip("/")
+def _listed(core: RepositoryCore, found: ImportedObjects, uri: str, destination: str) -> Iterator[None]:
+    root = uri.rstrip("/")
     below = destination if not destination or destination.endswith("/") else destination + "/"
-    listed = resolve(root).list_batches()
+    listed = core.elsewhere(root).list_batches()
     while found.add_batch(listed, address_of(root + "/"), below):
         yield

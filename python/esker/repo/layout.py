@@ -12,7 +12,9 @@ _esker/commits/<64 hex>                      one object a commit
 _esker/packs/<8 digits>-<64 hex>             many commits, once more
 _esker/refs/packed_heads.json                the last entries of all branches, as they were some time ago
 _esker/gc/<32 hex>                           what a garbage collection is about to delete
-_esker/expired.json                          ids of commits whose content garbage collection has given up
+_esker/expired/<32 hex>                      ids of commits whose content a garbage collection has given up
+_esker/expired.json                          the same of earlier releases
+_esker/clock                                 an empty object, put by those who ask the store for the time
 ```
 """
 
@@ -31,7 +33,9 @@ TAGS = "_esker/refs/tags/"
 SETTINGS = "_esker/settings/"
 COMMITS = "_esker/commits/"
 PACKS = "_esker/packs/"
-EXPIRED = "_esker/expired.json"
+EXPIRED = "_esker/expired/"
+EXPIRED_BEFORE = "_esker/expired.json"
+CLOCK = "_esker/clock"
 PACKED_HEADS = "_esker/refs/packed_heads.json"
 RUNS = "_esker/gc/"
 TABLES = "_lakefs/"
@@ -62,7 +66,12 @@ def check_name(name: str, what: str) -> str:
         'feature/x-1'
     """
     bad = ("..", "//", ".lock")
-    if not _NAME.fullmatch(name) or any(part in name for part in bad) or name.endswith("/"):
+    if (
+        not isinstance(name, str)
+        or not _NAME.fullmatch(name)
+        or any(part in name for part in bad)
+        or name.endswith("/")
+    ):
         raise InvalidArgumentError(
             f"expected the name of a {what}: letters, digits, '.', '_', '-' and '/', found {name!r}; choose another"
         )

@@ -6,12 +6,15 @@ import time
 from collections.abc import Mapping
 
 from ..exceptions import InvalidArgumentError
-from .collecting import moment
+from .clock import moment
 from .commits import Commit
 from .core import RepositoryCore, default_committer
 from .errors import NoChangesError
+from .expired import explained
 from .hooks import HookEvent
+from .needs import Needs
 from .numbered_log import LogEntry
+from .text import check_pairs, check_text
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
 STRATEGY_KEY = ".lakefs.merge.strategy"
@@ -39,6 +42,9 @@ def merge_into(
 ) -> str:
     """See `Reference.merge_into`."""
     chosen = _strategy(strategy)
+    if message is not None:
+        check_text(message, "a message")
+    pairs = check_pairs(metadata, "metadata")
     if not dry_run:
         check_clean(core, branch)
 
@@ -47,7 +53,8 @@ def merge_into(
         before = base.meta_range_id if base else ""
         if base is not None and before == source.meta_range_id and not allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
-        found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
+        with explained(core, source.id, base.id if base else ""):
+            found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
         return found.metarange_id or ""
 
     if dry_run:
@@ -59,11 +66,11 @@ def merge_into(
         began = moment()
         dest = core.commit_of(head, branch)
         parents = (dest,) if squash_merge else (dest, source)
-        said = dict(metadata or {})
+        said = dict(pairs)
         if chosen != "none":
             said.setdefault(STRATEGY_KEY, chosen)
         commit = Commit.make(
-            committer=committer or default_committer(),
+            committer=check_text(committer or default_committer(), "a committer"),
             message=message or f"Merge {source_id!r} into {branch!r}",
             meta_range_id=content(dest),
             creation_date=int(time.time()),
@@ -71,11 +78,11 @@ def merge_into(
             metadata=said,
         )
         core.hooks.run(HookEvent("pre-merge", branch, commit, source_id))
-        return core.entry("commit", commit, [source.id], began)
+        return core.entry("commit", commit, Needs(frozenset((source.id,)), began))
 
     entry = core.move(branch, build, f"merge into {branch}")
-    made = core.commits.get(str(entry.body["commit_id"]))
-    core.hooks.run(HookEvent("post-merge", branch, made, source_id))
+    made = core.commit_of(entry, branch)
+    core.hooks.run_after(HookEvent("post-merge", branch, made, source_id))
     return made.id
 
 
@@ -91,6 +98,7 @@ def revert(
         base=reverted.meta_range_id,
         source=parent.meta_range_id if parent else "",
         sources=[parent.id] if parent else [],
+        compared=[reverted.id, parent.id if parent else ""],
         message=f"Revert {reverted.id}",
         metadata={},
         committer=committer,
@@ -111,6 +119,7 @@ def cherry_pick(
         base=parent.meta_range_id if parent else "",
         source=picked.meta_range_id,
         sources=[picked.id],
+        compared=[picked.id, parent.id if parent else ""],
         message=picked.message,
         metadata=said,
         committer=committer,
@@ -135,6 +144,7 @@ def _transplant(
     base: str,
     source: str,
     sources: list[str],
+    compared: list[str],
     message: str,
     metadata: Mapping[str, str],
     committer: str | None,
@@ -145,11 +155,12 @@ def _transplant(
     def build(head: LogEntry | None) -> LogEntry:
         began = moment()
         dest = core.commit_of(head, branch)
-        merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
+        with explained(core, *compared):
+            merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
         if merged == dest.meta_range_id and not allow_empty:
             raise NoChangesError(f"{message}: branch {branch!r} is not changed by it")
         commit = Commit.make(
-            committer=committer or default_committer(),
+            committer=check_text(committer or default_committer(), "a committer"),
             message=message,
             meta_range_id=merged,
             creation_date=int(time.time()),
@@ -157,11 +168,11 @@ def _transplant(
             metadata=metadata,
         )
         core.hooks.run(HookEvent("pre-commit", branch, commit))
-        return core.entry("commit", commit, sources, began)
+        return core.entry("commit", commit, Needs(frozenset(sources), began))
 
     entry = core.move(branch, build, f"commit to {branch}")
-    made = core.commits.get(str(entry.body["commit_id"]))
-    core.hooks.run(HookEvent("post-commit", branch, made))
+    made = core.commit_of(entry, branch)
+    core.hooks.run_after(HookEvent("post-commit", branch, made))
     return made
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..exceptions import CorruptFileError, NotFoundError
 from .atomic import AtomicObjects
+from .clock import Moment, elapsed_s, moment
 from .json_record import WRONG, decode_json
 from .layout import DIGITS, numbered
 
@@ -32,13 +33,14 @@ KEPT_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One entry: its number, who wrote it, when, and what it says."""
+    """One entry: its number, who wrote it, when, what it says; and when what it leads to was last looked at here."""
 
     number: int
     kind: str
     write_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     time: float = field(default_factory=time.time)
     body: dict[str, Any] = field(default_factory=dict)
+    made: Moment = field(default_factory=moment, compare=False)
 
     @property
     def version(self) -> int:
@@ -74,6 +76,9 @@ class NumberedLog:
         store: The repository's objects.
         folder: The log's folder, ending in `/`.
 
+    Attributes:
+        held_up: How many puts were refused without asking the store, since what was known of the log was too old.
+
     Example:
         `NumberedLog(store, "_esker/settings/").head()`
     """
@@ -82,19 +87,21 @@ class NumberedLog:
         self.store = store
         self.folder = folder
         self._last: LogEntry | None = None
-        self._looked = _now()
+        self._looked = moment()
+        self._adopted = False
+        self.held_up = 0
 
     def _is_old(self) -> bool:
         """Whether the last entry was read so long ago that it may be removed, and the numbers after it as well.
 
         By both clocks: one stands still while the machine sleeps, the other can be set.
         """
-        return any(now - then > OLD_SECONDS for now, then in zip(_now(), self._looked, strict=True))
+        return elapsed_s(self._looked) > OLD_SECONDS
 
     def adopt(self, entry: LogEntry) -> None:
-        """Takes an entry for the last that was seen. No number after it may have been removed since."""
+        """Takes an entry that somebody tells of for the last that was seen, until something is put behind it."""
         if self._last is None or self._last.number < entry.number:
-            self._last, self._looked = entry, _now()
+            self._last, self._looked, self._adopted = entry, moment(), True
 
     def path(self, number: int) -> str:
         """The object of an entry."""
@@ -113,7 +120,7 @@ class NumberedLog:
         """The last entry, None where there is none at all."""
         found = self._last
         if found is not None and self._is_old():
-            found = self.entry(found.number)
+            found, self._adopted = self.entry(found.number), False
         for guess in (self._hinted, self._listed):
             if found is None and (number := guess()):
                 found = self.entry(number)
@@ -121,13 +128,13 @@ class NumberedLog:
         while True:
             following = self.entry((found.number if found else 0) + step)
             if following is not None:
-                found = following
+                found, self._adopted = following, False
                 step *= 2
             elif step == 1:
                 break
             else:
                 step = 1
-        self._last, self._looked = found, _now()
+        self._last, self._looked = found, moment()
         return found
 
     def hint(self, number: int) -> None:
@@ -138,30 +145,62 @@ class NumberedLog:
         """Removes entries below the newest `keep` that are older than `younger_than_s` seconds; how many.
 
         A writer whose put was held up for longer than that could win a number that was freed: keep it long.
+
+        Args:
+            keep: So many stay.
+            younger_than_s: Younger ones stay.
+            now: The store's time, if it was asked already.
+
+        Raises:
+            IOFailedError: The clocks of this machine and of the store differ by more than an hour.
         """
         head = self.head()
-        oldest_us = ((time.time() if now is None else now) - younger_than_s) * 1e6
         if head is None:
             return 0
         # By the store's clock: an entry never changes. One after the other, so that none is left below a gap.
         metas = {number_of(meta.path, self.folder): meta for meta in self.store.list(self.folder)}
+        numbers = sorted(number for number in metas if 0 < number <= head.number - keep)
+        if not numbers:
+            return 0
+        oldest_us = ((self.store.collecting_time() if now is None else now) - younger_than_s) * 1e6
         removed = 0
-        for number in sorted(number for number in metas if number):
+        for number in numbers:
             put_us = metas[number].last_modified_us
-            if number > head.number - keep or put_us is None or put_us > oldest_us:
+            if put_us is None or put_us > oldest_us:
                 break
             self.store.delete(self.path(number))
             removed += 1
         return removed
 
     def put(self, number: int, data: bytes) -> bool:
-        """Puts an entry if there is none of its number; False says that there is one, or that another was the last."""
+        """Puts an entry if there is none of its number.
+
+        False says that there is one, or that the last look at the log was too long ago, or went by what another told:
+        the number may have been taken, and freed. The log has been looked at again then, and the entry is to be made
+        anew.
+        """
         if self._is_old():
-            # Held up since the last look: the number may have been taken, and freed.
-            head = self.head()
-            if (head.number if head else 0) != number - 1:
+            self.held_up += 1
+            self.head()
+            return False
+        if self._adopted:
+            self._adopted = False
+            if self.entry(number - 1) is None:
+                self.held_up += 1
+                self._last = None
+                self.head()
                 return False
         return self.store.put_if_absent(self.path(number), data)
+
+    def remove(self, number: int) -> None:
+        """Removes an entry that nobody can have found."""
+        self.store.delete(self.path(number))
+        self._last = None
+
+    def is_behind(self, number: int) -> bool:
+        """Whether an entry lies below a gap, under a number that had been freed: nobody finds it there."""
+        # A listing may miss what is new, but tells of nothing that never was.
+        return self._listed() > number and self.entry(number + 1) is None
 
     def numbers(self) -> list[int]:
         """The numbers that a listing shows, rising: the newest may be missing from it."""
@@ -187,7 +226,3 @@ def number_of(path: str, folder: str) -> int:
 
 def _numbers(paths: list[str], folder: str) -> list[int]:
     return sorted(number for number in (number_of(path, folder) for path in paths) if number)
-
-
-def _now() -> tuple[float, float]:
-    return time.monotonic(), time.time()

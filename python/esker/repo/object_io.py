@@ -6,10 +6,12 @@ import io
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..commit.stores import resolve
+from ..exceptions import InvalidArgumentError
 from .address import uri_of
 from .errors import InvalidSeekError
+from .expired import explained
 from .objects import ObjectInfo
+from .text import check_pairs, check_text
 
 if TYPE_CHECKING:
     from .core import RepositoryCore
@@ -30,12 +32,13 @@ class ByteSource(Protocol):
         """The next piece, empty at the end."""
 
 
-def read_range(core: RepositoryCore, info: ObjectInfo, start: int, end: int) -> bytes:
-    """Some bytes of an object, wherever they are."""
+def read_range(core: RepositoryCore, info: ObjectInfo, commit_id: str, start: int, end: int) -> bytes:
+    """Some bytes of an object of a commit, or with an empty id of what is staged, wherever they are."""
     if is_elsewhere(info):
         folder, _, name = uri_of(info.physical_address).rpartition("/")
-        return resolve(folder).get_ranges(name, [(start, end)])[0]
-    return core.store.get_ranges(info.physical_address, [(start, end)])[0]
+        return core.elsewhere(folder).get_ranges(name, [(start, end)])[0]
+    with explained(core, commit_id):
+        return core.store.get_ranges(info.physical_address, [(start, end)])[0]
 
 
 def is_elsewhere(info: ObjectInfo) -> bool:
@@ -46,9 +49,10 @@ def is_elsewhere(info: ObjectInfo) -> bool:
 class ObjectReader(io.RawIOBase):
     """Reads an object by ranges, as it was when it was opened."""
 
-    def __init__(self, core: RepositoryCore, info: ObjectInfo) -> None:
+    def __init__(self, core: RepositoryCore, info: ObjectInfo, commit_id: str = "") -> None:
         self._core = core
         self._info = info
+        self._commit_id = commit_id
         self._at = 0
         self.name = info.path
         self.mode = "rb"
@@ -78,7 +82,7 @@ class ObjectReader(io.RawIOBase):
         end = min(self._at + len(buffer), self._info.size_bytes)
         if end <= self._at:
             return 0
-        data = read_range(self._core, self._info, self._at, end)
+        data = read_range(self._core, self._info, self._commit_id, self._at, end)
         buffer[: len(data)] = data
         self._at = end
         return len(data)
@@ -95,6 +99,13 @@ class TextReader(io.TextIOWrapper):
             return super().seek(_checked(offset) if whence == io.SEEK_SET else offset, whence)
         start = self.tell() if whence == io.SEEK_CUR else super().seek(0, io.SEEK_END)
         return super().seek(_checked(start + offset))
+
+
+def _bytes(data: Any) -> memoryview:
+    try:
+        return memoryview(data).cast("B")
+    except TypeError as error:
+        raise InvalidArgumentError(f"expected bytes or text, found {type(data).__name__}") from error
 
 
 def _checked(place: int) -> int:
@@ -129,7 +140,7 @@ class ObjectWriter(io.BufferedIOBase):
         """Appends bytes."""
         if self.closed:
             raise ValueError("I/O operation on closed file")
-        raw = data.encode() if isinstance(data, str) else memoryview(data).cast("B")
+        raw = check_text(data, "a text").encode() if isinstance(data, str) else _bytes(data)
         self._upload.write(raw)
         return len(raw)
 
@@ -144,7 +155,8 @@ class ObjectWriter(io.BufferedIOBase):
         if self.closed:
             return
         try:
-            info = self._upload.finish(self._target.path, self.content_type or MEDIA_TYPE, dict(self.metadata or {}))
+            content_type = check_text(self.content_type or MEDIA_TYPE, "a content type")
+            info = self._upload.finish(self._target.path, content_type, check_pairs(self.metadata, "metadata"))
             self._target._branch._stage(self._target.path, info)
         except BaseException:
             self._upload.abort()
@@ -194,7 +206,7 @@ class TextWriter(io.TextIOWrapper):
 
     def write(self, data: Any) -> int:
         """Appends text; bytes are taken as they are, as lakeFS's writers take them."""
-        return super().write(data) if isinstance(data, str) else self._raw.write(data)
+        return super().write(check_text(data, "a text")) if isinstance(data, str) else self._raw.write(data)
 
     def tell(self) -> int:
         """How many bytes were written."""

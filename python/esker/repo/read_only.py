@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from .._native import graveler
 from .._native.graveler import Merged, Storage
-from .._native.store import ListedObjects, ObjectMeta, Store
+from .._native.store import IoStats, ListedObjects, ObjectMeta, Store
 from ..exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from .atomic import AtomicObjects
 from .commits import Commit, CommitStore
@@ -75,10 +75,30 @@ class ReadOnlyStore:
         """See `Store`."""
         return self._of(prefix).list_starting(prefix, start)
 
+    def list_first(self, prefix: str, count: int) -> tuple[list[str], bool]:  # type: ignore[valid-type]
+        """See `Store`."""
+        return self._of(prefix).list_first(prefix, count)
+
+    def list_unfinished(self, prefix: str = "") -> list[ObjectMeta]:  # type: ignore[valid-type]
+        """See `Store`."""
+        return self._of(prefix).list_unfinished(prefix)
+
+    def copy(self, path: str, to: Store, target: str) -> int:
+        """See `Store`."""
+        return self._of(path).copy(path, to, target)
+
+    def io_stats(self) -> IoStats:
+        """See `Store`."""
+        return self._namespace.io_stats()
+
+    def io_stats_snapshot(self) -> IoStats:
+        """See `Store`."""
+        return self._namespace.io_stats_snapshot()
+
     def _refuse(self, path: str, *_: Any) -> NoReturn:
         refuse(self.uri)
 
-    writer = put = put_if_absent = delete = delete_all = delete_unfinished = _refuse
+    writer = put = put_if_absent = mount = delete = delete_all = delete_unfinished = _refuse
 
 
 class ReadOnlyStorage:
@@ -115,11 +135,13 @@ class ReadOnlyCore(RepositoryCore):
         NotFoundError: The server has not dumped its refs there.
     """
 
-    def __init__(self, namespace: Store, uri: str, *, cache_bytes: int) -> None:
+    def __init__(
+        self, namespace: Store, uri: str, *, cache_bytes: int, options: Mapping[str, str] | None = None
+    ) -> None:
         refs = Store(f"memory://{uuid.uuid4().hex}")
         storage = Storage(namespace, cache_bytes=cache_bytes)
         _fill(refs, namespace, storage, uri)
-        super().__init__(refs, uri, AtomicObjects(refs), cache_bytes=0)
+        super().__init__(refs, uri, AtomicObjects(refs), cache_bytes=0, options=options)
         self.storage = cast(Storage, ReadOnlyStorage(storage, uri))
         self.store = cast(Store, ReadOnlyStore(namespace, refs))
         self.commits = CommitStore(self.store)
@@ -150,6 +172,7 @@ def open_core(
     *,
     cache_bytes: int,
     cache_dir: str | os.PathLike[str] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> RepositoryCore:
     """The repository at a place: one of its own, or that of a server at its last dump.
 
@@ -157,11 +180,11 @@ def open_core(
         NotFoundError: There is neither.
     """
     try:
-        return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir)
+        return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir, options=options)
     except NotFoundError:
         if lakefs_marker(store) is None:
             raise
-        return ReadOnlyCore(store, uri, cache_bytes=cache_bytes)
+        return ReadOnlyCore(store, uri, cache_bytes=cache_bytes, options=options)
 
 
 def _fill(refs: Store, namespace: Store, storage: Storage, uri: str) -> None:

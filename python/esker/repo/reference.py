@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import dropwhile, islice
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
@@ -15,10 +15,16 @@ from .address import uri_of
 from .commits import Commit
 from .core import RepositoryCore
 from .errors import MergeConflictError
+from .expired import explained
+from .export import check_exportable
 from .history import touching
 from .object_io import is_elsewhere
 from .objects import BATCH_ROWS, Change, CommonPrefix, ObjectInfo, info, listed, rows, table
 from .stored_object import StoredObject
+from .text import check_text
+
+if TYPE_CHECKING:
+    from .staging import Staging
 
 _COPIES = 8
 """Objects that are exported side by side."""
@@ -52,16 +58,24 @@ class Reference:
         """
         return self._core.resolve(self.id)
 
+    def _base(self) -> Commit:
+        """The commit that is read."""
+        return self.get_commit()
+
     def _content(self) -> str:
-        return self.get_commit().meta_range_id
+        return self._base().meta_range_id
 
-    def _find(self, path: str) -> ObjectInfo | None:
-        found = table(self._core.storage.get(self._content(), [path])).to_pylist(maps_as_pydicts="strict")
-        return info(path, found[0]["entry"]) if found else None
+    def _frozen(self) -> Reference:
+        """The same as it is now, whatever is committed or staged later."""
+        return Reference(self._core, self._base().id)
 
-    def _source(self, path: str) -> str:
-        """The id of the commit that holds what is at a path; empty for what is staged."""
-        return self.get_commit().id
+    def _found(self, path: str) -> tuple[ObjectInfo | None, str | Staging]:
+        """What is at a path, and the id of the commit that it is part of, or where it is staged."""
+        commit = self._base()
+        check_text(path, "a path")
+        with explained(self._core, commit.id):
+            found = table(self._core.storage.get(commit.meta_range_id, [path])).to_pylist(maps_as_pydicts="strict")
+        return info(path, found[0]["entry"]) if found else None, commit.id
 
     def object(self, path: str) -> StoredObject:
         """The object at a path, which need not exist."""
@@ -82,12 +96,17 @@ class Reference:
             prefix: What paths start with.
             delimiter: Paths that go on after it are one `CommonPrefix` together.
         """
-        from_path = _next(after or "")
-        content = self._content()
-        listing = self._core.storage.list(content, prefix=prefix or "", from_path=from_path, delimiter=delimiter or "")
+        commit = self._base()
         # No more is decoded than was asked for.
         count = BATCH_ROWS if max_amount is None else max(1, min(max_amount, BATCH_ROWS))
-        yield from islice(listed(listing, count), max_amount)
+        with explained(self._core, commit.id):
+            listing = self._core.storage.list(
+                commit.meta_range_id,
+                prefix=check_text(prefix or "", "a prefix"),
+                from_path=_next(check_text(after or "", "a path")),
+                delimiter=check_text(delimiter or "", "a delimiter"),
+            )
+            yield from islice(listed(listing, count), max_amount)
 
     def physical_paths(self, prefix: str = "") -> list[str]:
         """URIs of the objects' bytes, as `spark.read.parquet` takes them."""
@@ -173,23 +192,28 @@ class Reference:
         prefix, after = prefix or "", after or ""
         other = other_ref if isinstance(other_ref, Reference) else Reference(self._core, id_of(other_ref))
         left, right = self.get_commit(), other.get_commit()
-        left_content, mine = left.meta_range_id, None
+        left_content, mine, base = left.meta_range_id, None, None
         if type == "three_dot":
             base = self._core.commits.merge_base(left.id, right.id)
             left_content = base.meta_range_id if base else ""
             mine = (left_content, left.meta_range_id)
+        changes = self._changes(left_content, right, mine, prefix)
+        shown = folded(changes, prefix, delimiter) if delimiter else changes
+        given = 0
+        with explained(self._core, left.id, right.id, *([base.id] if base else [])):
+            for change in shown:
+                if max_amount is not None and given >= max_amount:
+                    return
+                if change.path > after:
+                    given += 1
+                    yield change
+
+    def _changes(self, left_content: str, right: Commit, mine: tuple[str, str] | None, prefix: str) -> Iterator[Change]:
         differences = self._core.storage.diff(left_content, right.meta_range_id, prefix=prefix)
         changes: Iterator[Change] = (_change(row) for row in rows(differences))
         if mine is not None and mine[0] != mine[1]:
             changes = self._against(changes, *mine, prefix)
-        shown = folded(changes, prefix, delimiter) if delimiter else changes
-        given = 0
-        for change in shown:
-            if max_amount is not None and given >= max_amount:
-                return
-            if change.path > after:
-                given += 1
-                yield change
+        yield from changes
 
     def _against(self, theirs: Iterator[Change], base: str, mine: str, prefix: str) -> Iterator[Change]:
         """Leaves out what this side has done as well, and marks what it has done otherwise as conflicts."""
@@ -258,24 +282,41 @@ class Reference:
         }
         return merge_into(self._core, self.id, self.get_commit(), branch, **options)
 
-    def export(self, destination: str, *, prefix: str = "") -> int:
+    def export(self, destination: str, *, prefix: str = "", storage_options: Mapping[str, str] | None = None) -> int:
         """Copies the objects whose paths start with `prefix` below a URI, at their paths; how many there were.
 
         What is there already at these paths is replaced, what is at others stays.
+
+        Args:
+            destination: The URI.
+            prefix: What paths start with.
+            storage_options: Options of the store there; those of the repository by default.
+
+        Raises:
+            InvalidArgumentError: A path can be no file's below a folder (`../x`, `a//b`, `a/`, both `a` and `a/b`...),
+                or no object's. Nothing is written then.
         """
-        target = resolve(absolute(destination))
+        place = absolute(destination)
+        target = (
+            self._core.elsewhere(place) if storage_options is None else resolve(place, storage_options=storage_options)
+        )
+        # Gone through twice: whatever is committed or staged meanwhile.
+        frozen = self._frozen()
+
+        def found() -> Iterator[ObjectInfo]:
+            return (entry for entry in frozen.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
 
         def copy(entry: ObjectInfo) -> None:
             if is_elsewhere(entry):
                 folder, _, name = uri_of(entry.physical_address).rpartition("/")
-                resolve(folder).copy(name, target, entry.path)
+                self._core.elsewhere(folder).copy(name, target, entry.path)
             else:
                 self._core.store.copy(entry.physical_address, target, entry.path)
 
-        found = (entry for entry in self.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
-        count = 0
-        with ThreadPoolExecutor(_COPIES) as threads:
-            while batch := list(islice(found, 64 * _COPIES)):
+        check_exportable((entry.path for entry in found()), place)
+        count, entries = 0, found()
+        with explained(self._core, frozen._base().id), ThreadPoolExecutor(_COPIES) as threads:
+            while batch := list(islice(entries, 64 * _COPIES)):
                 count += len(list(threads.map(copy, batch)))
         return count
 
@@ -286,6 +327,10 @@ class Reference:
         except MergeConflictError as error:
             return error
         return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the name, and how the repository is opened; nothing of what is staged."""
+        return type(self), (self._core, self.id)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"

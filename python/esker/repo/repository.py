@@ -9,26 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from .._native.store import Store
-from ..commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
+from ..commit.external import ExternalManifestStore
 from ..commit.stores import absolute, resolve
-from ..exceptions import AlreadyExistsError, NotFoundError
+from ..exceptions import AlreadyExistsError
 from . import dump, fsck, packed_heads, retention
-from .atomic import AtomicObjects
 from .branch import Branch
 from .core import RepositoryCore, default_committer, is_hidden
+from .creation import create, is_created
 from .dump import RefsDump
 from .hooks import EventType, Hook
 from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .numbered_log import LogEntry
-from .read_only import open_core
+from .opening import CACHE_BYTES, origin_of
 from .reference import Reference, ReferenceType, id_of
 from .retention import Collected, Progress
 from .settings import Settings
 from .tag import Tag
-
-CACHE_BYTES = 256 << 20
-"""What is kept in memory of ranges, if nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class RepositoryProperties:
 
 
 class Repository:
-    """A repository in a folder of any store.
+    """A repository in a folder of any store. It pickles, without what is staged and without hooks.
 
     Args:
         uri: A path, or a URI of a registered scheme.
@@ -73,11 +69,7 @@ class Repository:
         cache_dir: str | os.PathLike[str] | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
     ) -> None:
-        text = absolute(uri)
-        store = resolve(text, storage_options=storage_options)
-        atomic = _atomic(store, text, storage_options, manifest_store)
-        self._core = open_core(store, text, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir)
-        self._options = dict(storage_options or {})
+        self._core = origin_of(uri, storage_options, cache_bytes, cache_dir, manifest_store).open()
 
     @classmethod
     def create(
@@ -97,15 +89,24 @@ class Repository:
             AlreadyExistsError: There is one, and `exist_ok` is not set.
             UnsupportedError: The place belongs to a lakeFS server.
         """
-        text = absolute(uri)
-        store = resolve(text, storage_options=storage_options)
-        if _exists(store):
-            if not exist_ok:
-                raise AlreadyExistsError(f"a repository exists already at {text}", uri=text)
-        else:
-            atomic = _atomic(store, text, storage_options, manifest_store)
-            RepositoryCore.create(store, text, atomic, default_branch, committer or default_committer(), metadata)
-        return cls(uri, storage_options=storage_options, manifest_store=manifest_store)
+        origin = origin_of(uri, storage_options, manifest_store=manifest_store)
+        store, found = origin.store, True
+        if not is_created(store):
+            found = not create(
+                store, origin.uri, origin.atomic(store), default_branch, committer or default_committer(), metadata
+            )
+        if found and not exist_ok:
+            raise AlreadyExistsError(f"a repository exists already at {origin.uri}", uri=origin.uri)
+        return cls._of(origin.open())
+
+    @classmethod
+    def _of(cls, core: RepositoryCore) -> Repository:
+        repository = cls.__new__(cls)
+        repository._core = core
+        return repository
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Repository._of, (self._core,)
 
     @property
     def uri(self) -> str:
@@ -196,7 +197,8 @@ class Repository:
 
         Args:
             type: `pre-commit`, `post-commit`, `pre-merge` or `post-merge`.
-            hook: What is called. If one that is called before raises, nothing is committed.
+            hook: What is called. If one that is called before raises, nothing is committed; if one that is
+                called after does, that is a warning.
         """
         self._core.hooks.add(type, hook)
 
@@ -225,9 +227,14 @@ class Repository:
         Args:
             dry_run: Only counts what would go.
             grace_s: Seconds for which nothing is deleted, whatever leads to it; those of the settings by default.
-                Less than those is for repositories that nobody writes to meanwhile.
-            now: The time to judge by, in seconds since the Unix epoch.
+                With less than those, what others have staged may go, and their commits are then refused.
+            now: The time by which commits are older than their retention, in seconds since the Unix epoch. How old
+                objects are, the store alone says.
             progress: Called with what is done, how much of it, and of how much if that is known.
+
+        Raises:
+            IOFailedError: The clocks of this machine and of the store differ by more than an hour, or the collection
+                was held up for as long. What was deleted before was garbage.
         """
         return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
 
@@ -241,18 +248,19 @@ class Repository:
             How many commits there are.
         """
         folders = self._core.store.list_folders(HEADS)
+        now = self._core.atomic.collecting_time()
         with ThreadPoolExecutor(16) as threads:
-            heads = dict(threads.map(self._pack_head, folders))
+            heads = dict(threads.map(lambda folder: self._pack_head(folder, now), folders))
         packed_heads.write(self._core.store, {name: head for name, head in heads.items() if head is not None})
         return self._core.commits.pack()
 
-    def _pack_head(self, folder: str) -> tuple[str, LogEntry | None]:
+    def _pack_head(self, folder: str, now: float) -> tuple[str, LogEntry | None]:
         name = branch_of(folder)
         log = self._core.log(name)
         head = log.head()
         if head is not None:
             log.hint(head.number)
-            log.compact()
+            log.compact(now=now)
         return name, head
 
     def fsck(self, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
@@ -299,23 +307,5 @@ def repositories(
     for name in sorted(names):
         place = f"{root}/{name}"
         wanted = name.startswith(prefix or "") and name > (after or "")
-        if wanted and _exists(resolve(place, storage_options=storage_options)):
+        if wanted and is_created(resolve(place, storage_options=storage_options)):
             yield Repository(place, storage_options=storage_options)
-
-
-def _atomic(
-    store: Store,
-    uri: str,
-    storage_options: Mapping[str, str] | None,
-    manifest_store: ExternalManifestStore | str | None,
-) -> AtomicObjects:
-    external = open_manifest_store(uri, storage_options, manifest_store)
-    return AtomicObjects(store, external, base_uri_of(external, uri) if external else "")
-
-
-def _exists(store: Store) -> bool:
-    try:
-        store.head(REPOSITORY)
-    except NotFoundError:
-        return False
-    return True

@@ -5,23 +5,28 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeAlias
 from urllib.parse import unquote
 
 from .._native.graveler import SortedNames
-from ..exceptions import NotFoundError
-from .collecting import Run, announced, expired_ids
+from ..exceptions import CorruptFileError, NotFoundError
+from .address import root_of
+from .clock import elapsed_s, moment, store_time, wait_until_after
+from .collecting import Run, announced
 from .commits import Commit
 from .core import RepositoryCore
 from .dump import read_manifest
-from .layout import COMMITS, DATA, EXPIRED, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
+from .expired import GivenUp, expired_ids, join
+from .layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
+from .merge_bases import merge_bases
+from .needs import ROUGH_S
 from .objects import table
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -34,6 +39,10 @@ MEMORY_BYTES = 32 << 20
 """Of the names that are compared, so much is held of each side; the rest is sorted in files."""
 _THREADS = 16
 _BATCH = 1000
+_FEW = 16
+_SHORT_S, _LONG_S = 5.0, 60.0
+_AT_ONCE = ("s3://", "s3a://", "s3+ddb://")
+"""Stores that delete a thousand objects with one request."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +79,14 @@ def active_commits(
 
     Args:
         core: The repository.
-        now: The time to judge by, in seconds since the Unix epoch.
+        now: The time to judge by, in seconds since the Unix epoch; a commit is as young as its date or its object,
+            whichever is younger, since dates are told by whoever commits.
         young_us: Kept are also commits whose objects were put since: a ref may be on its way to them.
     """
     settings = core.settings()
     today = time.time() if now is None else now
     listed = core.store.list(COMMITS)
+    put = {meta.path.removeprefix(COMMITS): (meta.last_modified_us or 0) / 1e6 for meta in listed}
     commits = {id: core.commits.get(id) for id in (meta.path.removeprefix(COMMITS) for meta in listed)}
     keep: set[str] = set()
     if young_us is not None:
@@ -85,6 +96,9 @@ def active_commits(
         keep.add(core.tag_commit(name) or "")
     walked: dict[str, float] = {}
 
+    def date(commit: Commit) -> float:
+        return max(commit.creation_date, put.get(commit.id, 0.0))
+
     def walk(start: Commit, days: float) -> None:
         oldest = today - days * DAY_S
         commit = start
@@ -93,7 +107,7 @@ def active_commits(
             if walked.get(commit.id, float("inf")) <= oldest:
                 return
             walked[commit.id] = oldest
-            if commit.creation_date < oldest or not commit.parents:
+            if date(commit) < oldest or not commit.parents:
                 return
             commit = core.commits.get(commit.parents[0])
 
@@ -104,7 +118,7 @@ def active_commits(
     head_ids = {head.id for head in heads.values()}
     for commit in commits.values():
         is_start = commit.id not in firsts and commit.id not in head_ids
-        if is_start and commit.creation_date >= today - settings.retention_days * DAY_S:
+        if is_start and date(commit) >= today - settings.retention_days * DAY_S:
             walk(commit, settings.retention_days)
     kept = [commit for id, commit in sorted(commits.items()) if id in keep]
     return kept, [commit for id, commit in sorted(commits.items()) if id not in keep]
@@ -143,40 +157,56 @@ def collect_garbage(
     Args:
         core: The repository.
         dry_run: Only counts.
-        grace_s: Seconds for which nothing is deleted; those of the settings by default.
-        now: The time to judge by, in seconds since the Unix epoch.
+        grace_s: Seconds for which nothing is deleted, by the store's clock; those of the settings by default.
+        now: The time by which commits are older than their retention, in seconds since the Unix epoch; by default that
+            of the store or of this machine, whichever is earlier. How old objects are, the store alone says.
         progress: Told what is done, how much of it, and of how much if that is known.
+
+    Raises:
+        IOFailedError: The clocks of this machine and of the store differ by more than an hour, or the collection was
+            held up for as long.
     """
-    today = time.time() if now is None else now
-    grace = core.settings().grace_s if grace_s is None else grace_s
-    young_us = (today - grace * (1 + SLACK)) * 1e6
+    started = core.collecting_time(dry_run=dry_run)
+    today = started if now is None else now
+    usual = core.settings_log.read().grace_s
+    grace = usual if grace_s is None else grace_s
+    young_us = (started - grace * (1 + SLACK)) * 1e6
     with tempfile.TemporaryDirectory(prefix="esker-gc-") as folder:
         old, alive = (SortedNames(folder, name, memory_bytes=MEMORY_BYTES) for name in ("old", "alive"))
         # Before refs are read: what is put from now on is not among them.
         _add_old(core, old, young_us)
-        kept, expired = active_commits(core, now, young_us)
+        # However short the grace period: nothing that is put from now on is among what goes.
+        listed = started if dry_run else store_time(core.store)
+        kept, expired = active_commits(core, today, young_us)
         marks = _Marks(core, alive, expired_ids(core.store), progress)
         marks.add(kept)
+        marks.add_bases(kept, expired)
         if dry_run:
             return _counted(len(kept), len(expired), _without(old, alive), deleted=False)
-        before = expired_ids(core.store)
+        told, given_up = expired_ids(core.store), GivenUp(core.store)
         gone = {commit.id for commit in expired}
-        if gone - before:
-            core.store.put(EXPIRED, json.dumps(sorted(before | gone)).encode())
+        given_up.tell(gone - told)
         tables = [path.removeprefix(TABLES) for path, _ in _without(old, alive) if path.startswith(TABLES)]
-        with announced(core.store, gone, tables) as run:
-            kept, expired = active_commits(core, now, young_us)
+        before = min(young_us / 1e6, listed)
+        if before > listed - ROUGH_S:
+            wait_until_after(core.store, listed)
+        with announced(core.store, gone, tables, before=before, now=started, grace_s=usual) as run:
+            marks.alive = run.keep_alive
+            kept, expired = active_commits(core, today, young_us)
             again = gone - {commit.id for commit in expired}
-            if again - before:
-                core.store.put(EXPIRED, json.dumps(sorted((before | gone) - (again - before))).encode())
+            given_up.tell(gone - told - again)
             marks.given_up -= again
             marks.add(kept)
+            marks.add_bases(kept, expired)
             deleted: Iterable[tuple[str, int]] = chain(
-                _deleted(core, run, _without(old, alive), young_us), _unfinished(core, young_us)
+                _deleted(core, run, _without(old, alive), young_us), _unfinished(core, run, young_us)
             )
             if progress is not None:
                 deleted = _told(deleted, progress)
-            return _counted(len(kept), len(expired), deleted, deleted=True)
+            found = _counted(len(kept), len(expired), deleted, deleted=True)
+        with suppress(OSError, CorruptFileError):
+            join(core.store, started)
+        return found
 
 
 def _told(found: Iterable[tuple[str, int]], progress: Progress) -> Iterator[tuple[str, int]]:
@@ -222,19 +252,27 @@ def _deleted(
             return False
         return modified is not None and modified < young_us
 
+    # Few at once, where a request deletes one: more and more while they go fast, so that none of what is deleted comes
+    # long after the last look at whether others may still take this run for alive.
+    count = _BATCH if core.uri.startswith(_AT_ONCE) else _FEW
     with ThreadPoolExecutor(_THREADS) as threads:
-        while batch := list(islice(found, _BATCH)):
+        while batch := list(islice(found, count)):
+            began = moment()
             run.keep_alive()
             still_old = threads.map(is_old, [path for path, _ in batch])
             going = [one for one, old in zip(batch, still_old, strict=True) if old]
+            run.keep_alive()
             core.store.delete_all([path for path, _ in going])
+            took = elapsed_s(began)
+            count = min(_BATCH, 2 * count) if took < _SHORT_S else max(1, count // 4) if took > _LONG_S else count
             yield from going
 
 
-def _unfinished(core: RepositoryCore, young_us: float) -> Iterator[tuple[str, int]]:
+def _unfinished(core: RepositoryCore, run: Run, young_us: float) -> Iterator[tuple[str, int]]:
     """What writers that died have left of objects, where the store shows it."""
     for meta in core.store.list_unfinished(DATA):
         if meta.last_modified_us is not None and meta.last_modified_us < young_us:
+            run.keep_alive()
             core.store.delete_unfinished(meta.path)
             yield meta.path, meta.size
 
@@ -254,8 +292,9 @@ class _Marks:
         self._progress = progress
         self._alive = alive
         self._seen: set[bytes] = set()
-        self._root = core.uri.rstrip("/") + "/"
+        self._root = root_of(core.uri)
         self.given_up = given_up
+        self.alive: Callable[[], None] = lambda: None
 
     def _is_new(self, id: str) -> bool:
         raw = bytes.fromhex(id)
@@ -273,6 +312,7 @@ class _Marks:
         for at, commit in enumerate(sorted(commits, key=lambda commit: commit.id not in sure)):
             if self._progress is not None:
                 self._progress("marking what commits lead to", at, len(commits))
+            self.alive()
             if commit.id in self.given_up and commit.id not in heads:
                 continue
             if commit.meta_range_id and self._is_new(commit.meta_range_id):
@@ -283,6 +323,17 @@ class _Marks:
                         raise
         for id in _dumped(self._core):
             self._is_new(id)
+
+    def add_bases(self, kept: list[Commit], expired: list[Commit]) -> None:
+        """Marks the tables of expired commits, and not their objects, as far as a merge may read them."""
+        bases = merge_bases(self._core, [*kept, *expired])
+        for commit in expired:
+            if commit.id in bases and commit.meta_range_id:
+                # Not seen: a commit that is kept may have the same range, and needs its objects.
+                with suppress(NotFoundError):
+                    ranges = table(self._core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()
+                    for id in (commit.meta_range_id, *ranges):
+                        self._alive.add(TABLES + id)
 
     def _content(self, metarange: str) -> None:
         for described in table(self._core.storage.ranges(metarange)).to_pylist():

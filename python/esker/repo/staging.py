@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .._native.graveler import ChangeStream, StagedPaths
 from ..exceptions import UnsupportedError
+from .clock import Moment, elapsed_s, moment
 from .commits import Commit
 from .objects import BATCH_ROWS, ObjectInfo, infos, microseconds_of, time_of
 
@@ -19,11 +19,16 @@ class SavedStaging:
     paths: StagedPaths | None = None
     base: Commit | None = None
     sources: frozenset[str] = frozenset()
-    started: tuple[float, float] = (0.0, 0.0)
+    started: Moment = (0.0, 0.0)
 
 
 class Staging:
     """Paths that get an object and paths that go, over the commit that was the branch's last when it began.
+
+    Attributes:
+        base: The commit; None while nothing is staged.
+        sources: Ids of the commits out of which something is staged.
+        own_imports: Whether objects of the repository itself may be among what is imported.
 
     Example:
         `repository.branch("main").uncommitted()`
@@ -34,18 +39,25 @@ class Staging:
         self._is_shared = False
         self.base: Commit | None = None
         self.sources: set[str] = set()
-        self._started = (0.0, 0.0)
+        self.own_imports = False
+        self._started: Moment = (0.0, 0.0)
 
     @property
     def age_s(self) -> float:
         """Seconds since the first change, by the clock that says more: one stands still while the machine sleeps."""
-        return max(time.monotonic() - self._started[0], time.time() - self._started[1]) if self.base else 0.0
+        return elapsed_s(self._started) if self.base else 0.0
 
     def begin(self, base: Commit) -> None:
         """Remembers what the first change is made over."""
         if self.base is None:
             self.base = base
-            self._started = (time.monotonic(), time.time())
+            self._started = moment()
+
+    def take_over(self, other: Staging) -> None:
+        """What is staged here from now on comes out of another staging: it is as old as what is there."""
+        if other is not self:
+            self._started = (min(self._started[0], other._started[0]), min(self._started[1], other._started[1]))
+            self.sources |= other.sources
 
     def stage(self, path: str, change: ObjectInfo | None) -> None:
         """Stages an object at a path, or with None that the path goes."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from .errors import ExpiredError
 from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
 from .objects import ObjectInfo
+from .text import check_pairs, check_text
 
 if TYPE_CHECKING:
     from .branch import Branch
     from .reference import Reference
+    from .staging import Staging
 
 WriteMode = Literal["w", "wb", "x", "xb"]
 
@@ -50,15 +54,25 @@ class StoredObject:
         """
         if pre_sign:
             raise UnsupportedError("addresses are not signed here; give the store's own to whoever may read it")
-        found = self._ref._find(self.path)
+        return self._stat()[0]
+
+    def _stat(self) -> tuple[ObjectInfo, str | Staging]:
+        """What is known of it, and the id of the commit that it is part of, or where it is staged."""
+        found, source = self._ref._found(self.path)
         if found is None:
             raise NotFoundError(f"no object {self.path!r} in {self._ref.id!r}", path=self.path)
-        return found
+        return found, source
 
     def exists(self) -> bool:
-        """Whether there is an object at the path; False as well where there is no such ref."""
+        """Whether there is an object at the path; False as well where there is no such ref.
+
+        Raises:
+            ExpiredError: There was a commit of that content, and nobody can tell any more.
+        """
         try:
-            return self._ref._find(self.path) is not None
+            return self._ref._found(self.path)[0] is not None
+        except ExpiredError:
+            raise
         except NotFoundError:
             return False
 
@@ -71,12 +85,16 @@ class StoredObject:
         """
         if mode not in ("r", "rb"):
             raise InvalidArgumentError(f"expected the mode 'r' or 'rb', found {mode!r}")
-        raw = io.BufferedReader(ObjectReader(self._ref._core, self.stat()), 1 << 16)
+        raw = io.BufferedReader(ObjectReader(self._ref._core, *self._place()), 1 << 16)
         return TextReader(raw, encoding="utf-8", newline="") if mode == "r" else raw
 
     def read_range(self, start: int, end: int) -> bytes:
         """Some of its bytes, from `start` to before `end`."""
-        return read_range(self._ref._core, self.stat(), start, end)
+        return read_range(self._ref._core, *self._place(), start, end)
+
+    def _place(self) -> tuple[ObjectInfo, str]:
+        found, source = self._stat()
+        return found, source if isinstance(source, str) else ""
 
     def copy(self, destination_branch_id: str, destination_path: str) -> WriteableObject:
         """Stages the same object at another path, of a branch. No bytes are copied."""
@@ -85,7 +103,10 @@ class StoredObject:
         own = isinstance(self._ref, Branch) and destination_branch_id == self._ref.id
         target = self._ref if own else Branch(self._ref._core, destination_branch_id)
         assert isinstance(target, Branch)
-        return target._copy(self.stat(), self._ref._source(self.path), destination_path)
+        return target._copy(*self._stat(), destination_path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._ref, self.path)
 
     def __str__(self) -> str:
         return self.path
@@ -107,7 +128,7 @@ class WriteableObject(StoredObject):
 
     def upload(
         self,
-        data: bytes | str | ByteSource | Iterable[bytes],
+        data: bytes | str | os.PathLike[str] | ByteSource | Iterable[bytes],
         mode: WriteMode = "w",
         pre_sign: bool | None = None,
         content_type: str | None = None,
@@ -116,8 +137,9 @@ class WriteableObject(StoredObject):
         """Puts its bytes and stages them: others see them once they are committed.
 
         Args:
-            data: The bytes, or text to be stored in UTF-8, or an open file, or the pieces one after the other: what is
-                long goes to the store in parts, and only some of them are held in memory.
+            data: The bytes, or text to be stored in UTF-8, or a file of this machine as a `pathlib.Path`, or an open
+                file, or the pieces one after the other: what is long goes to the store in parts, and only some of them
+                are held in memory.
             mode: With `x`, there may be no object yet.
             pre_sign: How lakeFS's client sends; of no effect here.
             content_type: A media type, `application/octet-stream` by default.
@@ -125,9 +147,14 @@ class WriteableObject(StoredObject):
 
         Raises:
             AlreadyExistsError: There is an object, and the mode is `x`.
+            InvalidArgumentError: The data are nothing of that kind.
         """
+        if isinstance(data, os.PathLike):
+            with open(data, "rb") as file:
+                return self.upload(file, mode, pre_sign, content_type, metadata)
+        pieces = _pieces(data)
         with self._writer(mode, content_type, metadata) as writer:
-            for piece in _pieces(data):
+            for piece in pieces:
                 writer.write(piece)
         return self
 
@@ -161,7 +188,7 @@ class WriteableObject(StoredObject):
         if "x" in mode and self.exists():
             raise AlreadyExistsError(f"{self.path!r} exists already in {self._ref.id!r}", path=self.path)
         self._branch._check_writeable(self.path)
-        return ObjectWriter(self, content_type or "", dict(metadata or {}))
+        return ObjectWriter(self, check_text(content_type or "", "a content type"), check_pairs(metadata, "metadata"))
 
     def delete(self) -> None:
         """Stages that the path goes. No error if there is nothing."""
@@ -173,7 +200,12 @@ def _pieces(data: bytes | str | ByteSource | Iterable[bytes]) -> Iterable[bytes 
         view = memoryview(data).cast("B")
         return (view[at : at + PIECE_BYTES] for at in range(0, len(view), PIECE_BYTES))
     if isinstance(data, str):
-        return (data,)
-    if hasattr(data, "read"):
-        return iter(lambda: data.read(PIECE_BYTES) or b"", b"")
+        return (check_text(data, "a text"),)
+    read = getattr(data, "read", None)
+    if callable(read):
+        return iter(lambda: read(PIECE_BYTES) or b"", b"")
+    if isinstance(data, Mapping | Set) or not isinstance(data, Iterable):
+        raise InvalidArgumentError(
+            f"expected bytes, text, a path, an open file or pieces of bytes, found {type(data).__name__}"
+        )
     return data

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 
-from ..exceptions import AlreadyExistsError, NotFoundError
+from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
+from .clock import elapsed_s, moment
 from .commits import Commit
 from .layout import check_name, tag_path
+from .needs import Needs
+from .ref_commit import HELD_UP_S
 from .reference import Reference, ReferenceType, id_of
 
 
@@ -26,13 +30,26 @@ class Tag(Reference):
         """
         check_name(self.id, "tag")
         commit = self._core.resolve(id_of(source_ref))
-        self._core.announce(commit, [commit.id])
-        said = {"commit_id": commit.id, "time": time.time()}
-        if not self._core.atomic.put_if_absent(tag_path(self.id), json.dumps(said).encode()):
+        self._core.announce(commit, Needs(frozenset((commit.id,))))
+        said = {"commit_id": commit.id, "time": time.time(), "write_id": uuid.uuid4().hex}
+        announced = moment()
+        if self._core.atomic.put_own(tag_path(self.id), json.dumps(said).encode()):
+            if elapsed_s(announced) > HELD_UP_S:
+                self._check_late(commit)
+        else:
             there = self._core.tag_commit(self.id)
             if there is None or not exist_ok:
                 raise AlreadyExistsError(f"tag {self.id!r} exists already, at {there}", path=self.id)
         return self
+
+    def _check_late(self, commit: Commit) -> None:
+        """Looks once more, if putting the tag took so long that a collection may have missed it."""
+        try:
+            self._core.announce(commit, Needs(frozenset((commit.id,))))
+        except (NotFoundError, CommitConflictError):
+            # Nobody can have read what it leads to.
+            self._core.atomic.delete(tag_path(self.id), free=True)
+            raise
 
     def delete(self) -> None:
         """Deletes the tag.

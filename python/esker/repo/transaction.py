@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..exceptions import AlreadyExistsError
+from ..exceptions import AlreadyExistsError, IOFailedError
 from .staging import Staging
 
 if TYPE_CHECKING:
     from .branch import Branch, TransactionBranch
+    from .reference import Reference
 
 
 class Transaction:
@@ -48,13 +49,30 @@ class Transaction:
         inner, self._inner = self._inner, None
         if inner is None:
             return
-        inner._end()
-        if kind is None and len(inner._staging):
+        # What is still open on it writes nothing more.
+        inner._end_stores()
+        try:
+            if kind is None:
+                self._commit(inner)
+        finally:
+            inner._end()
+
+    def _commit(self, inner: TransactionBranch) -> None:
+        if len(inner._staging):
             if inner.tag and inner._core.tag_commit(inner.tag) is not None:
                 raise AlreadyExistsError(f"tag {inner.tag!r} exists already; nothing was committed", path=inner.tag)
             message = inner.commit_message or f"Transaction on {self._branch.id}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)
             if inner.tag:
-                from .tag import Tag
+                self._tag_made(inner.tag, made)
 
-                Tag(self._branch._core, inner.tag).create(made)
+    def _tag_made(self, name: str, made: Reference) -> None:
+        from .tag import Tag
+
+        advice = f"committed as {made.id} to {self._branch.id!r}, but not tagged: create a tag of that commit"
+        try:
+            Tag(self._branch._core, name).create(made)
+        except AlreadyExistsError as error:
+            raise AlreadyExistsError(f"{advice}: {error}", path=name) from error
+        except OSError as error:
+            raise IOFailedError(f"{advice}: {error}", path=name) from error

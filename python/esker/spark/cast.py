@@ -2,11 +2,12 @@
 
 Casts are those of Arrow with its safety on: a value that does not fit is an error that names the column, never another
 value. Three casts lose digits by design, because the table's type says so: double to float, float to half float, and,
-with `nanoseconds="truncate"`, times finer than Spark's microseconds.
+with `nanoseconds="truncate"`, times finer than Spark's microseconds. A number that would become infinite does not fit.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,25 @@ from esker.spark.types import is_list, is_view
 __all__ = ["cast_batch"]
 
 
-def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool = False) -> pa.RecordBatch:
+@dataclass(frozen=True)
+class _How:
+    """What a cast may do: cut times (None: nobody is asked about it), fill fields of structs with nulls."""
+
+    truncate: bool | None
+    fill: bool
+
+
+def cast_batch(
+    batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool | None = None, fill: bool = False
+) -> pa.RecordBatch:
     """The same rows in another schema; columns and struct fields are found by name, never by position.
 
     Args:
         batch: Rows that have at least the columns of `schema`, in any order.
         schema: The types wanted, in the order wanted.
-        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error.
+        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error. None where there is no
+            option for it.
+        fill: Whether fields of structs that the rows lack are nulls; otherwise that is an error.
 
     Returns:
         A batch whose schema is `schema`, its metadata included.
@@ -43,6 +56,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool = Fal
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
+    how = _How(truncate, fill)
     arrays = []
     for field in schema:
         index = batch.schema.get_field_index(field.name)
@@ -51,11 +65,11 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool = Fal
             raise SchemaMismatchError(
                 f"expected a column {field.name!r}, found {found}", column=field.name, expected=field.name, found=found
             )
-        arrays.append(_cast_field(batch.column(index), field, field.name, truncate))
+        arrays.append(_cast_field(batch.column(index), field, field.name, how))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast_field(array: pa.Array, field: pa.Field, column: str, truncate: bool) -> pa.Array:
+def _cast_field(array: pa.Array, field: pa.Field, column: str, how: _How) -> pa.Array:
     if not field.nullable and array.null_count > 0:
         raise SchemaMismatchError(
             f"column {column!r} expected values only, found {array.null_count} nulls: fill or drop them first",
@@ -63,46 +77,52 @@ def _cast_field(array: pa.Array, field: pa.Field, column: str, truncate: bool) -
             expected="no nulls",
             found=f"{array.null_count} nulls",
         )
-    return _cast(array, field.type, column, truncate)
+    return _cast(array, field.type, column, how)
 
 
-def _cast(array: pa.Array, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+def _cast(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> pa.Array:
     if array.type == wanted:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return _cast(array.storage, wanted, column, truncate)
+        return _cast(array.storage, wanted, column, how)
     if isinstance(wanted, pa.BaseExtensionType):
-        stored = _cast(array, wanted.storage_type, column, truncate)
+        stored = _cast(array, wanted.storage_type, column, how)
         return pa.ExtensionArray.from_storage(wanted, stored)
     if isinstance(array, pa.DictionaryArray):
-        return _cast(array.dictionary_decode(), wanted, column, truncate)
+        return _cast(array.dictionary_decode(), wanted, column, how)
     if pa.types.is_run_end_encoded(array.type):
-        return _cast(pc.run_end_decode(array), wanted, column, truncate)
+        return _cast(pc.run_end_decode(array), wanted, column, how)
     if pa.types.is_dictionary(wanted):
-        return _to_dictionary(_cast(array, wanted.value_type, column, truncate), wanted, column)
+        return _to_dictionary(_cast(array, wanted.value_type, column, how), wanted, column)
     if isinstance(array, pa.StructArray) and pa.types.is_struct(wanted):
-        return _cast_struct(array, wanted, column, truncate)
+        return _cast_struct(array, wanted, column, how)
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
-        return _cast_map(array, wanted, column, truncate)
+        return _cast_map(array, wanted, column, how)
     # No table has a column of list views: they are cast to lists when it is written.
     if is_list(array.type) and is_list(wanted) and not is_view(wanted):
-        return _cast_list(array, wanted, column, truncate)
-    return _cast_leaf(array, wanted, column, truncate)
+        return _cast_list(array, wanted, column, how)
+    return _cast_leaf(array, wanted, column, how)
 
 
-def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> pa.Array:
     kind = pa.types
     timed = kind.is_timestamp(wanted) or kind.is_time(wanted) or kind.is_duration(wanted)
     try:
-        if truncate and timed:
+        if how.truncate and timed:
             options = pc.CastOptions(wanted, allow_time_truncate=True)
             return pc.cast(array, options=options)
         if kind.is_integer(array.type) and kind.is_decimal(wanted):
             # Arrow asks the decimal for room for every value of the integer type; the values that there are decide.
             return array.cast(pa.decimal128(38, 0)).cast(wanted)
-        return array.cast(wanted)
+        made = array.cast(wanted)
+        if kind.is_floating(array.type) and kind.is_floating(wanted) and wanted.bit_width < array.type.bit_width:
+            beyond = pc.and_(pc.is_inf(made.cast(pa.float64())), pc.is_finite(array))
+            if pc.any(beyond).as_py():
+                raise pa.ArrowInvalid(f"{array.filter(beyond)[0]} is beyond its range")
+        return made
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        hint = "set the option `nanoseconds` to `truncate` to cut them" if timed else "cast the column first"
+        asked = timed and how.truncate is not None
+        hint = "set the option `nanoseconds` to `truncate` to cut them" if asked else "cast the column first"
         raise SchemaMismatchError(
             f"column {column!r} expected values that fit {wanted}, found {array.type}: {_first_line(error)}; {hint}",
             column=column,
@@ -125,12 +145,15 @@ def _to_dictionary(values: pa.Array, wanted: pa.DataType, column: str) -> pa.Arr
         ) from error
 
 
-def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, truncate: bool) -> pa.Array:
+def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, how: _How) -> pa.Array:
     missing = pc.is_null(array)
     fields = [wanted.field(i) for i in range(wanted.num_fields)]
     arrays = []
     for field in fields:
         index = array.type.get_field_index(field.name)
+        if index < 0 and how.fill and field.nullable:
+            arrays.append(pa.nulls(len(array), field.type))
+            continue
         if index < 0:
             raise SchemaMismatchError(
                 f"column {column!r} expected a field {field.name!r}, found {array.type}",
@@ -140,7 +163,7 @@ def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, trunca
             )
         child = array.field(index)
         present = child if field.nullable and array.null_count == 0 else _under(child, missing, field.nullable)
-        arrays.append(_cast_field(present, field, f"{column}.{field.name}", truncate))
+        arrays.append(_cast_field(present, field, f"{column}.{field.name}", how))
     if not fields:
         return array.cast(wanted)
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
@@ -156,19 +179,19 @@ def _under(child: pa.Array, missing: pa.Array, nullable: bool) -> pa.Array:
     return pc.if_else(missing, present[0], child)
 
 
-def _cast_map(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array:
+def _cast_map(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
     # A map is stored as a list of entries, and lists know how to flatten what is null or sliced away.
     entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
     items = pc.list_flatten(entries)
-    keys = _cast_field(items.field(0), wanted.key_field, f"{column}.key", truncate)
-    values = _cast_field(items.field(1), wanted.item_field, f"{column}.value", truncate)
+    keys = _cast_field(items.field(0), wanted.key_field, f"{column}.key", how)
+    values = _cast_field(items.field(1), wanted.item_field, f"{column}.value", how)
     offsets = _offsets(entries)
     if array.null_count > 0:
         offsets = pa.array(np.asarray(offsets), mask=np.append(np.asarray(pc.is_null(array)), False))
     return pa.MapArray.from_arrays(offsets.cast(pa.int32()), keys, values, type=wanted)
 
 
-def _cast_list(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array:
+def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
     kind = pa.types
     item = f"{column}.item"
     if kind.is_fixed_size_list(wanted):
@@ -176,7 +199,7 @@ def _cast_list(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array
         mask = pc.is_null(array) if array.null_count else None
         # Under a null list the slots are null, also where the items may not be.
         field = wanted.value_field.with_nullable(True) if mask is not None else wanted.value_field
-        values = _cast_field(slots, field, item, truncate)
+        values = _cast_field(slots, field, item, how)
         return pa.FixedSizeListArray.from_arrays(values, type=wanted, mask=mask)
     large = kind.is_large_list(wanted)
     try:
@@ -185,7 +208,7 @@ def _cast_list(array: Any, wanted: Any, column: str, truncate: bool) -> pa.Array
         raise InvalidArgumentError(
             f"column {column!r} has too many items in one batch for {wanted}: read it in smaller batches", column=column
         ) from error
-    values = _cast_field(pc.list_flatten(array), wanted.value_field, item, truncate)
+    values = _cast_field(pc.list_flatten(array), wanted.value_field, item, how)
     mask = pc.is_null(array) if array.null_count else None
     made = pa.LargeListArray if large else pa.ListArray
     return made.from_arrays(offsets, values, type=wanted, mask=mask)

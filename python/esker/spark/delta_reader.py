@@ -6,24 +6,30 @@ The driver replays the log; a task gets the files that it reads and what they ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from esker._native.expr import Predicate
 from esker.commit import resolve
 from esker.delta.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from esker.delta.file_reader import DataFile, FileReader
 from esker.delta.filesystem import DataFiles
-from esker.delta.filters import bind
+from esker.delta.filters import BoundFilter, bind
 from esker.delta.history import LOG
 from esker.delta.scan import TableScan
+from esker.delta.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
-from esker.spark.options import ChangeRange, ReadOptions, TableAddress
+from esker.spark.matching import check_read
+from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.session_settings import machine_zone, session_zone
+from esker.spark.time_travel import version_of_time, version_range_of
 from esker.spark.types import exchange_schema, spark_schema
+from esker.spark.zoned_filter import instants_apart, reads_times, told_zone, whatever_the_zone
 
 __all__ = ["ChangesPartition", "DeltaReader", "FilePartition", "delta_schema", "is_delta", "open_delta"]
 
@@ -37,7 +43,7 @@ def open_delta(address: TableAddress, options: ReadOptions, version: int | None 
     """The version that the options name, or the one given.
 
     Raises:
-        InvalidArgumentError: Both a version and a time are asked for.
+        InvalidArgumentError: Both a version and a time are asked for, or a time that is another one in another zone.
         NotFoundError: There is no such version.
     """
     if options.version is not None and options.timestamp is not None:
@@ -46,10 +52,11 @@ def open_delta(address: TableAddress, options: ReadOptions, version: int | None 
         address.uri,
         options.version if version is None else version,
         storage_options=dict(address.storage_options),
-        timezone=options.timezone,
+        timezone=options.partition_timezone,
+        session_timezone=options.timezone,
     )
     if version is None and options.timestamp is not None:
-        table.load_as_version(options.timestamp)
+        table.load_as_version(version_of_time(table, options.timestamp, options.timezone, "timestampAsOf"))
     return table
 
 
@@ -65,13 +72,14 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
     schema = TableScan.schema_of(table._snapshot)
     if options.changes is not None:
         schema = pa.schema([*schema, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP])
-    bind(options.filter, schema)
+    bind(zoned_sql(options), schema, session_timezone=options.timezone)
     names = wanted.names if wanted is not None else options.columns or schema.names
     for name in names:
         if name not in schema.names:
             known = ", ".join(schema.names)
             raise InvalidArgumentError(f"expected some of the columns {known}, found {name!r}", column=name)
     if wanted is not None:
+        check_read(schema, wanted)
         exchange_schema(wanted)
         return wanted
     return spark_schema(pa.schema([schema.field(name) for name in names]))
@@ -100,21 +108,33 @@ class DeltaReader(DataSourceReader):
     """
 
     def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
+        options.check_format("delta", address.uri)
         table = open_delta(address, options, version)
         delta_schema(table, options, schema)
+        self._address = address
+        self._version = table.version()
         self._schema = schema
         self._options = options
-        snapshot, store = table._snapshot, table._store
+        self._driver_zone = machine_zone()
         self._partitions: list[DataFile] = []
-        self._changes = options.changes
-        self._table = table if options.changes is not None else None
-        if options.changes is not None:
+        self._changes = None if options.changes is None else version_range_of(table, options.changes, options.timezone)
+        if self._changes is not None:
             return
-        where = bind(options.filter, TableScan.schema_of(snapshot))
-        selection = snapshot.select(store, where.predicates if where else None)
+        snapshot, store = table._snapshot, table._store
+        selection = snapshot.select(store, self._pruning(TableScan.schema_of(snapshot)))
         files = DataFiles(store, snapshot.root, dict(address.storage_options))
         self._reader = FileReader.of(store, snapshot, files)
         self._partitions = TableScan(store, snapshot, files, selection).data_files()
+
+    def _pruning(self, schema: pa.Schema) -> list[Predicate] | None:
+        """What leaves out files: the filter, or as much of it as means the same in any zone."""
+        sql = zoned_sql(self._options)
+        if sql is None:
+            return None
+        if self._options.timezone is None and reads_times(columns_in_backticks(sql), schema):
+            return whatever_the_zone(sql, schema) or None
+        where = bind(sql, schema, session_timezone=self._options.timezone)
+        return where.predicates if where is not None else None
 
     def partitions(self) -> list[InputPartition]:
         """One partition for each file."""
@@ -128,29 +148,37 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        if self._table is not None and self._changes is not None:
-            yield from self._read_changes(self._table, self._changes)
+        if self._changes is not None:
+            yield from self._read_changes(*self._changes)
             return
         if not isinstance(partition, FilePartition):
             # A table without files has no partition, so that Spark makes one of its own.
             return
         reader = self._reader
-        where = bind(self._options.filter, reader.plain_schema())
+        where = self._where(reader.plain_schema())
         wanted = exchange_schema(self._schema)
         names = list(self._schema.names)
         read = names + [name for name in (where.columns or [] if where else []) if name not in names]
         for batch in reader.read(partition.file, read, where):
             yield cast_batch(batch.select(names), wanted, truncate=self._options.truncate)
 
-    def _read_changes(self, table: DeltaTable, changes: ChangeRange) -> Iterator[pa.RecordBatch]:
+    def _where(self, schema: pa.Schema) -> BoundFilter | None:
+        return bind(zoned_sql(self._options), schema, session_timezone=self._zone(schema))
+
+    def _zone(self, schema: pa.Schema) -> str | None:
+        sql = zoned_sql(self._options)
+        zone = session_zone(self._options.timezone, self._driver_zone)
+        return told_zone(None if sql is None else columns_in_backticks(sql), schema, zone)
+
+    def _read_changes(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         wanted = exchange_schema(self._schema)
-        feed = table.load_cdf(
-            changes.starting_version,
-            changes.ending_version,
-            changes.starting_timestamp,
-            changes.ending_timestamp,
-            list(self._schema.names),
-            self._options.filter,
-        )
+        zone = session_zone(self._options.timezone, self._driver_zone)
+        table = open_delta(self._address, replace(self._options, timezone=zone), self._version)
+        feed = table.load_cdf(start, end, None, None, list(self._schema.names), zoned_sql(self._options))
         for batch in feed:
             yield cast_batch(batch, wanted, truncate=self._options.truncate)
+
+
+def zoned_sql(options: ReadOptions) -> str | None:
+    """The option `filter`, in which times that name their zone keep it."""
+    return None if options.filter is None else instants_apart(options.filter)

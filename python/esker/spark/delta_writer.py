@@ -4,8 +4,11 @@
 driver   the plan: the table's version, its schema, the id of the write
 tasks      batches -> the table's types, by name -> constraints -> data files -> their `add` actions, as a message
 driver   commit: all files of the tasks that won, in one entry that carries the id
-driver   abort, also after a commit that failed: looks for the id first, deletes only what no entry names
+driver   abort: deletes the files of tasks that finished where others failed
 ```
+
+Tasks see settings of the session that the driver's planner does not: what times without a zone mean in `replaceWhere`,
+and whether an overwrite replaces partitions. Their messages tell the commit.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -23,23 +27,33 @@ from pyspark.sql.types import StructType
 from esker._native.delta import Snapshot
 from esker._native.store import Store
 from esker.commit import resolve
+from esker.commit.orphans import StagedFiles
 from esker.commit.pickling import pickled_options
-from esker.delta.commit import NO_TABLE, newest_version, read_change
-from esker.delta.data_files import DEFAULT_FILE_SIZE
+from esker.delta.commit import NO_TABLE, newest_version
+from esker.delta.constraints import Constraints
+from esker.delta.data_files import DataFileWriter
 from esker.delta.filesystem import DataFiles
 from esker.delta.log_store import resolve_for_writing
 from esker.delta.partition_replacement import PartitionReplacement
 from esker.delta.properties import CommitProperties
-from esker.delta.replacement import Replacement
+from esker.delta.replacement import Replacement, keeps_change_feed
 from esker.delta.schema import Schema
+from esker.delta.table_metadata import TableState
 from esker.delta.table_properties import check_properties
-from esker.delta.write_plan import plan_write
-from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError
+from esker.delta.write_plan import SchemaMode, WritePlan, plan_write
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError
+from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
+from esker.spark.matching import check_append
 from esker.spark.options import TableAddress, WriteOptions
-from esker.spark.types import exchange_schema
+from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
+from esker.spark.types import nullable_type, table_schema
+from esker.spark.writer import may_discard
+from esker.spark.zoned_filter import instants_apart, reads_times
 
 __all__ = ["DeltaWriter", "FilesMessage", "writes_delta"]
+
+_SESSION_DYNAMIC = "partitionOverwriteMode=dynamic"
 
 
 def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
@@ -49,15 +63,21 @@ def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
         AlreadyExistsError: A Delta table is asked for where a table of another kind is.
 
     Example:
-        `writes_delta(address, WriteOptions.parse({"table_format": "delta"}))`
+        `writes_delta(address, WriteOptions.parse({"tableFormat": "delta"}))`
     """
     if is_delta(address):
+        if options.table_format == "lance":
+            raise AlreadyExistsError(
+                f"expected a place without a table for tableFormat=lance, found a Delta table at {address.uri}; "
+                "give another path, or leave the option out",
+                uri=address.uri,
+            )
         return True
     if options.table_format != "delta":
         return False
     if resolve(address.uri, storage_options=address.storage_options).list_paths("_versions/"):
         raise AlreadyExistsError(
-            f"expected a place without a table for table_format=delta, found a Lance table at {address.uri}; "
+            f"expected a place without a table for tableFormat=delta, found a Lance table at {address.uri}; "
             "give another path",
             uri=address.uri,
         )
@@ -66,11 +86,14 @@ def writes_delta(address: TableAddress, options: WriteOptions) -> bool:
 
 @dataclass(frozen=True)
 class FilesMessage(WriterCommitMessage):
-    """What a task tells the driver: the files that it staged, as JSON, their rows, and its files of changes."""
+    """What a task tells the driver: the files that it staged, as JSON, their rows, its files of changes, and what it
+    knows of the session: its time zone, and how it overwrites partitions."""
 
     adds: str
     rows: int
     changes: str = "[]"
+    zone: str | None = None
+    overwrite_mode: str | None = None
 
 
 class DeltaWriter(DataSourceArrowWriter):
@@ -85,53 +108,32 @@ class DeltaWriter(DataSourceArrowWriter):
     Raises:
         AlreadyExistsError: Save mode "error".
         SchemaMismatchError: The DataFrame does not fit the table.
+        InvalidArgumentError: Options that do not go together.
         UnsupportedError: The table asks its writers for what this release does not have.
     """
 
     def __init__(self, address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> None:
-        delta = options.delta
         self._id = str(uuid.uuid4())
         self._address = address
         self._options = options
+        self._overwrite = overwrite
+        options.check_format("delta", address.uri)
         store = self._store()
         snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
-        self._dynamic = overwrite and delta.partition_overwrite_mode == "dynamic"
-        if self._dynamic and delta.replace_where is not None:
-            raise InvalidArgumentError(
-                "expected partitionOverwriteMode=dynamic or replaceWhere, found both; leave one out", uri=address.uri
-            )
-        if snapshot is not None and delta.properties:
-            raise InvalidArgumentError(
-                f"expected a new table for the properties {', '.join(delta.properties)}, found one at {address.uri}; "
-                "set them with DeltaTable.alter"
-            )
-        check_properties(dict(delta.properties), strict=True)
-        self.skips = snapshot is not None and options.save_mode == "ignore" and not overwrite
-        if snapshot is not None and options.save_mode == "error" and not overwrite:
-            raise AlreadyExistsError(
-                f'a table at {address.uri} exists already; use mode="append" or mode="overwrite"', uri=address.uri
-            )
-        if overwrite and options.overwrite_schema and delta.replace_where is None:
-            schema_mode: Any = "overwrite"
-        else:
-            schema_mode = "merge" if delta.merge_schema else None
-        incoming = Schema.from_arrow(exchange_schema(schema))
-        self._plan = plan_write(
-            address.uri,
-            snapshot,
-            incoming,
-            mode="overwrite" if overwrite else "append",
-            partition_by=list(delta.partition_columns) or None,
-            configuration=delta.properties,
-            schema_mode=schema_mode,
-            predicate=delta.replace_where if overwrite else None,
-            storage_options=dict(address.storage_options),
-            target_file_size=min(options.max_bytes_per_file, DEFAULT_FILE_SIZE),
-        )
+        self._check(snapshot)
+        self.skips = snapshot is not None and (self._ignores() or self._is_applied(snapshot))
+        self._plan = self._planned(snapshot, schema)
+        predicate = self._plan.predicate
+        # Without an option only tasks know the zone of the session.
+        told = options.timezone is not None or predicate is None
+        self._asks_zone = not told and reads_times(predicate or "", self._plan.after.schema.to_arrow())
+        self._driver_zone = machine_zone() if self._asks_zone else None
         # What could only be refused at the end is refused now.
         replacement = self._plan.replacement(store, snapshot)
-        self._dynamic &= bool(self._plan.after.partition_by)
-        self._keeps_changes = not self._dynamic and self._plan.changes(store, replacement) is not None
+        if self._asks_zone:
+            self._keeps_changes = snapshot is not None and keeps_change_feed(self._plan.after.configuration)
+        else:
+            self._keeps_changes = self._plan.changes(store, replacement) is not None
 
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
@@ -141,88 +143,226 @@ class DeltaWriter(DataSourceArrowWriter):
         """Stages the rows of one task."""
         if self.skips:
             return FilesMessage("[]", 0)
-        writer = self._plan.writer(self._store())
-        changes = self._plan.change_writer(self._store()) if self._keeps_changes else None
+        mode = setting(OVERWRITE_MODE)
+        self._check_mode(mode)
+        first = next(iterator, None)
+        zone = self._zone(first)
+        plan = replace(self._plan, session_timezone=zone)
+        merging = self._options.delta.merge_schema
+        wanted = {field.name: field.with_type(nullable_type(field.type)) for field in plan.after.schema.to_arrow()}
+        writer = self._limited(plan.writer(self._store()))
+        changes = plan.change_writer(self._store()) if self._keeps_changes else None
         try:
-            for batch in iterator:
-                self._plan.stage(writer, pa.RecordBatchReader.from_batches(batch.schema, [batch]), changes)
+            for batch in chain([first] if first is not None else [], iterator):
+                target = pa.schema([wanted[name].with_nullable(True) for name in batch.schema.names])
+                made = cast_batch(batch, target, fill=merging)
+                plan.stage(writer, pa.RecordBatchReader.from_batches(made.schema, [made]), changes)
             said = changes.close() if changes is not None else []
-            return FilesMessage(json.dumps(writer.close()), writer.rows, json.dumps(said))
-        except BaseException:
+            return FilesMessage(json.dumps(writer.close()), writer.rows, json.dumps(said), zone, mode)
+        except BaseException as error:
             writer.abandon()
             if changes is not None:
                 changes.abandon()
+            if isinstance(error, InvalidArgumentError) and "predicate" in str(error):
+                raise InvalidArgumentError(f"option replaceWhere: {error}") from error
             raise
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
-        """Makes the files of all tasks the table's next version."""
+        """Makes the files of all tasks the table's next version.
+
+        Raises:
+            CommitConflictError: Others' commits leave no room for it.
+            CommitStateUnknownError: Nobody can tell whether it is there.
+        """
         if self.skips:
             return
         store = self._store()
+        found = [message for message in messages if isinstance(message, FilesMessage)]
+        staged = StagedFiles((store, path) for path in _paths(found))
+        with staged:
+            numbered = self._options.delta.txn_app_id is not None and newest_version(store) != NO_TABLE
+            if numbered and self._is_applied(Snapshot.load(store)):
+                # Another run of the application was faster, and nothing of ours was put.
+                staged.discard()
+                return
+            self._commit(store, found, staged)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
+        """Deletes the files of the tasks that finished, if others did not: then nothing was committed.
+
+        What became of a commit that failed is known to `commit` alone, which deletes what is nobody's.
+        """
+        if may_discard(messages):
+            store = self._store()
+            StagedFiles((store, path) for path in _paths(messages)).discard()
+
+    def _commit(self, store: Store, found: Sequence[FilesMessage], staged: StagedFiles) -> None:
         version = self._plan.read_version
         snapshot = Snapshot.load(store, version=version) if version != NO_TABLE else None
-        found = [message for message in messages if isinstance(message, FilesMessage)]
         adds = [add for message in found for add in json.loads(message.adds)]
-        replacement = self._replacement(store, snapshot, adds)
-        delta = self._options.delta
         changes = [change for message in found for change in json.loads(message.changes)]
-        survivors = self._plan.writer(store)
-        removed = self._plan.changes(store, replacement)
-        self._plan.stage_survivors(survivors, replacement, removed)
+        zones = {message.zone for message in found} - {None}
+        if self._asks_zone and len(zones) != 1:
+            told = ", ".join(sorted(map(str, zones))) or "none"
+            raise InvalidArgumentError(
+                f"option replaceWhere: expected one time zone of the session, found {told}; set the option timezone"
+            )
+        plan = replace(self._plan, session_timezone=zones.pop()) if self._asks_zone else self._plan
+        replacement = self._replacement(plan, store, snapshot, adds, found)
+        delta = self._options.delta
         application = None
         if delta.txn_app_id is not None and delta.txn_version is not None:
             application = (delta.txn_app_id, delta.txn_version)
         metadata = {"userMetadata": delta.user_metadata} if delta.user_metadata is not None else None
-        self._plan.commit(
+        survivors = self._limited(plan.writer(store, staged))
+        # Where tasks have told of changes, the commit tells of all of them.
+        removed = plan.change_writer(store, staged) if self._keeps_changes and replacement is not None else None
+        try:
+            plan.stage_survivors(survivors, replacement, removed)
+            kept = survivors.close()
+            if removed is not None:
+                changes += removed.close()
+        except BaseException:
+            survivors.abandon()
+            if removed is not None:
+                removed.abandon()
+            raise
+        plan.commit(
             store,
             snapshot,
-            [*adds, *survivors.close()],
+            [*adds, *kept],
             sum(message.rows for message in found),
             replacement=replacement,
-            changes=[*changes, *(removed.close() if removed is not None else ())],
+            changes=changes,
             properties=CommitProperties(metadata),
             application=application,
             write_id=self._id,
+            staged=staged,
         )
-        if application is not None and not self._landed(store):
-            # The application had committed this number already.
-            self._discard(store, messages)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
-        """Deletes the files of the tasks that finished, unless the write has landed or nobody can tell."""
-        try:
-            store = self._store()
-            landed = self._landed(store)
-        except (EskerError, OSError):
-            # A file too many costs room; a file too few costs rows.
+    def _check(self, snapshot: Snapshot | None) -> None:
+        """Refuses options that do not go together, or not with the table."""
+        delta, uri = self._options.delta, self._address.uri
+        if self._overwrite and delta.replace_where is not None:
+            for given, name in (
+                (delta.partition_overwrite_mode == "dynamic", _SESSION_DYNAMIC),
+                (self._options.overwrite_schema, "overwriteSchema=true"),
+            ):
+                if given:
+                    raise InvalidArgumentError(f"expected {name} or replaceWhere, found both; leave one out", uri=uri)
+        self._check_mode(None)
+        if snapshot is None:
+            check_properties(dict(delta.properties), strict=True)
             return
-        if not landed:
-            self._discard(store, messages)
+        if delta.properties:
+            raise InvalidArgumentError(
+                f"expected a new table for the properties {', '.join(delta.properties)}, found one at {uri}; "
+                "set them with DeltaTable.alter",
+                uri=uri,
+            )
+        if self._options.save_mode == "error" and not self._overwrite:
+            raise AlreadyExistsError(f'a table at {uri} exists already; use mode="append" or mode="overwrite"', uri=uri)
+        columns, there = list(delta.partition_columns), snapshot.partition_columns
+        if columns and columns != there and not (self._overwrite and self._options.overwrite_schema):
+            raise InvalidArgumentError(
+                f"option partitionColumns: expected those of the table, {', '.join(there) or 'none'}, found "
+                f"{', '.join(columns)}; leave it out, or say mode overwrite and overwriteSchema=true",
+                uri=uri,
+            )
+
+    def _check_mode(self, session: str | None) -> None:
+        if self._options.overwrite_schema and self._is_dynamic(session):
+            raise InvalidArgumentError(
+                f"expected overwriteSchema=true or {_SESSION_DYNAMIC}, found both: partitions that stay have the "
+                "columns of before; set the option partitionOverwriteMode to static",
+                uri=self._address.uri,
+            )
+
+    def _is_dynamic(self, session: str | None) -> bool:
+        """Whether an overwrite replaces partitions: the write's own option goes before the session's."""
+        if not self._overwrite or self._options.delta.replace_where is not None:
+            return False
+        return (self._options.delta.partition_overwrite_mode or session or "").lower() == "dynamic"
+
+    def _ignores(self) -> bool:
+        return self._options.save_mode == "ignore" and not self._overwrite
+
+    def _is_applied(self, snapshot: Snapshot) -> bool:
+        """Whether the application has committed this number already, or a later one."""
+        delta = self._options.delta
+        found = snapshot.transactions.get(delta.txn_app_id or "")
+        return found is not None and delta.txn_version is not None and found[0] >= delta.txn_version
+
+    def _planned(self, snapshot: Snapshot | None, schema: StructType) -> WritePlan:
+        options, delta, uri = self._options, self._options.delta, self._address.uri
+        mode: SchemaMode | None = "merge" if delta.merge_schema else None
+        if self._overwrite and options.overwrite_schema:
+            mode = "overwrite"
+        if snapshot is not None and mode is None:
+            state = TableState.of(snapshot)
+            generated = Constraints(state.schema, state.configuration, state.protocol).generated
+            advice = "select the table's columns, or set the option mergeSchema=true"
+            if self._overwrite:
+                advice += ", or overwriteSchema=true"
+            check_append(schema, state.schema.to_arrow(), uri, optional=generated, advice=advice)
+        predicate = instants_apart(delta.replace_where) if self._overwrite and delta.replace_where else None
+        plan = plan_write(
+            uri,
+            snapshot,
+            # All of it nullable, as Spark's Delta has it: that a DataFrame has no nulls today binds no later write.
+            Schema.from_arrow(table_schema(schema)),
+            mode="overwrite" if self._overwrite else "append",
+            partition_by=list(delta.partition_columns) or None,
+            configuration=delta.properties,
+            schema_mode=mode,
+            predicate=predicate,
+            storage_options=dict(self._address.storage_options),
+            target_file_size=options.max_bytes_per_file,
+            session_timezone=options.timezone,
+        )
+        check_append(schema, plan.after.schema.to_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
+        return plan
+
+    def _limited(self, writer: DataFileWriter) -> DataFileWriter:
+        writer.max_rows = self._options.max_rows_per_file
+        return writer
+
+    def _zone(self, batch: pa.RecordBatch | None) -> str | None:
+        """What times without a zone mean: as an option says, the session, or Spark by how it sends times."""
+        if not self._asks_zone:
+            return self._options.timezone
+        sent = {field.type.tz for field in (() if batch is None else batch.schema) if pa.types.is_timestamp(field.type)}
+        named = next((zone for zone in sent if zone is not None), None)
+        zone = session_zone(setting(ZONE) or named, self._driver_zone)
+        if zone is None:
+            raise InvalidArgumentError(
+                "option replaceWhere: expected the time zone of the session for its times, found none; set the option "
+                f"timezone, or {ZONE}"
+            )
+        return zone
 
     def _replacement(
-        self, store: Store, snapshot: Snapshot | None, adds: Sequence[Mapping[str, Any]]
+        self,
+        plan: WritePlan,
+        store: Store,
+        snapshot: Snapshot | None,
+        adds: Sequence[Mapping[str, Any]],
+        messages: Sequence[FilesMessage],
     ) -> Replacement | None:
-        if not self._dynamic or snapshot is None:
-            return self._plan.replacement(store, snapshot)
+        is_dynamic = any(self._is_dynamic(message.overwrite_mode) for message in messages)
+        if snapshot is None or not is_dynamic or not plan.after.partition_by:
+            return plan.replacement(store, snapshot)
         files = DataFiles(store, snapshot.root, dict(self._address.storage_options))
         replacement = PartitionReplacement(store, snapshot, files, adds)
         replacement.stage()
         return replacement
 
-    def _discard(self, store: Store, messages: Sequence[WriterCommitMessage | None]) -> None:
-        for message in messages:
-            if isinstance(message, FilesMessage):
-                for action in [*json.loads(message.adds), *json.loads(message.changes)]:
-                    store.delete(action["_staged"])
-
-    def _landed(self, store: Store) -> bool:
-        newest = newest_version(store)
-        root = Snapshot.load(store).root if newest != NO_TABLE else ""
-        for version in range(self._plan.read_version + 1, newest + 1):
-            change = read_change(store, root, version)
-            if not change.known or change.write_id == self._id:
-                return True
-        return False
-
     def _store(self) -> Store:
         return resolve_for_writing(self._address.uri, self._address.storage_options)
+
+
+def _paths(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]:
+    for message in messages:
+        if isinstance(message, FilesMessage):
+            for action in [*json.loads(message.adds), *json.loads(message.changes)]:
+                yield action["_staged"]

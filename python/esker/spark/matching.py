@@ -1,13 +1,16 @@
 """Which DataFrames fit which tables: columns by name, types by Spark's view of the table's types.
 
 A DataFrame's type fits a column's if it is of the same kind: whole numbers of any width, float and double, decimals.
-Whether each value fits is found out while it is cast. Nothing is turned from one kind into another: no text into
-numbers, no timestamps into timestamps without a zone.
+Whole numbers fit the other two as well. Whether each value fits is found out while it is cast. Nothing is turned from
+one kind into another: no text into numbers, no timestamps into timestamps without a zone. Of what Spark's ANSI store
+assignment would cast without a word, that is the part after which a value is still the same value.
+
+The rule is one for tables of both formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as spark
@@ -15,19 +18,30 @@ from pyspark.sql import types as spark
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.types import spark_type, table_schema
 
-__all__ = ["check_append", "replacing_schema"]
+__all__ = ["check_append", "check_read", "replacing_schema"]
 
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _REAL = (spark.FloatType, spark.DoubleType)
 
 
-def check_append(frame: spark.StructType, table: pa.Schema, uri: str) -> None:
+def check_append(
+    frame: spark.StructType,
+    table: pa.Schema,
+    uri: str,
+    *,
+    optional: Collection[str] = (),
+    merging: bool = False,
+    advice: str = "select the table's columns, or overwrite the table",
+) -> None:
     """Checks that a DataFrame can be appended to a table.
 
     Args:
         frame: The DataFrame's schema.
-        table: The table's schema.
+        table: The table's schema, in which a merge has the DataFrame's own columns already.
         uri: The table, for the message of an error.
+        optional: Columns that the DataFrame need not have: the table generates them.
+        merging: Whether it need not have any; fields of structs alike.
+        advice: What to do about columns that do not match.
 
     Raises:
         SchemaMismatchError: A column is missing, is unknown to the table or has a type that does not fit.
@@ -39,9 +53,27 @@ def check_append(frame: spark.StructType, table: pa.Schema, uri: str) -> None:
         >>> frame = StructType().add("v", ArrayType(FloatType()))
         >>> check_append(frame, pa.schema({"v": pa.list_(pa.float32(), 768)}), "t.lance")
     """
-    _check_names(frame.names, table.names, f"the table at {uri}", None)
+    needed = [name for name in table.names if name in frame.names or not (merging or name in optional)]
+    _check_names(frame.names, needed, f"the table at {uri}", None, advice)
     for field in frame.fields:
-        _check_type(field.dataType, spark_type(table.field(field.name).type, field.name), field.name)
+        expected = spark_type(table.field(field.name).type, field.name)
+        _check_type(field.dataType, expected, field.name, merging, advice)
+
+
+def check_read(table: pa.Schema, wanted: spark.StructType) -> None:
+    """Checks that columns of a table can be read as the types that a user asks for: by the rule of writes.
+
+    Args:
+        table: The table's schema.
+        wanted: The user's schema, of columns that the table has.
+
+    Raises:
+        SchemaMismatchError: A type does not fit its column.
+    """
+    for field in wanted.fields:
+        found = table.field(field.name).type
+        shown = spark.LongType() if pa.types.is_integer(found) else spark_type(found, field.name)
+        _check_type(shown, field.dataType, field.name, False, "ask for the table's fields")
 
 
 def replacing_schema(
@@ -93,7 +125,7 @@ def _plain(made: spark.DataType) -> str:
     return made.simpleString()
 
 
-def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, column: str | None) -> None:
+def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, column: str | None, advice: str) -> None:
     missing = [name for name in expected if name not in found]
     extra = [name for name in found if name not in expected]
     if not missing and not extra and len(found) == len(expected):
@@ -102,26 +134,26 @@ def _check_names(found: Sequence[str], expected: Sequence[str], owner: str, colu
     parts += [f"{', '.join(extra)} unknown to it"] if extra else []
     parts = parts or ["a name twice"]
     raise SchemaMismatchError(
-        f"{owner} expected the columns {', '.join(expected)}, found {' and '.join(parts)}: "
-        "select the table's columns, or overwrite the table",
+        f"{owner} expected the columns {', '.join(expected)}, found {' and '.join(parts)}: {advice}",
         column=column or next(iter([*missing, *extra]), None),
         expected=", ".join(expected),
         found=", ".join(found),
     )
 
 
-def _check_type(found: spark.DataType, expected: spark.DataType, column: str) -> None:
+def _check_type(found: spark.DataType, expected: spark.DataType, column: str, merging: bool, advice: str) -> None:
     if isinstance(found, spark.UserDefinedType):
         found = found.sqlType()
     if isinstance(found, spark.StructType) and isinstance(expected, spark.StructType):
-        _check_names(found.names, expected.names, f"column {column!r}", column)
+        needed = [name for name in expected.names if name in found.names or not merging]
+        _check_names(found.names, needed, f"column {column!r}", column, advice)
         for field in found.fields:
-            _check_type(field.dataType, expected[field.name].dataType, f"{column}.{field.name}")
+            _check_type(field.dataType, expected[field.name].dataType, f"{column}.{field.name}", merging, advice)
     elif isinstance(found, spark.ArrayType) and isinstance(expected, spark.ArrayType):
-        _check_type(found.elementType, expected.elementType, f"{column}.item")
+        _check_type(found.elementType, expected.elementType, f"{column}.item", merging, advice)
     elif isinstance(found, spark.MapType) and isinstance(expected, spark.MapType):
-        _check_type(found.keyType, expected.keyType, f"{column}.key")
-        _check_type(found.valueType, expected.valueType, f"{column}.value")
+        _check_type(found.keyType, expected.keyType, f"{column}.key", merging, advice)
+        _check_type(found.valueType, expected.valueType, f"{column}.value", merging, advice)
     elif not _fits(found, expected):
         raise SchemaMismatchError(
             f"column {column!r} expected {expected.simpleString()}, found {found.simpleString()}: cast it first",
@@ -136,4 +168,6 @@ def _fits(found: spark.DataType, expected: spark.DataType) -> bool:
         return True
     if isinstance(found, _WHOLE):
         return isinstance(expected, (*_WHOLE, *_REAL, spark.DecimalType))
+    if isinstance(found, (spark.CharType, spark.VarcharType)):
+        return isinstance(expected, spark.StringType)
     return isinstance(found, _REAL) and isinstance(expected, _REAL)

@@ -1,8 +1,6 @@
 """What a user says with `.option(name, value)`: read once, checked, and plain values from then on.
 
-Spark hands over names in lower case and values as text. Underscores don't count, so `rowsPerPartition` and
-`rows_per_partition` are the same name. A name that nobody knows is an error: a misspelt
-`filter` must not read the table whole.
+`esker.spark.option_names` has the names, and says where each one counts.
 """
 
 from __future__ import annotations
@@ -15,49 +13,20 @@ from dataclasses import dataclass, field
 
 from esker.commit.pickling import pickled_options
 from esker.commit.stores import absolute
-from esker.delta.table_properties import PROPERTY, property_name
+from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError
+from esker.spark.option_names import CATALOG, Given, checked_path
 
-__all__ = ["READ_OPTIONS", "WRITE_OPTIONS", "ReadOptions", "WriteOptions", "table_address"]
+__all__ = [
+    "ChangeRange",
+    "DeltaWriteOptions",
+    "ReadOptions",
+    "TableAddress",
+    "WriteOptions",
+    "pickled_source_options",
+    "table_address",
+]
 
-READ_OPTIONS = (
-    "columns",
-    "filter",
-    "version",
-    "nanoseconds",
-    "rows_per_partition",
-    "bytes_per_partition",
-    "output",
-    "timestamp_as_of",
-    "timezone",
-    "read_change_feed",
-    "starting_version",
-    "ending_version",
-    "starting_timestamp",
-    "ending_timestamp",
-)
-WRITE_OPTIONS = (
-    "save_mode",
-    "max_rows_per_file",
-    "max_bytes_per_file",
-    "data_storage_version",
-    "vectors",
-    "overwrite_schema",
-    "replace_where",
-    "merge_schema",
-    "txn_app_id",
-    "txn_version",
-    "user_metadata",
-    "partition_overwrite_mode",
-    "table_format",
-    "partition_columns",
-)
-_BOTH = ("path", "storage_options")
-# Spark puts the name of a catalog's table and of a stream's query among the options.
-_OF_SPARK = ("paths", "queryname", "checkpointlocation")
-_ALIASES = {"versionasof": "version", "select": "columns", "where": "filter", "maxrecordsperfile": "maxrowsperfile"}
-_ALIASES["readchangedata"] = "readchangefeed"
-_KNOWN = {name.replace("_", ""): name for name in (*READ_OPTIONS, *WRITE_OPTIONS, *_BOTH)}
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
 
@@ -87,7 +56,9 @@ class ReadOptions:
         output: "rows", or "slices" for a description of each partition in place of its rows.
         changes: Of a Delta table: its change data feed in place of its rows.
         timestamp: In place of a version, of a Delta table: the one that was the newest at that time.
-        timezone: Of a Delta table: what timestamps without a zone mean as partition values.
+        timezone: What times without a zone mean in texts, None for the zone of the session.
+        partition_timezone: Of a Delta table: what timestamps without a zone mean as partition values.
+        elsewhere: For each format the options that do nothing for it, each with what to do instead.
     """
 
     columns: tuple[str, ...] | None = None
@@ -99,31 +70,42 @@ class ReadOptions:
     output: str = "rows"
     timestamp: str | None = None
     timezone: str | None = None
+    partition_timezone: str | None = None
     changes: ChangeRange | None = None
+    elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
         """Reads the options of `spark.read`.
 
         Raises:
-            InvalidArgumentError: An unknown name, or a value that does not parse.
+            InvalidArgumentError: An unknown name, one that is for writes, or a value that does not parse.
         """
-        given = _normalise(options)
-        for name in given:
-            if name.startswith(PROPERTY):
-                raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
+        given = Given(options, "read")
+        for name in given.properties:
+            raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
         return cls(
             changes=ChangeRange.of(given),
-            columns=_columns(given.get("columns")),
+            columns=_columns(given, "columns"),
             filter=given.get("filter"),
-            version=_integer(given, "version", 0),
-            truncate=_choice(given, "nanoseconds", ("error", "truncate")) == "truncate",
-            rows_per_partition=_integer(given, "rows_per_partition", 1) or cls.rows_per_partition,
-            bytes_per_partition=_integer(given, "bytes_per_partition", 1) or cls.bytes_per_partition,
-            output=_choice(given, "output", ("rows", "slices")),
-            timestamp=given.get("timestamp_as_of"),
-            timezone=given.get("timezone"),
+            version=given.integer("version", 0),
+            truncate=given.choice("nanoseconds", ("error", "truncate")) == "truncate",
+            rows_per_partition=given.integer("rowsPerPartition", 1) or cls.rows_per_partition,
+            bytes_per_partition=given.integer("bytesPerPartition", 1) or cls.bytes_per_partition,
+            output=given.choice("output", ("rows", "slices")),
+            timestamp=given.get("timestampAsOf"),
+            timezone=given.zone("timezone"),
+            partition_timezone=given.zone("partitionTimezone"),
+            elsewhere={table: given.elsewhere(table) for table in ("lance", "delta")},
         )
+
+    def check_format(self, table_format: str, uri: str) -> None:
+        """Raises for options that do nothing for a table of this format.
+
+        Raises:
+            InvalidArgumentError: It names the first of them, and says where it belongs.
+        """
+        _check_format(self.elsewhere, table_format, uri)
 
 
 @dataclass(frozen=True)
@@ -135,29 +117,41 @@ class ChangeRange:
     starting_timestamp: str | None = None
     ending_timestamp: str | None = None
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether no end is given by a time."""
+        return self.starting_timestamp is None and self.ending_timestamp is None
+
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> ChangeRange | None:
+    def of(cls, given: Given) -> ChangeRange | None:
         """Out of options by their plain names; None if rows are asked for.
 
         Raises:
             InvalidArgumentError: A range without `readChangeFeed`, none with it, or a version and a time for one end.
         """
-        names = ("starting_version", "ending_version", "starting_timestamp", "ending_timestamp")
-        if _choice(given, "read_change_feed", ("false", "true")) == "false":
-            for name in names:
+        if not given.switch("readChangeFeed"):
+            for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp"):
                 if name in given:
-                    raise InvalidArgumentError(f"option {name}: expected readChangeFeed=true with it, found none")
+                    raise InvalidArgumentError(
+                        f"option {given.shown(name)}: expected readChangeFeed=true with it, found none"
+                    )
             return None
         for end in ("starting", "ending"):
-            if f"{end}_version" in given and f"{end}_timestamp" in given:
+            if f"{end}Version" in given and f"{end}Timestamp" in given:
                 raise InvalidArgumentError(f"expected the option {end}Version or {end}Timestamp, found both")
-        if "starting_version" not in given and "starting_timestamp" not in given:
+        if "startingVersion" not in given and "startingTimestamp" not in given:
             raise InvalidArgumentError("expected startingVersion or startingTimestamp with readChangeFeed, found none")
+        for name in ("version", "timestampAsOf"):
+            if name in given:
+                raise InvalidArgumentError(
+                    f"option {given.shown(name)}: expected endingVersion or endingTimestamp with readChangeFeed in its "
+                    "place"
+                )
         return cls(
-            _integer(given, "starting_version", 0),
-            _integer(given, "ending_version", 0),
-            given.get("starting_timestamp"),
-            given.get("ending_timestamp"),
+            given.integer("startingVersion", 0),
+            given.integer("endingVersion", 0),
+            given.get("startingTimestamp"),
+            given.get("endingTimestamp"),
         )
 
 
@@ -171,7 +165,8 @@ class DeltaWriteOptions:
         txn_app_id: An application that numbers its writes.
         txn_version: Its number of this one: if the table has it already, or a later one, nothing is written.
         user_metadata: A text for the log entry.
-        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced.
+        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced, None
+            if `spark.sql.sources.partitionOverwriteMode` says it.
         partition_columns: Of a new table.
         properties: Of a new table.
     """
@@ -181,28 +176,29 @@ class DeltaWriteOptions:
     txn_app_id: str | None = None
     txn_version: int | None = None
     user_metadata: str | None = None
-    partition_overwrite_mode: str = "static"
+    partition_overwrite_mode: str | None = None
     partition_columns: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> DeltaWriteOptions:
-        """Out of options by their plain names.
+    def of(cls, given: Given) -> DeltaWriteOptions:
+        """Out of options as they were given.
 
         Raises:
             InvalidArgumentError: A value that does not parse, or one of `txnAppId` and `txnVersion` alone.
         """
-        if ("txn_app_id" in given) != ("txn_version" in given):
+        if ("txnAppId" in given) != ("txnVersion" in given):
             raise InvalidArgumentError("expected the options txnAppId and txnVersion together, found one of them")
+        mode = given.choice("partitionOverwriteMode", ("static", "dynamic"))
         return cls(
-            replace_where=given.get("replace_where"),
-            merge_schema=_choice(given, "merge_schema", ("false", "true")) == "true",
-            txn_app_id=given.get("txn_app_id"),
-            txn_version=_integer(given, "txn_version", -(2**63)),
-            user_metadata=given.get("user_metadata"),
-            partition_overwrite_mode=_choice(given, "partition_overwrite_mode", ("static", "dynamic")),
-            partition_columns=_columns(given.get("partition_columns"), "partition_columns") or (),
-            properties={property_name(name): value for name, value in given.items() if name.startswith(PROPERTY)},
+            replace_where=given.get("replaceWhere"),
+            merge_schema=given.switch("mergeSchema"),
+            txn_app_id=given.get("txnAppId"),
+            txn_version=given.integer("txnVersion", -(2**63)),
+            user_metadata=given.get("userMetadata"),
+            partition_overwrite_mode=mode if "partitionOverwriteMode" in given else None,
+            partition_columns=_columns(given, "partitionColumns") or (),
+            properties={property_name(name): value for name, value in given.properties.items()},
         )
 
 
@@ -212,42 +208,70 @@ class WriteOptions:
 
     Args:
         save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
-        max_rows_per_file: Rows of one data file at most.
-        max_bytes_per_file: Bytes of one data file, about.
+        max_rows_per_file: Rows of one data file at most, None for what the format has.
+        max_bytes_per_file: Bytes of one data file, about; None for what the format, or the table, has.
         data_storage_version: The version of the files; None for that of the table.
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
-        table_format: What a new table is: "lance" or "delta". A table that is there is what it is.
+        table_format: What a new table is: "lance" or "delta"; None for what is there, or "lance".
+        timezone: What times without a zone mean in texts, None for the zone of the session.
         delta: For Delta tables only.
+        elsewhere: For each format the options that do nothing for it, each with what to do instead.
     """
 
     save_mode: str = "append"
-    max_rows_per_file: int = 1024 * 1024
-    max_bytes_per_file: int = 90 * 1024**3
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
     data_storage_version: str | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
-    table_format: str = "lance"
+    table_format: str | None = None
+    timezone: str | None = None
     delta: DeltaWriteOptions = field(default_factory=DeltaWriteOptions)
+    elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
+    def parse(cls, options: Mapping[str, str], *, overwrite: bool = True) -> WriteOptions:
         """Reads the options of `df.write`.
 
+        Args:
+            options: What Spark hands over.
+            overwrite: Whether the mode is "overwrite": some options mean nothing to others.
+
         Raises:
-            InvalidArgumentError: An unknown name, or a value that does not parse.
+            InvalidArgumentError: An unknown name, one that is for reads, or a value that does not parse.
         """
-        given = _normalise(options)
+        given = Given(options, "write")
+        for name in ("replaceWhere", "overwriteSchema"):
+            if not overwrite and name in given and given.get(name) != "false":
+                raise InvalidArgumentError(
+                    f'option {given.shown(name)}: expected mode("overwrite") with it, found an append; leave it out'
+                )
+        table_format = given.choice("tableFormat", ("lance", "delta")) if "tableFormat" in given else None
         return cls(
-            save_mode=_choice(given, "save_mode", ("append", "error", "ignore")),
-            max_rows_per_file=_integer(given, "max_rows_per_file", 1) or cls.max_rows_per_file,
-            max_bytes_per_file=_integer(given, "max_bytes_per_file", 1) or cls.max_bytes_per_file,
-            data_storage_version=given.get("data_storage_version"),
+            save_mode=given.choice("saveMode", ("append", "error", "ignore")),
+            max_rows_per_file=given.integer("maxRowsPerFile", 1),
+            max_bytes_per_file=given.integer("maxBytesPerFile", 1),
+            data_storage_version=given.get("dataStorageVersion"),
             vectors=_vectors(given.get("vectors")),
-            overwrite_schema=_choice(given, "overwrite_schema", ("false", "true")) == "true",
-            table_format=_choice(given, "table_format", ("lance", "delta")),
+            overwrite_schema=given.switch("overwriteSchema"),
+            table_format=table_format,
+            timezone=given.zone("timezone"),
             delta=DeltaWriteOptions.of(given),
+            elsewhere={
+                "delta": given.elsewhere("delta"),
+                # Only replaceWhere has times.
+                "lance": (*given.elsewhere("lance"), *((("timezone", "leave it out"),) if "timezone" in given else ())),
+            },
         )
+
+    def check_format(self, table_format: str, uri: str) -> None:
+        """Raises for options that do nothing for a table of this format.
+
+        Raises:
+            InvalidArgumentError: It names the first of them, and says where it belongs.
+        """
+        _check_format(self.elsewhere, table_format, uri, writing=True)
 
 
 def table_address(options: Mapping[str, str]) -> TableAddress:
@@ -261,76 +285,71 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
         >>> table_address({"path": "file:/data/t.lance"}).uri
         'file:///data/t.lance'
     """
-    given = _normalise(options)
+    given = Given(options)
     path = given.get("path")
     if not path:
-        several = ", found several" if options.get("paths") else ""
-        raise InvalidArgumentError(f'expected one path{several}: give it to load("...") or save("...")')
-    if path.startswith("file:/") and not path.startswith("file://"):
-        # Hadoop's way to write it.
-        path = "file://" + path.removeprefix("file:")
-    storage = given.get("storage_options")
+        if options.get("paths"):
+            raise InvalidArgumentError('expected one path, found several: give one to load("...") or save("...")')
+        raise InvalidArgumentError(f'expected one path: give it to load("...") or save("..."); {CATALOG}')
+    path = checked_path(path)
+    storage, shown = given.get("storageOptions"), given.shown("storageOptions")
     try:
         parsed = json.loads(storage) if storage else {}
     except json.JSONDecodeError as error:
         # What was found may hold a password: only where it stops being JSON is told.
-        where = f"option storage_options: expected a JSON object, found something else at letter {error.pos}"
+        where = f"option {shown}: expected a JSON object, found something else at letter {error.pos}"
         raise InvalidArgumentError(where) from None
     if not isinstance(parsed, dict):
-        raise InvalidArgumentError(f"option storage_options: expected a JSON object, found a {type(parsed).__name__}")
+        raise InvalidArgumentError(f"option {shown}: expected a JSON object, found a {type(parsed).__name__}")
     return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
 
 
-def _normalise(options: Mapping[str, str]) -> dict[str, str]:
-    given: dict[str, str] = {}
+def pickled_source_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that the pickle of a data source carries: with credentials or, see `pickle_storage_options`, without.
+
+    Example:
+        >>> from esker.commit import pickle_storage_options
+        >>> from esker.spark.options import pickled_source_options
+        >>> with pickle_storage_options(False):
+        ...     pickled_source_options({"storage_options": '{"region": "x", "token": "hush"}'})
+        {'storage_options': '{"region": "x"}'}
+    """
+    carried = dict(options)
     for name, value in options.items():
-        plain = name.lower().replace("_", "")
-        plain = _ALIASES.get(plain, plain)
-        if plain.startswith(PROPERTY):
-            given[name.lower()] = value
-            continue
-        if plain in _OF_SPARK:
-            continue
-        known = _KNOWN.get(plain)
-        if known is None:
-            raise InvalidArgumentError(f"unknown option {name!r}, expected one of {', '.join(sorted(_KNOWN.values()))}")
-        given[known] = value
-    return given
+        if name.lower().replace("_", "") == "storageoptions" and value:
+            try:
+                carried[name] = json.dumps(pickled_options(json.loads(value)))
+            except (ValueError, AttributeError):
+                # It is told of when it is read; what stands in it may be a password.
+                carried[name] = "not a JSON object"
+    return carried
 
 
-def _columns(value: str | None, option: str = "columns") -> tuple[str, ...] | None:
+def _check_format(
+    elsewhere: Mapping[str, tuple[tuple[str, str], ...]], table_format: str, uri: str, *, writing: bool = False
+) -> None:
+    for name, instead in elsewhere.get(table_format, ()):
+        if table_format == "delta":
+            raise InvalidArgumentError(f"option {name} is for Lance tables, found a Delta table at {uri}; {instead}")
+        made = ", or make a Delta table with the option tableFormat=delta" if writing else ""
+        raise InvalidArgumentError(f"option {name} is for Delta tables, found none at {uri}; {instead}{made}")
+
+
+def _columns(given: Given, option: str) -> tuple[str, ...] | None:
+    value = given.get(option)
     if value is None:
         return None
+    shown = given.shown(option)
     if value.lstrip().startswith("["):
         try:
             names = json.loads(value)
         except json.JSONDecodeError as error:
-            raise InvalidArgumentError(f"option {option}: expected a JSON list of names, found {value!r}") from error
+            raise InvalidArgumentError(f"option {shown}: expected a JSON list of names, found {value!r}") from error
     else:
         names = [name.strip() for name in value.split(",")]
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
-        raise InvalidArgumentError(f"option {option}: expected names, each once, found {value!r}")
+        raise InvalidArgumentError(f"option {shown}: expected names, each once, found {value!r}")
     return tuple(names)
-
-
-def _integer(given: Mapping[str, str], name: str, least: int) -> int | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    try:
-        number = int(value)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise InvalidArgumentError(f"option {name}: expected a whole number from {least}, found {value!r}")
-    return number
-
-
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    value = given.get(name, choices[0]).lower()
-    if value not in choices:
-        raise InvalidArgumentError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
-    return value
 
 
 def _vectors(value: str | None) -> dict[str, int] | None:

@@ -11,7 +11,9 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
+from esker.spark.matching import check_read
 from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.table import FragmentSize, Snapshot
 from esker.spark.types import exchange_schema, spark_schema
 
@@ -58,22 +60,26 @@ class SliceScan:
         version: The version.
         schema: What Spark wants: columns by name, types as `exchange_schema` has them.
         options: The filter, and what to do with nanoseconds.
+        driver_zone: What times without a zone mean in the filter if the session does not say so.
     """
 
     address: TableAddress
     version: int
     schema: StructType
     options: ReadOptions
+    driver_zone: str | None = None
 
     def batches(self, slices: Iterator[SlicePartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several slices, one after the other."""
         snapshot: Snapshot | None = None
         wanted = exchange_schema(self.schema)
+        zone = session_zone(self.options.timezone, self.driver_zone)
         for part in slices:
             snapshot = snapshot or Snapshot(self.address, self.version)
             found = snapshot.scan(
                 columns=self.schema.names,
                 filter=self.options.filter,
+                zone=zone,
                 fragment_id=part.fragment_id,
                 rows=(part.start, part.end),
                 batch_rows=part.batch_rows,
@@ -102,7 +108,7 @@ class EskerReader(DataSourceReader):
         if options.output == "rows":
             read_schema(self._snapshot, options, schema)
         self._options = options
-        self._scan = SliceScan(address, self._snapshot.version, schema, options)
+        self._scan = SliceScan(address, self._snapshot.version, schema, options, machine_zone())
 
     def __getstate__(self) -> dict[str, object]:
         # A task opens the version itself: an open one would carry the whole manifest to every task.
@@ -143,20 +149,17 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
     names = options.columns or tuple(snapshot.schema.names)
     if wanted is None:
         return spark_schema(snapshot.projected_schema(names, options.filter))
-    snapshot.projected_schema(wanted.names, options.filter)
+    check_read(snapshot.projected_schema(wanted.names, options.filter), wanted)
     exchange_schema(wanted)
     return wanted
 
 
 def lance_version(options: ReadOptions) -> int | None:
-    """The version of a Lance table that the options name: those of Delta tables alone are refused.
+    """The version of a Lance table that the options name.
 
     Raises:
-        InvalidArgumentError: An option that only a Delta table has, or version 0, which only they have.
+        InvalidArgumentError: Version 0, which only Delta tables have.
     """
-    for name, given in (("timestampAsOf", options.timestamp), ("timezone", options.timezone)):
-        if given is not None:
-            raise InvalidArgumentError(f"option {name} is for Delta tables, found a Lance table; leave it out")
     if options.version == 0:
         raise InvalidArgumentError("option version: expected a whole number from 1, found '0'")
     return options.version

@@ -10,9 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from esker.exceptions import InvalidArgumentError
+from esker.spark.delta_reader import delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_address
-from esker.spark.reader import SlicePartition, SliceScan, read_schema
+from esker.spark.reader import SlicePartition, SliceScan, lance_version, read_schema
+from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
 from esker.spark.table import Snapshot
 from esker.spark.writer import plan_write
@@ -50,8 +52,11 @@ def read(
     nanoseconds: str = "error",
     rows_per_partition: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    timezone: str | None = None,
 ) -> DataFrame:
     """A table as a DataFrame, by `mapInArrow`: faster than the format, with the errors of esker itself.
+
+    A Delta table is read by the format, after a check that has the errors of esker.
 
     Args:
         spark: A session, classic or Connect.
@@ -62,6 +67,7 @@ def read(
         nanoseconds: "truncate" cuts times finer than Spark's microseconds, "error" refuses them.
         rows_per_partition: Rows of one Spark partition at most.
         storage_options: Options of the store.
+        timezone: What times without a zone mean in the filter; the zone of the session if not given.
 
     Returns:
         A DataFrame that is never broadcast into a join by itself: Spark takes its size for unknown. Say
@@ -79,13 +85,19 @@ def read(
         "columns": None if columns is None else json.dumps(list(columns)),
         "filter": filter,
         "version": version,
-        "nanoseconds": nanoseconds,
+        "nanoseconds": None if nanoseconds == "error" else nanoseconds,
         "rows_per_partition": rows_per_partition,
         "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
+        "timezone": None if filter is None else timezone or spark.conf.get(ZONE),
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
     address, parsed = table_address(options), ReadOptions.parse(options)
-    snapshot = Snapshot(address, parsed.version)
+    if is_delta(address):
+        parsed.check_format("delta", address.uri)
+        delta_schema(open_delta(address, parsed), parsed)
+        register(spark)
+        return spark.read.format(EskerSource.name()).options(**{**options, "path": address.uri}).load()
+    snapshot = Snapshot(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)
     task = SliceScan(address, snapshot.version, schema, parsed)
     register(spark)
@@ -112,7 +124,7 @@ def write(
     vectors: Mapping[str, int] | None = None,
     overwrite_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
-    table_format: str = "lance",
+    table_format: str | None = None,
 ) -> None:
     """Writes a DataFrame as a table, in any save mode.
 
@@ -126,7 +138,7 @@ def write(
         vectors: Length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
         storage_options: Options of the store.
-        table_format: What a new table is: "lance" or "delta".
+        table_format: What a new table is: "lance", if not given, or "delta". A table that is there stays what it is.
 
     Raises:
         AlreadyExistsError: Mode "error", and a table is there.
@@ -146,18 +158,19 @@ def write(
         "max_bytes_per_file": max_bytes_per_file,
         "data_storage_version": data_storage_version,
         "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
-        "overwrite_schema": str(overwrite_schema).lower(),
+        "overwrite_schema": "true" if overwrite_schema else None,
         "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
         "table_format": table_format,
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
     address: TableAddress = table_address(options)
+    parsed = WriteOptions.parse(options, overwrite=chosen == "overwrite")
     # Planned here once for the errors and for "ignore", which would compute the DataFrame for nothing; Spark's own plan
     # decides.
-    if writes_delta(address, WriteOptions.parse(options)):
-        if DeltaWriter(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)).skips:
+    if writes_delta(address, parsed):
+        if DeltaWriter(address, frame.schema, chosen == "overwrite", parsed).skips:
             return
-    elif plan_write(address, frame.schema, chosen == "overwrite", WriteOptions.parse(options)) is None:
+    elif plan_write(address, frame.schema, chosen == "overwrite", parsed) is None:
         return
     register(frame.sparkSession)
     spark_mode = "overwrite" if chosen == "overwrite" else "append"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
-from esker.spark.options import DeltaWriteOptions, ReadOptions, WriteOptions, table_address
+from esker.spark.options import ReadOptions, WriteOptions, pickled_source_options, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import Snapshot
 from esker.spark.writer import EskerWriter
@@ -44,9 +44,11 @@ class EskerSource(DataSource):
         address = table_address(self.options)
         self._delta = is_delta(address)
         if self._delta:
+            options.check_format("delta", address.uri)
             table = open_delta(address, options)
             self._version = table.version()
             return delta_schema(table, options)
+        options.check_format("lance", address.uri)
         snapshot = Snapshot(address, lance_version(options))
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
@@ -60,17 +62,17 @@ class EskerSource(DataSource):
             self._delta = is_delta(address)
         if self._delta:
             return DeltaReader(address, self._version, schema, options)
+        options.check_format("lance", address.uri)
         version = lance_version(options) if self._version is None else self._version
         return EskerReader(address, version, schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
         """Writes a DataFrame of the given schema to the table."""
-        address, options = table_address(self.options), WriteOptions.parse(self.options)
+        address = table_address(self.options)
+        options = WriteOptions.parse(self.options, overwrite=overwrite)
         if writes_delta(address, options):
             return DeltaWriter(address, schema, overwrite, options)
-        if options.delta != DeltaWriteOptions():
-            raise InvalidArgumentError(
-                f"expected a Delta table for the options of delta-spark, found none at {address.uri}; leave them out, "
-                "or make one with the option table_format=delta"
-            )
         return EskerWriter(address, schema, overwrite, options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "options": pickled_source_options(self.options)}

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from esker._native.expr import Predicate
 from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Schema, Transaction
 from esker._native.write import write_fragments
 from esker.commit import LanceCommit, LanceLog, commit, resolve
+from esker.commit.orphans import StagedFiles
 from esker.dataset import LanceDataset
 from esker.exceptions import NotFoundError
 from esker.fragment import LanceFragment
 from esker.rebase import rebased
 from esker.spark.options import TableAddress, WriteOptions
+from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 from esker.storage_version import may_stand_together
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
@@ -27,6 +30,8 @@ __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
 TOKEN = "esker.write-token"
 """The property of a transaction that names the Spark job whose commit it is."""
 
+_FILE_ROWS = 1024 * 1024
+_FILE_BYTES = 90 * 1024**3
 _MEMORY_LIMIT = 64 * 1024 * 1024
 _DATA = "data/"
 
@@ -54,7 +59,7 @@ class Snapshot:
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
         self._dataset = LanceDataset(address.uri, version, storage_options=dict(address.storage_options))
         self.version = self._dataset.version
-        self.schema = self._dataset.schema
+        self.schema = self._dataset._table_schema
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
@@ -65,11 +70,12 @@ class Snapshot:
         *,
         columns: Sequence[str],
         filter: str | None,
+        zone: str | None,
         fragment_id: int,
         rows: tuple[int, int],
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """The live rows among the physical rows [start, end) of one fragment."""
+        """The live rows among the physical rows [start, end) of one fragment; in the filter times are of `zone`."""
         fragment = self._dataset.get_fragment(fragment_id)
         if fragment is None:
             raise NotFoundError(
@@ -77,10 +83,20 @@ class Snapshot:
                 uri=self._dataset.uri,
                 version=self.version,
             )
-        scanner = self._dataset.scanner(
-            columns=list(columns), filter=filter, batch_size=batch_rows, fragments=[fragment], row_range=rows
+        scanner = self._dataset._scan(
+            columns=list(columns),
+            filter=self._bound(filter, zone),
+            batch_size=batch_rows,
+            fragments=[fragment],
+            row_range=rows,
         )
         return scanner.to_batches()
+
+    def _bound(self, filter: str | None, zone: str | None) -> Predicate | None:
+        if filter is None:
+            return None
+        schema = self._dataset._described_schema
+        return zoned_predicate(filter, schema, told_zone(filter, schema, zone))
 
     def projected_schema(self, columns: Sequence[str], filter: str | None) -> pa.Schema:
         """The schema of what a scan returns, nothing read.
@@ -88,7 +104,8 @@ class Snapshot:
         Raises:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
-        return self._dataset.scanner(columns=list(columns), filter=filter).projected_schema
+        filter = None if filter is None else instants_apart(filter)
+        return self._dataset._scan(columns=list(columns), filter=filter).projected_schema
 
 
 @dataclass(frozen=True)
@@ -130,8 +147,8 @@ class WritePlan:
                 rebased(reader),
                 schema=self.schema,
                 data_storage_version=self.data_storage_version,
-                max_rows_per_file=self.options.max_rows_per_file,
-                max_bytes_per_file=self.options.max_bytes_per_file,
+                max_rows_per_file=self.options.max_rows_per_file or _FILE_ROWS,
+                max_bytes_per_file=self.options.max_bytes_per_file or _FILE_BYTES,
                 memory_limit=_MEMORY_LIMIT,
             )
         except Exception as error:
@@ -140,21 +157,31 @@ class WritePlan:
             raise
         return tuple(fragment.encode() for fragment in fragments)
 
-    def commit(self, fragments: Iterable[bytes]) -> int:
+    def staged(self, fragments: Iterable[bytes]) -> StagedFiles:
+        """The data files of fragments, for whom nothing has been put yet that names them."""
+        store = _store(self.address)
+        return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
+
+    def commit(self, fragments: Iterable[bytes], staged: StagedFiles) -> int:
         """Commits all fragments of the write at once and returns the new version.
+
+        Args:
+            fragments: What tasks wrote.
+            staged: Their files; it is told what is known of the commit.
 
         Raises:
             AlreadyExistsError: `create`, and another writer has made the table meanwhile.
             CommitConflictError: Another writer's commit leaves no room for this one.
+            CommitStateUnknownError: Nobody can tell whether it is there.
         """
         made = [Fragment.decode(data) for data in fragments]
         properties = {TOKEN: self.token}
         if not self.replace:
-            return self._commit(Transaction.append(self.read_version, made, properties=properties), create=False)
+            return self._commit(Transaction.append(self.read_version, made, properties=properties), staged)
         transaction = Transaction.overwrite(self.read_version, made, self.schema, properties=properties)
-        return self._commit(transaction, create=self.create)
+        return self._commit(transaction, staged, create=self.create)
 
-    def join(self, fragments: Iterable[bytes]) -> int | None:
+    def join(self, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:
         """Appends the fragments to a table that another writer made meanwhile, if it has the very same schema."""
         manifest = latest_manifest(self.address)
         if manifest is None or manifest.schema != self.schema:
@@ -162,32 +189,12 @@ class WritePlan:
         if not may_stand_together(manifest.data_storage_version, self.data_storage_version):
             return None
         made = [Fragment.decode(data) for data in fragments]
-        return self._commit(Transaction.append(manifest.version, made, properties={TOKEN: self.token}), create=False)
+        return self._commit(Transaction.append(manifest.version, made, properties={TOKEN: self.token}), staged)
 
-    def landed(self) -> bool:
-        """Whether a version since `read_version` is this write's.
-
-        Raises:
-            NotFoundError: A version in between is gone, so that nobody can tell.
-        """
-        log = _log(self.address)
-        listing = log.newest()
-        for version in range(self.read_version + 1, listing.latest + 1):
-            transaction = log.transaction(log.manifest(version, listing.scheme))
-            if transaction is not None and transaction.properties.get(TOKEN) == self.token:
-                return True
-        return False
-
-    def discard(self, fragments: Iterable[bytes]) -> None:
-        """Deletes the data files of fragments that no version holds."""
-        store = _store(self.address)
-        for data in fragments:
-            for file in Fragment.decode(data).files:
-                store.delete(_DATA + file.path)
-
-    def _commit(self, transaction: Transaction, *, create: bool) -> int:
+    def _commit(self, transaction: Transaction, staged: StagedFiles, *, create: bool = False) -> int:
         version = self.data_storage_version if self.replace else None
-        return commit(LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create))
+        made = LanceCommit(_log(self.address), transaction, data_storage_version=version, create=create)
+        return commit(made, staged=staged)
 
 
 def latest_manifest(address: TableAddress) -> Manifest | None:

@@ -32,7 +32,7 @@ from pyspark.sql import types as spark
 
 from esker.exceptions import UnsupportedError
 
-__all__ = ["exchange_schema", "exchange_type", "spark_schema", "spark_type", "table_schema"]
+__all__ = ["exchange_schema", "exchange_type", "nullable_type", "spark_schema", "spark_type", "table_schema"]
 
 # Spark has a type for the time of day since 4.1.
 _TIME: Any = getattr(spark, "TimeType", None)
@@ -160,6 +160,8 @@ def exchange_type(made: spark.DataType, column: str) -> pa.DataType:
         return exchange_type(made.sqlType(), column)
     if _TIME is not None and isinstance(made, _TIME):
         return pa.time64("ns")
+    if isinstance(made, (spark.CharType, spark.VarcharType)):
+        return pa.string()
     for arrow, known in _SAME:
         if isinstance(made, known):
             return arrow
@@ -186,6 +188,35 @@ def table_schema(schema: spark.StructType) -> pa.Schema:
     """
     nullable = spark_schema(exchange_schema(schema))
     return exchange_schema(nullable)
+
+
+def nullable_type(arrow: pa.DataType) -> pa.DataType:
+    """The same type with nulls allowed wherever there are values, but for the keys of maps.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.types import nullable_type
+        >>> nullable_type(pa.struct([pa.field("a", pa.int8(), nullable=False)]))
+        StructType(struct<a: int8>)
+    """
+    kind = pa.types
+    if kind.is_struct(arrow):
+        fields = [arrow.field(i) for i in range(arrow.num_fields)]
+        return pa.struct([pa.field(field.name, nullable_type(field.type)) for field in fields])
+    if kind.is_list(arrow):
+        return pa.list_(pa.field(arrow.value_field.name, nullable_type(arrow.value_type)))
+    if kind.is_map(arrow):
+        key = pa.field("key", nullable_type(arrow.key_type), nullable=False)
+        return pa.map_(key, pa.field("value", nullable_type(arrow.item_type)))
+    return arrow
+
+
+def has_map(arrow: pa.DataType) -> bool:
+    """Whether a type is a map, or has one in it."""
+    return bool(
+        pa.types.is_map(arrow)
+        or (pa.types.is_nested(arrow) and any(has_map(arrow.field(i).type) for i in range(arrow.num_fields)))
+    )
 
 
 def is_list(arrow: pa.DataType) -> bool:

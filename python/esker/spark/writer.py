@@ -4,8 +4,11 @@
 driver   plan_write: the table's version, its schema, a token
 tasks      batches -> cast to the table's types, by name -> data files -> encoded fragments, as the task's message
 driver   commit: all fragments of the tasks that won, in one transaction that carries the token
-driver   abort, also after a commit that failed: looks for the token first, deletes only what no version holds
+driver   abort: deletes the files of tasks that finished where others failed
 ```
+
+Spark calls `abort` after a commit that failed as well, in another process. What became of such a commit is known to
+`commit` alone, which has deleted the files then if they are nobody's; `abort` leaves them, for they may be a version's.
 """
 
 from __future__ import annotations
@@ -19,14 +22,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from esker._native.table import Manifest, Schema
-from esker.exceptions import AlreadyExistsError, EskerError
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table import WritePlan, latest_manifest
+from esker.spark.types import has_map
 from esker.storage_version import storage_version
 
-__all__ = ["EskerWriter", "FragmentsMessage", "plan_write"]
+__all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
 
 
 @dataclass(frozen=True)
@@ -61,27 +65,34 @@ class EskerWriter(DataSourceArrowWriter):
         """Makes the fragments of all tasks the table's next version."""
         if self._plan is None:
             return
-        fragments = _fragments(messages)
-        try:
-            self._plan.commit(fragments)
-        except AlreadyExistsError:
-            # Two appends may make the table at once; the later one goes on top of the earlier if the schemas are equal.
-            if self._plan.options.save_mode == "ignore":
-                self._plan.discard(fragments)
-            elif self._plan.options.save_mode == "error" or self._plan.join(fragments) is None:
-                raise
+        plan, fragments = self._plan, _fragments(messages)
+        with plan.staged(fragments) as staged:
+            try:
+                plan.commit(fragments, staged)
+            except AlreadyExistsError:
+                # Two appends may make the table at once; the later one goes on top of the earlier if the schemas are
+                # equal.
+                if plan.options.save_mode == "ignore":
+                    staged.discard()
+                elif plan.options.save_mode == "error" or plan.join(fragments, staged) is None:
+                    raise
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
-        """Deletes the data files of the tasks that finished, unless the write has landed or nobody can tell."""
-        if self._plan is None:
-            return
-        try:
-            landed = self._plan.landed()
-        except (EskerError, OSError):
-            # A file too many costs room; a file too few costs rows.
-            return
-        if not landed:
-            self._plan.discard(_fragments(messages))
+        """Deletes the data files of the tasks that finished, if others did not: then nothing was committed."""
+        if self._plan is not None and may_discard(messages):
+            self._plan.staged(_fragments(messages)).discard()
+
+
+def may_discard(messages: Sequence[WriterCommitMessage | None]) -> bool:
+    """Whether a write that is aborted was never committed: Spark commits once all tasks have sent a message.
+
+    Example:
+        >>> from pyspark.sql.datasource import WriterCommitMessage
+        >>> from esker.spark.writer import may_discard
+        >>> may_discard([WriterCommitMessage(), None]), may_discard([WriterCommitMessage()])
+        (True, False)
+    """
+    return any(message is None for message in messages)
 
 
 def plan_write(address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> WritePlan | None:
@@ -95,6 +106,7 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
         SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
         UnsupportedError: A column has a type that a table cannot hold, or the table is from a newer writer.
     """
+    options.check_format("lance", address.uri)
     manifest = latest_manifest(address)
     if manifest is not None and not overwrite:
         if options.save_mode == "ignore":
@@ -111,13 +123,31 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
         create=manifest is None and not overwrite,
         schema=_planned_schema(manifest, address, schema, overwrite, options),
         options=options,
-        data_storage_version=storage_version(
-            options.data_storage_version, manifest, "overwrite" if overwrite else "append"
-        ),
+        data_storage_version=_version(options, manifest, overwrite),
     )
     if manifest is not None:
         manifest.check_writable()
+    _check_maps(plan.arrow_schema, plan.data_storage_version)
     return plan
+
+
+def _version(options: WriteOptions, manifest: Manifest | None, overwrite: bool) -> str:
+    try:
+        return storage_version(options.data_storage_version, manifest, "overwrite" if overwrite else "append")
+    except (InvalidArgumentError, UnsupportedError) as error:
+        told = str(error).replace("data_storage_version", "dataStorageVersion")
+        raise type(error)(told) from error
+
+
+def _check_maps(schema: pa.Schema, version: str) -> None:
+    for field in schema:
+        if version != "2.2" and has_map(field.type):
+            raise UnsupportedError(
+                f"column {field.name!r} has a map, which files of version {version} cannot hold: set the option "
+                "dataStorageVersion to 2.2, or make it an array of structs",
+                column=field.name,
+                type=str(field.type),
+            )
 
 
 def _planned_schema(

@@ -59,6 +59,11 @@ impl DeltaError {
         Self::NotFound(message.into())
     }
 
+    /// Whether the log may have become another one since it was listed.
+    pub(crate) fn is_of_listing(&self) -> bool {
+        self.is_of_file() || matches!(self, Self::NotFound(_))
+    }
+
     /// Whether another way to the same version may still work: a file of this one is broken or gone.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {

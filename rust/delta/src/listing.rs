@@ -23,6 +23,8 @@ pub(crate) const LOG: &str = "_delta_log/";
 const HINT: &str = "_delta_log/_last_checkpoint";
 /// More parts than any checkpoint has: a file's name must not make us look for them one by one.
 const MAX_PARTS: u32 = 100_000;
+/// Digits that a hundred versions share.
+const NAMES_OF_A_BLOCK: usize = 18;
 
 /// One way to read the state of a version at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub(crate) struct CheckpointFiles {
 }
 
 /// The files of a log.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogListing {
     /// Versions that have a commit.
     pub commits: BTreeSet<u64>,
@@ -142,6 +144,18 @@ impl LogListing {
     pub fn latest(&self) -> Option<u64> {
         let checkpoint = self.checkpoints.first().map(|checkpoint| checkpoint.version);
         self.commits.last().copied().max(checkpoint)
+    }
+
+    /// What the log has of a version, and of those about it: of few more names than these, where the store can list few.
+    ///
+    /// If that version is its newest, it is the table's newest: a clean-up goes from the oldest on, so that none has gone past an entry that
+    /// is there, and another table in this one's place has other versions.
+    pub(crate) async fn around(store: &StoreRef, version: u64) -> Result<Self> {
+        let (name, next) = (format!("{version:020}"), format!("{:020}", version.saturating_add(1)));
+        let same = name.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
+        let block = name.get(..same.min(NAMES_OF_A_BLOCK)).unwrap_or_default();
+        let paths = store.list_starting(LOG, block).await?;
+        Ok(Self::of_names(paths.iter().filter_map(|path| path.strip_prefix(LOG))))
     }
 
     /// The oldest version that can be opened, as far as names tell.

@@ -242,6 +242,12 @@ fn clock_of(clock: &str) -> Option<TimeDelta> {
 
 /// A decimal of a scale, exactly. `-1.-50`, as one writer spells -1.50, is read as well.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+    // Digits behind the point that the scale has no room for must be zeros.
+    decimal_cut(text, precision, scale).and_then(|(value, is_cut)| (!is_cut).then_some(value))
+}
+
+/// The same without the digits that the scale has no room for, and whether there were such.
+pub(crate) fn decimal_cut(text: &str, precision: u8, scale: i8) -> Option<(i128, bool)> {
     let text = text.trim();
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -256,7 +262,7 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     if digits.is_empty() || digits.len() > 200 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    // Digits behind the point that the scale has no room for must be zeros.
+    let mut is_cut = false;
     let shift = i32::from(scale) + exponent - i32::try_from(fraction.len()).ok()?;
     let digits = digits.trim_start_matches('0');
     let value: i128 = if shift >= 0 {
@@ -269,9 +275,7 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
         let cut = usize::try_from(-shift).ok()?;
         let keep = digits.len().saturating_sub(cut);
         let (kept, lost) = digits.split_at_checked(keep)?;
-        if !lost.bytes().all(|digit| digit == b'0') {
-            return None;
-        }
+        is_cut = !lost.bytes().all(|digit| digit == b'0');
         if kept.is_empty() {
             0
         } else {
@@ -279,7 +283,7 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
         }
     };
     let limit = 10i128.checked_pow(u32::from(precision))?;
-    (value < limit).then_some(if negative { -value } else { value })
+    (value < limit).then_some((if negative { -value } else { value }, is_cut))
 }
 
 #[cfg(test)]

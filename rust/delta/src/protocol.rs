@@ -17,6 +17,16 @@ pub const READER_FEATURES: [&str; 7] = [
     "vacuumProtocolCheck",
 ];
 
+/// The features for readers that say of what types columns may be, and nothing else: a column of such a type is refused by its name when
+/// it is read, and a table without one is read as any other.
+pub const TYPE_FEATURES: [&str; 5] = [
+    "geospatial",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+];
+
 /// An error if a table can only be read by something newer. Features for writers alone are nothing to a reader.
 pub fn check_readable(protocol: &Protocol, metadata: &Metadata) -> Result<()> {
     let version = protocol.min_reader_version;
@@ -30,7 +40,7 @@ pub fn check_readable(protocol: &Protocol, metadata: &Metadata) -> Result<()> {
         let asked = protocol.reader_features.iter().flatten();
         let unknown: Vec<&str> = asked
             .map(String::as_str)
-            .filter(|feature| !READER_FEATURES.contains(feature))
+            .filter(|feature| !READER_FEATURES.contains(feature) && !TYPE_FEATURES.contains(feature))
             .collect();
         if !unknown.is_empty() {
             return Err(DeltaError::unsupported(format!(
@@ -60,11 +70,11 @@ mod tests {
     #[test]
     fn test_unknown_reader_features_are_refused_by_name() {
         let error = check(
-            r#"{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["deletionVectors","variantType","x"]}"#,
+            r#"{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["deletionVectors","catalogManaged","variantType","x"]}"#,
         );
         let message = error.unwrap_err().to_string();
         assert!(
-            message.contains("variantType, x") && message.contains("upgrade"),
+            message.contains("features catalogManaged, x,") && message.contains("upgrade"),
             "{message}"
         );
     }

@@ -317,7 +317,7 @@ fn want(
                 want(inner, schema, logical, physical, wanted);
             }
         }
-        DeltaType::Array(..) | DeltaType::Map(..) => {}
+        DeltaType::Array(..) | DeltaType::Map(..) | DeltaType::Unread(_) => {}
     }
     logical.pop();
     physical.pop();

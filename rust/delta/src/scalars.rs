@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::partition::{date, decimal, timestamp};
+use crate::partition::{date, decimal, decimal_cut, timestamp};
 
 /// Which bound a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,17 +109,24 @@ impl ScalarColumn {
 
     /// The next bound as a text.
     pub(crate) fn push_text(&mut self, text: &str) {
-        let (data_type, is_max) = (&self.data_type, self.bound == Bound::Max);
+        let data_type = &self.data_type;
         match &mut self.values {
             Values::Booleans(values) => values.push(text.parse().ok()),
             Values::Integers(values) => values.push(match data_type {
                 DataType::Date32 => date(text).map(i64::from),
                 DataType::Timestamp(_, zone) => {
                     let time = timestamp(text, zone.is_none());
-                    if is_max {
-                        time.map(|time| time.saturating_add(MILLISECOND))
-                    } else {
-                        time
+                    match self.bound {
+                        Bound::Max => time.map(|time| time.saturating_add(MILLISECOND)),
+                        // Some writers cut towards zero, which is upwards before 1970.
+                        Bound::Min => time.map(|time| {
+                            if time < 0 {
+                                time.saturating_sub(MILLISECOND)
+                            } else {
+                                time
+                            }
+                        }),
+                        Bound::Exact => time,
                     }
                 }
                 _ => text.parse().ok(),
@@ -127,10 +134,10 @@ impl ScalarColumn {
             // A bound that is NaN bounds nothing.
             Values::Floats(values) => values.push(text.parse().ok().filter(|value: &f64| !value.is_nan())),
             Values::Decimals(values) => values.push(match data_type {
-                DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale),
+                DataType::Decimal128(precision, scale) => decimal_bound(text, *precision, *scale, self.bound),
                 _ => None,
             }),
-            Values::Texts(values) => values.push(Some(text.into())),
+            Values::Texts(values) => values.push(text_bound(text, self.bound)),
             Values::Unknown(count) => *count += 1,
         }
     }
@@ -202,6 +209,45 @@ impl ScalarColumn {
     }
 }
 
+/// A bound of decimals. Writers that compute with doubles note the nearest one, of which fifteen digits are those of the decimal; the
+/// text itself does not tell whether it was one.
+fn decimal_bound(text: &str, precision: u8, scale: i8, bound: Bound) -> Option<i128> {
+    // Units in the last place of a double, rounded up and doubled: one rounding for the digits, one for the point.
+    const DOUBLE: i128 = 1 << 51;
+    const EXACT: i128 = 1_000_000_000_000_000;
+    if bound == Bound::Exact {
+        return decimal(text, precision, scale);
+    }
+    let (value, is_cut) = decimal_cut(text, precision, scale)?;
+    let slack = match (value.abs() >= EXACT, is_cut) {
+        (true, _) => value.abs() / DOUBLE + 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    let widest = 10i128.checked_pow(u32::from(precision))?.checked_sub(1)?;
+    let wide = match bound {
+        Bound::Max => value.checked_add(slack)?,
+        _ => value.checked_sub(slack)?,
+    };
+    Some(wide.clamp(-widest, widest))
+}
+
+/// The longest text that some writers keep of a maximum; what follows in the value itself may have been left out.
+const CUT_TEXT: usize = 32;
+
+/// A text that no text lies above that starts like this one, where that may have been cut; none if there is no such.
+fn text_bound(text: &str, bound: Bound) -> Option<Box<str>> {
+    if bound != Bound::Max || text.chars().nth(CUT_TEXT - 1).is_none() {
+        return Some(text.into());
+    }
+    let kept = text.trim_end_matches(char::MAX);
+    let last = kept.chars().next_back()?;
+    let start = kept.strip_suffix(last)?;
+    // Surrogates are no characters.
+    let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32)?;
+    Some(format!("{start}{next}").into())
+}
+
 /// The bound that holds for a double and for the float of 32 bits that is written the same.
 #[allow(clippy::cast_possible_truncation)] // The float is looked for.
 fn around_float(value: f64, bound: Bound) -> f64 {
@@ -259,6 +305,39 @@ mod tests {
                 expected
             );
         }
+    }
+
+    #[test]
+    fn test_bounds_of_decimals_hold_for_what_was_noted_as_a_double() {
+        for (text, value) in [
+            ("1.2345678901234568e16", 1_234_567_890_123_456_789_i128),
+            ("1e16", 1_000_000_000_000_000_001),
+            ("-12345678901234568", -1_234_567_890_123_456_789),
+            ("0.30000000000000004", 30),
+            ("99999999999999990000", 9_999_999_999_999_999_999_999),
+            ("12345678901234567.89", 1_234_567_890_123_456_789),
+        ] {
+            let bounds = [Bound::Min, Bound::Max].map(|bound| decimal_bound(text, 22, 2, bound).unwrap());
+            assert!(bounds[0] <= value && value <= bounds[1], "{text}: {bounds:?}");
+            assert!(
+                bounds[1] - bounds[0] <= 4 + value.abs() / (1 << 49),
+                "{text}: {bounds:?}"
+            );
+        }
+        assert_eq!(decimal_bound("12.34", 22, 2, Bound::Min), Some(1234));
+    }
+
+    #[test]
+    fn test_a_long_text_may_have_been_longer() {
+        let bound = |text: &str, bound: Bound| text_bound(text, bound).map(String::from);
+        let long = |last: char| format!("{}{last}", "x".repeat(31));
+        assert_eq!(bound("abc", Bound::Max).as_deref(), Some("abc"));
+        assert_eq!(bound(&long('x'), Bound::Min), Some(long('x')));
+        for last in ['x', '\u{d7ff}', char::MAX] {
+            let longer = format!("{}{}", long(last), char::MAX);
+            assert!(bound(&long(last), Bound::Max).unwrap() > longer, "{last:?}");
+        }
+        assert_eq!(bound(&char::MAX.to_string().repeat(32), Bound::Max), None);
     }
 
     #[test]

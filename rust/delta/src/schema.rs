@@ -16,6 +16,8 @@ use crate::listing::commit_path;
 
 /// Levels of types within types; a deeper schema is no schema.
 const DEPTH_LIMIT: usize = 100;
+/// Metadata of an Arrow field whose values this release does not read: the name of the type.
+const UNREAD: &str = "esker.unread";
 const TYPE_CHANGES: &str = "delta.typeChanges";
 const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 const COLUMN_ID: &str = "delta.columnMapping.id";
@@ -43,6 +45,8 @@ pub enum DeltaType {
     Array(Box<DeltaType>, bool),
     /// Keys, values, and whether values may be null.
     Map(Box<DeltaType>, Box<DeltaType>, bool),
+    /// A type whose values this release does not read, by its name. To Arrow it is the type of nulls.
+    Unread(String),
 }
 
 /// A column or a field of a struct.
@@ -84,7 +88,7 @@ impl DeltaField {
     }
 
     fn to_arrow(&self) -> Field {
-        let metadata: HashMap<String, String> = self
+        let metadata: Vec<(String, String)> = self
             .metadata
             .iter()
             .map(|(key, value)| {
@@ -94,15 +98,33 @@ impl DeltaField {
                 )
             })
             .collect();
+        let unread = self
+            .data_type
+            .unread(0)
+            .map(|name| (UNREAD.to_owned(), name.to_owned()));
+        let metadata: HashMap<String, String> = metadata.into_iter().chain(unread).collect();
         Field::new(&self.name, self.data_type.to_arrow(), self.nullable).with_metadata(metadata)
     }
 }
 
 impl DeltaType {
+    /// The first type in it whose values this release does not read.
+    fn unread(&self, depth: usize) -> Option<&str> {
+        match self {
+            _ if depth > DEPTH_LIMIT => None,
+            Self::Unread(name) => Some(name),
+            Self::Primitive(_) => None,
+            Self::Struct(fields) => fields.iter().find_map(|field| field.data_type.unread(depth + 1)),
+            Self::Array(item, _) => item.unread(depth + 1),
+            Self::Map(key, value, _) => key.unread(depth + 1).or_else(|| value.unread(depth + 1)),
+        }
+    }
+
     /// The type in Arrow: fields keep their metadata.
     pub fn to_arrow(&self) -> DataType {
         match self {
             Self::Primitive(data_type) => data_type.clone(),
+            Self::Unread(_) => DataType::Null,
             Self::Struct(fields) => DataType::Struct(fields.iter().map(DeltaField::to_arrow).collect()),
             Self::Array(item, nullable) => DataType::List(Arc::new(Field::new("element", item.to_arrow(), *nullable))),
             Self::Map(key, value, nullable) => {
@@ -222,7 +244,10 @@ fn parse_type(value: &Value, field: &str, depth: usize) -> Result<DeltaType> {
         )));
     }
     if let Some(name) = value.as_str() {
-        return Ok(DeltaType::Primitive(primitive(name, field)?));
+        return match is_unread(name) {
+            true => Ok(DeltaType::Unread(name.to_owned())),
+            false => Ok(DeltaType::Primitive(primitive(name, field)?)),
+        };
     }
     let inner = |key: &str| {
         let found = value.get(key);
@@ -244,6 +269,11 @@ fn parse_type(value: &Value, field: &str, depth: usize) -> Result<DeltaType> {
             "field {field} has a type that this release does not know: {value}"
         ))),
     }
+}
+
+/// Types that features brought which say nothing of other columns. Spec: "Variant Data Type", "Geospatial Types".
+fn is_unread(name: &str) -> bool {
+    name == "variant" || name.starts_with("geometry") || name.starts_with("geography")
 }
 
 fn primitive(name: &str, field: &str) -> Result<DataType> {
@@ -332,8 +362,23 @@ mod tests {
             );
         }
         assert!(parse("", r#","partitionColumns":["p"]"#).is_err());
-        let message = parse(r#"{"name":"a","type":"variant"}"#, "").unwrap_err().to_string();
-        assert!(message.contains("variant"), "{message}");
+        let message = parse(r#"{"name":"a","type":"colour"}"#, "").unwrap_err().to_string();
+        assert!(message.contains("colour"), "{message}");
+    }
+
+    #[test]
+    fn test_columns_of_types_that_are_not_read_are_named_and_leave_the_others_alone() {
+        let schema = parse(
+            r#"{"name":"a","type":"long"},{"name":"v","type":"variant"},
+            {"name":"s","type":{"type":"array","elementType":{"type":"struct","fields":[{"name":"g","type":"geometry(OGC:CRS84)"}]}}}"#,
+            "",
+        )
+        .unwrap();
+        let arrow = schema.to_arrow();
+        assert!(arrow.field(0).metadata().is_empty());
+        assert_eq!(arrow.field(1).metadata()[UNREAD], "variant");
+        assert_eq!(arrow.field(2).metadata()[UNREAD], "geometry(OGC:CRS84)");
+        assert!(parse(r#"{"name":"v","type":"variant"}"#, r#","partitionColumns":["v"]"#).is_err());
     }
 
     #[test]

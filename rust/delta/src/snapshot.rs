@@ -25,6 +25,8 @@ use crate::schema::DeltaSchema;
 
 /// Commits that are read at the same time.
 const PARALLEL: usize = 16;
+/// How often a log is listed while others write to it.
+const LOOKS: usize = 8;
 
 /// One version of a table.
 #[derive(Debug, Clone)]
@@ -68,9 +70,28 @@ struct Checksum {
 
 impl Snapshot {
     /// Opens a version of the table in a store, or its newest.
+    ///
+    /// Others write, and clean up, between one look at the log and the next. What one of them misses is lost only if the log is listed
+    /// again and is as it was.
     pub async fn load(store: &StoreRef, version: Option<u64>) -> Result<Self> {
+        let mut listing = LogListing::read(store).await?;
+        let mut looks = 1;
+        loop {
+            let error = match Self::open(store, &listing, version).await {
+                Err(error) if error.is_of_listing() => error,
+                done => return done,
+            };
+            let again = LogListing::read(store).await?;
+            looks += 1;
+            if again == listing || looks > LOOKS {
+                return Err(error);
+            }
+            listing = again;
+        }
+    }
+
+    async fn open(store: &StoreRef, listing: &LogListing, version: Option<u64>) -> Result<Self> {
         let root = Arc::new(TableRoot::new(store.uri()));
-        let listing = LogListing::read(store).await?;
         let latest = listing.latest().unwrap_or_default();
         if version.is_none() {
             listing.check_end(store).await?;
@@ -82,7 +103,7 @@ impl Snapshot {
                 store.uri()
             )));
         }
-        let snapshot = Self::replay(store, &listing, version, &root).await?;
+        let snapshot = Self::replay(store, listing, version, &root).await?;
         if listing.checksums.contains(&version) {
             snapshot.compare_checksum(store).await?;
         }
@@ -215,9 +236,13 @@ impl Snapshot {
         Ok(self)
     }
 
-    /// The newest version, or the newest up to `last`, from this one on: only commits after it are read. The log is not listed.
+    /// The newest version, or the newest up to `last`, from this one on: only commits after it are read.
+    ///
+    /// Where the next one is not there, the names around it are listed: if a clean-up, or another table in this one's place, has taken
+    /// it away, the table is opened anew.
     pub async fn refresh(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let mut commits = Vec::new();
+        let mut came_late = None;
         loop {
             let next = self.version + 1 + commits.len() as u64;
             if last.is_some_and(|last| next > last) {
@@ -225,7 +250,16 @@ impl Snapshot {
             }
             match read_commit(store, &self.root, next).await {
                 Ok(commit) => commits.push(commit),
-                Err(DeltaError::Store(error)) if error.is_not_found() => break,
+                Err(DeltaError::Store(error)) if error.is_not_found() => {
+                    let around = LogListing::around(store, next - 1).await?;
+                    if around.latest() == Some(next - 1) {
+                        break;
+                    }
+                    if !around.commits.contains(&next) || came_late == Some(next) {
+                        return self.anew(store, last).await;
+                    }
+                    came_late = Some(next);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -237,6 +271,21 @@ impl Snapshot {
         let mut next = Self::finish(commits, Some(self), version, &self.root, base)?;
         next.zone = self.zone;
         Ok(next)
+    }
+
+    /// The newest version, or the newest up to `last`, from the log alone.
+    async fn anew(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
+        let version = match last {
+            Some(last) => LogListing::read(store)
+                .await?
+                .latest()
+                .filter(|latest| *latest > last)
+                .and(Some(last)),
+            None => None,
+        };
+        let mut found = Self::load(store, version).await?;
+        found.zone = self.zone;
+        Ok(found)
     }
 
     /// How many files.

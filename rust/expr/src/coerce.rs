@@ -3,10 +3,10 @@
 //! DataFusion alone would widen the column: a float32 column compared with `1.2` as float64 matches nothing, and a number compared with
 //! a string is compared as text.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, DataFusionError, ScalarValue};
-use datafusion_expr::expr::{Between, InList};
+use datafusion_expr::expr::{Between, Cast, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::display;
@@ -120,6 +120,9 @@ where
 {
     let mut values = values;
     let mut expr = expr;
+    if let Ok(data_type) = expr.get_type(schema) {
+        expr = days_as_times(expr, &data_type, values.as_mut(), schema);
+    }
     if expr.get_type(schema).is_ok_and(|found| is_time(&found)) {
         let mut sides = vec![expr];
         sides.extend(values.as_mut().iter_mut().map(std::mem::take));
@@ -157,6 +160,28 @@ where
         }
     }
     Ok((expr, values))
+}
+
+/// Days that are compared with times of a zone are midnights of that zone. Arrow's cast would make them midnights of UTC.
+fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: &DFSchema) -> Expr {
+    let is_zoned = |other: &DataType| matches!(other, DataType::Timestamp(_, Some(_)));
+    let is_day = |other: &DataType| matches!(other, DataType::Date32 | DataType::Date64);
+    let midnight = |day: Expr| {
+        let cast = Cast::new(Box::new(day), DataType::Timestamp(TimeUnit::Microsecond, None));
+        folded(&cast).unwrap_or(Expr::Cast(cast))
+    };
+    let types: Vec<Option<DataType>> = values.iter().map(|value| value.get_type(schema).ok()).collect();
+    if is_zoned(data_type) {
+        for (value, found) in values.iter_mut().zip(&types) {
+            if found.as_ref().is_some_and(is_day) {
+                *value = midnight(std::mem::take(value));
+            }
+        }
+    }
+    match is_day(data_type) && types.iter().flatten().any(is_zoned) {
+        true => midnight(expr),
+        false => expr,
+    }
 }
 
 /// What becomes of a literal.

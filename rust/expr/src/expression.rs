@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{DataType, Schema};
 use datafusion_common::Column;
 use datafusion_expr::Expr;
 
 use crate::error::{ExprError, Result};
+use crate::overflow::cast_checked;
 use crate::plan::Plan;
 use crate::sql::{in_context, Source};
 use crate::stack;
@@ -24,7 +24,8 @@ pub struct Expression {
 impl Expression {
     /// Parses an expression over the columns of `schema`, in the SQL of [`crate::Predicate::parse_sql`].
     ///
-    /// A text that is a column's name, whatever letters it is made of, is that column.
+    /// A text that is a column's name, whatever letters it is made of, is that column. A sum, a difference or a product of integers that does
+    /// not fit its type is an error: it does not wrap.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
         if schema.field_with_name(text).is_ok() {
             let column = Expr::Column(Column::new_unqualified(text));
@@ -36,7 +37,7 @@ impl Expression {
         let source = Source::expression(text)?;
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            let plan = Plan::bind(parsed.expr, schema);
+            let plan = Plan::bind_checked(parsed.expr, schema);
             let plan = plan.map_err(|error| in_context("expression", text, schema, error))?;
             Ok(Self {
                 plan: Arc::new(plan),
@@ -68,11 +69,7 @@ impl Expression {
         if values.data_type() == data_type {
             return Ok(values);
         }
-        let options = CastOptions {
-            safe: false,
-            ..CastOptions::default()
-        };
-        cast_with_options(&values, data_type, &options).map_err(|error| {
+        cast_checked(&values, data_type).map_err(|error| {
             let found = values.data_type();
             ExprError::invalid(format!(
                 "the values of expression '{}' cannot be {data_type}, found {found}: {error}",

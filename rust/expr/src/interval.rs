@@ -97,6 +97,8 @@ pub(crate) struct Interval {
     pub(crate) high: Option<ScalarValue>,
     pub(crate) has_values: bool,
     pub(crate) has_nulls: bool,
+    /// Whether it is NaN as IEEE has it: neither less than anything, nor equal to it, nor greater.
+    pub(crate) is_unordered: bool,
 }
 
 impl Interval {
@@ -107,6 +109,7 @@ impl Interval {
             high: None,
             has_values: true,
             has_nulls: true,
+            is_unordered: false,
         }
     }
 
@@ -118,7 +121,19 @@ impl Interval {
             has_values: bound.is_some(),
             has_nulls: bound.is_none(),
             high: bound,
+            is_unordered: false,
         }
+    }
+
+    /// The same column as NaN that compares with nothing; none for a column that has no such value.
+    pub(crate) fn unordered(&self) -> Option<Interval> {
+        let kind = self.low.as_ref().or(self.high.as_ref())?.data_type();
+        (self.has_values && kind.is_floating()).then(|| Interval {
+            low: None,
+            high: None,
+            is_unordered: true,
+            ..self.clone()
+        })
     }
 
     /// The same column as NaN, with its sign set or not; none for a column that has no such value.
@@ -159,7 +174,7 @@ impl Interval {
 
     /// How it may compare with another value: less, equal, greater.
     fn compare(&self, other: &Interval) -> [bool; 3] {
-        if !self.has_values || !other.has_values {
+        if !self.has_values || !other.has_values || self.is_unordered || other.is_unordered {
             return [false; 3];
         }
         // None where one of the two is not known or they are of different types.
@@ -173,11 +188,16 @@ impl Interval {
         ]
     }
 
+    /// Whether they are two values of which one compares with nothing: then every comparison is false.
+    fn is_incomparable(&self, other: &Interval) -> bool {
+        (self.is_unordered || other.is_unordered) && self.has_values && other.has_values
+    }
+
     pub(crate) fn equals(&self, other: &Interval) -> Truth {
         let [less, equal, greater] = self.compare(other);
         Truth {
             is_true: equal,
-            is_false: less || greater,
+            is_false: less || greater || self.is_incomparable(other),
             is_null: self.has_nulls || other.has_nulls,
         }
     }
@@ -186,7 +206,17 @@ impl Interval {
         let [less, equal, greater] = self.compare(other);
         Truth {
             is_true: less,
-            is_false: equal || greater,
+            is_false: equal || greater || self.is_incomparable(other),
+            is_null: self.has_nulls || other.has_nulls,
+        }
+    }
+
+    /// Not the opposite of less: NaN may be neither.
+    pub(crate) fn is_at_least(&self, other: &Interval) -> Truth {
+        let [less, equal, greater] = self.compare(other);
+        Truth {
+            is_true: equal || greater,
+            is_false: less || self.is_incomparable(other),
             is_null: self.has_nulls || other.has_nulls,
         }
     }
@@ -203,6 +233,12 @@ impl Interval {
 
     /// The bounds after a cast that keeps the order of values; nothing is known after any other.
     pub(crate) fn cast(self, wanted: &DataType, may_fail: bool) -> Interval {
+        if self.is_unordered {
+            return Interval {
+                has_nulls: self.has_nulls || may_fail,
+                ..Interval::unknown()
+            };
+        }
         let bound = |bound: &Option<ScalarValue>| {
             let value = bound.as_ref()?;
             if !keeps_order(&value.data_type(), wanted) || is_nan(value) {
@@ -217,12 +253,13 @@ impl Interval {
             low,
             high,
             has_values: self.has_values,
+            is_unordered: false,
         }
     }
 }
 
 /// A cast may turn one NaN into another.
-fn is_nan(value: &ScalarValue) -> bool {
+pub(crate) fn is_nan(value: &ScalarValue) -> bool {
     match value {
         ScalarValue::Float32(Some(number)) => number.is_nan(),
         ScalarValue::Float64(Some(number)) => number.is_nan(),

@@ -17,12 +17,15 @@ use crate::coerce::fit_literals;
 use crate::error::{ExprError, Result};
 use crate::guard::guarded;
 use crate::lower::lower;
+use crate::overflow;
 
 /// A bound expression.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The expression after coercion and simplification.
     expr: Expr,
+    /// The expression after coercion.
+    typed: Expr,
     /// Names of the top-level columns it reads, in the schema's order.
     columns: Vec<String>,
     /// Those columns' fields.
@@ -36,6 +39,15 @@ pub(crate) struct Plan {
 impl Plan {
     /// Types `expr` over the columns of `schema` and makes it ready to run.
     pub(crate) fn bind(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, false)
+    }
+
+    /// [`Self::bind`], where arithmetic whose result does not fit its type is an error instead of wrapping.
+    pub(crate) fn bind_checked(expr: Expr, schema: &Schema) -> Result<Self> {
+        Self::bind_as(expr, schema, true)
+    }
+
+    fn bind_as(expr: Expr, schema: &Schema, checked: bool) -> Result<Self> {
         let fail = |error: DataFusionError| ExprError::from_datafusion("cannot type", &error);
         let all = Arc::new(DFSchema::try_from(nullable(schema.fields().iter().map(AsRef::as_ref))).map_err(fail)?);
         let expr = fit_literals(expr, &all)?;
@@ -46,7 +58,10 @@ impl Plan {
         let simplifier = ExprSimplifier::new(context);
         let typed = simplifier.coerce(expr, &all).map_err(fail)?;
         let data_type = typed.get_type(all.as_ref()).map_err(fail)?;
-        let expr = cases::simplify(typed, &all).map_err(fail)?;
+        if checked {
+            overflow::check_constants(&typed).map_err(fail)?;
+        }
+        let expr = cases::simplify(typed.clone(), &all).map_err(fail)?;
         // What simplification replaced may compare other types than before.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
@@ -64,18 +79,28 @@ impl Plan {
             &PhysicalPlanningContext::default(),
         )
         .map_err(fail)?;
+        let physical = match checked {
+            true => overflow::checked(physical, &schema).map_err(fail)?,
+            false => physical,
+        };
         Ok(Self {
             columns: schema.fields().iter().map(|field| field.name().clone()).collect(),
             data_type,
             physical,
             careful: OnceLock::new(),
             expr,
+            typed,
             schema,
         })
     }
 
     pub(crate) fn expr(&self) -> &Expr {
         &self.expr
+    }
+
+    /// It as it was written.
+    pub(crate) fn typed(&self) -> &Expr {
+        &self.typed
     }
 
     pub(crate) fn columns(&self) -> &[String] {

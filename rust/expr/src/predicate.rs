@@ -25,6 +25,8 @@ use crate::substrait;
 pub struct Predicate {
     plan: Arc<Plan>,
     text: Arc<str>,
+    /// Whether it came as Substrait, so that Arrow may evaluate it, by rules of its own.
+    is_foreign: bool,
 }
 
 impl Predicate {
@@ -48,7 +50,11 @@ impl Predicate {
         stack::run(usize::MAX, || {
             let expr = substrait::decode(bytes, schema)?;
             let text = display::sql(&expr);
-            Self::bind(expr, text, schema)
+            let bound = Self::bind(expr, text, schema)?;
+            Ok(Self {
+                is_foreign: true,
+                ..bound
+            })
         })
     }
 
@@ -72,6 +78,7 @@ impl Predicate {
         Ok(Self {
             plan: Arc::new(plan),
             text: text.into(),
+            is_foreign: false,
         })
     }
 
@@ -93,6 +100,23 @@ impl Predicate {
         self.plan.expr()
     }
 
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    /// As it was written, where somebody else may evaluate it; else in its simplest form.
+    pub(crate) fn expr_to_prune_by(&self) -> &Expr {
+        if self.is_foreign {
+            self.plan.typed()
+        } else {
+            self.plan.expr()
+        }
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// One boolean per row of `batch`, null where SQL says unknown.
     ///
     /// The batch must hold [`Self::columns`], found by name; what else it holds does not matter.
@@ -109,7 +133,7 @@ impl Predicate {
 
     /// The rows that both keep.
     pub fn and(&self, other: &Self) -> Result<Self> {
-        let expr = self.plan.expr().clone().and(other.plan.expr().clone());
+        let expr = self.expr_to_prune_by().clone().and(other.expr_to_prune_by().clone());
         let fields = [
             self.plan.schema().as_ref().clone(),
             other.plan.schema().as_ref().clone(),
@@ -117,7 +141,11 @@ impl Predicate {
         let schema = Schema::try_merge(fields)
             .map_err(|error| ExprError::invalid(format!("expected two filters over one schema: {error}")))?;
         let text = format!("({self}) AND ({other})");
-        stack::run(usize::MAX, || Self::bind(expr, text, &schema))
+        let bound = stack::run(usize::MAX, || Self::bind(expr, text, &schema))?;
+        Ok(Self {
+            is_foreign: self.is_foreign || other.is_foreign,
+            ..bound
+        })
     }
 }
 

@@ -4,8 +4,12 @@
 //! set of what it may be: true, false, null. What is not understood may be anything, so that a group is left out only where none of its
 //! rows can make the condition true.
 //!
-//! Bounds of floats say nothing of NaN, which compares as greater than every number (with its sign set, as less). A float column is tried
-//! as numbers, as NaN and as -NaN, one after the other: `x = 5` is ruled out by bounds, `x > 5` is not.
+//! Bounds of floats say nothing of NaN, which compares as greater than every number (with its sign set, as less) here, and with nothing
+//! elsewhere. A float column is tried as numbers, as NaN, as -NaN and as NaN that compares with nothing, one after the other: `x = 5` is
+//! ruled out by bounds, `x > 5` is not.
+//!
+//! A condition that came as Substrait may be evaluated by Arrow: it is walked as it was written, for what SQL makes simpler
+//! (`NOT (x > 5)` as `x <= 5`) is not the same there, and by the rules of both.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,7 +21,7 @@ use datafusion_expr::{BinaryExpr, Case, Expr, Operator};
 
 use crate::depth::DEPTH_LIMIT;
 use crate::functions::{exact_value, EXACT_TIME};
-use crate::interval::{Interval, Truth};
+use crate::interval::{is_nan, Interval, Truth};
 use crate::predicate::Predicate;
 use crate::prune_columns::ruled_out;
 
@@ -41,7 +45,7 @@ pub type ColumnRanges = BTreeMap<Vec<String>, ColumnRange>;
 impl Predicate {
     /// For each group, of which `rows` says how many rows it has, whether one of them may be kept.
     pub fn prune(&self, ranges: &ColumnRanges, rows: &[u64]) -> Vec<bool> {
-        let expr = self.expr();
+        let (expr, is_foreign) = (self.expr_to_prune_by(), self.is_foreign());
         let mut floats: Vec<&Vec<String>> = ranges
             .iter()
             .filter(|(_, range)| range.min.data_type().is_floating())
@@ -60,24 +64,34 @@ impl Predicate {
                     known.insert(path.as_slice(), interval_of(range, group, *rows));
                 }
             }
-            *rows > 0 && may_keep(expr, &mut known, &floats)
+            *rows > 0 && may_keep(expr, is_foreign, &mut known, &floats)
         });
         groups.collect()
     }
 }
 
 /// Whether the condition may be true, the float columns among `floats` tried as numbers and as NaN.
-fn may_keep<'a>(expr: &Expr, known: &mut BTreeMap<&'a [String], Interval>, floats: &[&'a Vec<String>]) -> bool {
+fn may_keep<'a>(
+    expr: &Expr,
+    is_foreign: bool,
+    known: &mut BTreeMap<&'a [String], Interval>,
+    floats: &[&'a Vec<String>],
+) -> bool {
     let Some((path, rest)) = floats.split_first() else {
-        return Walk { known }.truth(expr, 0).is_true;
+        return Walk { known, is_foreign }.truth(expr, 0).is_true;
     };
     let Some(numbers) = known.get(path.as_slice()).cloned() else {
-        return may_keep(expr, known, rest);
+        return may_keep(expr, is_foreign, known, rest);
     };
-    let forms = [Some(numbers.clone()), numbers.nan(true), numbers.nan(false)];
+    let forms = [
+        Some(numbers.clone()),
+        numbers.nan(true),
+        numbers.nan(false),
+        numbers.unordered().filter(|_| is_foreign),
+    ];
     let kept = forms.into_iter().flatten().any(|form| {
         known.insert(path.as_slice(), form);
-        may_keep(expr, known, rest)
+        may_keep(expr, is_foreign, known, rest)
     });
     known.insert(path.as_slice(), numbers);
     kept
@@ -95,6 +109,7 @@ fn interval_of(range: &ColumnRange, group: usize, rows: u64) -> Interval {
         high: bound(&range.max).map(|high| zero_as(high, 0.0)),
         has_values: nulls != Some(rows),
         has_nulls: nulls != Some(0),
+        is_unordered: false,
     }
 }
 
@@ -108,13 +123,15 @@ fn zero_as(bound: ScalarValue, zero: f32) -> ScalarValue {
 }
 
 /// One walk over a condition.
-struct Walk<'a, 'b> {
-    known: &'a BTreeMap<&'b [String], Interval>,
+pub(crate) struct Walk<'a, 'b> {
+    pub(crate) known: &'a BTreeMap<&'b [String], Interval>,
+    /// Whether Arrow may evaluate it.
+    pub(crate) is_foreign: bool,
 }
 
 impl Walk<'_, '_> {
     /// What a condition may be.
-    fn truth(&self, expr: &Expr, depth: usize) -> Truth {
+    pub(crate) fn truth(&self, expr: &Expr, depth: usize) -> Truth {
         if depth > DEPTH_LIMIT {
             return Truth::ANY;
         }
@@ -141,9 +158,9 @@ impl Walk<'_, '_> {
                 Operator::Eq => interval(left).equals(&interval(right)),
                 Operator::NotEq => interval(left).equals(&interval(right)).not(),
                 Operator::Lt => interval(left).is_less(&interval(right)),
-                Operator::GtEq => interval(left).is_less(&interval(right)).not(),
+                Operator::GtEq => interval(left).is_at_least(&interval(right)),
                 Operator::Gt => interval(right).is_less(&interval(left)),
-                Operator::LtEq => interval(right).is_less(&interval(left)).not(),
+                Operator::LtEq => interval(right).is_at_least(&interval(left)),
                 _ => Truth::ANY,
             },
             Expr::Between(Between {
@@ -153,14 +170,21 @@ impl Walk<'_, '_> {
                 high,
             }) => {
                 let value = interval(expr);
-                let above = value.is_less(&interval(low)).not();
-                let below = interval(high).is_less(&value).not();
+                let above = value.is_at_least(&interval(low));
+                let below = interval(high).is_at_least(&value);
                 above.and(below).negate_if(*negated)
             }
             Expr::InList(InList { expr, list, negated }) => {
                 let value = interval(expr);
-                let any = list.iter().map(|item| value.equals(&interval(item)));
-                any.fold(Truth::FALSE, Truth::or).negate_if(*negated)
+                let items = list.iter().filter(|item| !(self.is_foreign && is_null_literal(item)));
+                let any = items.map(|item| value.equals(&interval(item)));
+                let mut found = any.fold(Truth::FALSE, Truth::or);
+                if self.is_foreign && value.has_nulls {
+                    // To Arrow null is a value like others: in the list, or not.
+                    found.is_true |= list.iter().any(is_null_literal);
+                    found.is_false = true;
+                }
+                found.negate_if(*negated)
             }
             Expr::Like(Like {
                 negated,
@@ -209,6 +233,11 @@ impl Walk<'_, '_> {
         }
         match expr {
             Expr::Alias(alias) => self.interval(&alias.expr, depth + 1),
+            // Where NaN stands differs.
+            Expr::Literal(value, _) if self.is_foreign && is_nan(value) => Interval {
+                has_nulls: false,
+                ..Interval::unknown()
+            },
             Expr::Literal(value, _) => Interval::point(value),
             Expr::Cast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), false),
             Expr::TryCast(cast) => self.interval(&cast.expr, depth + 1).cast(cast.field.data_type(), true),
@@ -224,8 +253,16 @@ impl Walk<'_, '_> {
     }
 }
 
+fn is_null_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null_literal(&cast.expr),
+        _ => false,
+    }
+}
+
 /// The names that lead to a column or to a field inside structs.
-fn path_of(expr: &Expr) -> Option<Vec<String>> {
+pub(crate) fn path_of(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Column(column) => Some(vec![column.name().to_owned()]),
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {

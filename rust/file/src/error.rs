@@ -26,6 +26,14 @@ pub enum FileError {
         /// What it cannot hold, and what to do.
         what: String,
     },
+    /// Nulls in a column that has none, or below one.
+    #[error("column '{column}': expected no nulls, the column is not nullable, found {count} nulls")]
+    UnexpectedNulls {
+        /// The column's name, dotted below a struct or list.
+        column: String,
+        /// How many.
+        count: usize,
+    },
     /// The bytes are not what the format promises.
     #[error("corrupt file {path}: {message}")]
     Corrupt {

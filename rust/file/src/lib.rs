@@ -22,6 +22,7 @@ pub mod inspect;
 mod nulls;
 mod paged_writer;
 pub mod reader;
+mod required;
 pub mod schema;
 mod v0_1;
 mod v2_0;

@@ -7,6 +7,7 @@ use esker_store::store::StoreRef;
 
 use crate::error::{FileError, Result};
 use crate::paged_writer::PagedWriter;
+use crate::required::RequiredFields;
 use crate::schema::Schema;
 use crate::v0_1::dictionary::encode::DictionaryWriters;
 use crate::v0_1::write::GroupWriter;
@@ -79,6 +80,7 @@ pub struct FileSummary {
 /// A data file that is being written.
 pub struct FileWriter {
     arrow: SchemaRef,
+    required: RequiredFields,
     out: Out,
 }
 
@@ -106,7 +108,8 @@ impl FileWriter {
             FileVersion::V0_1 => Out::Groups(Box::new(GroupWriter::create(store, path, schema, options).await?)),
             _ => Out::Paged(Box::new(PagedWriter::create(store, path, schema, options).await?)),
         };
-        Ok(FileWriter { arrow, out })
+        let required = RequiredFields::of(&arrow);
+        Ok(FileWriter { arrow, required, out })
     }
 
     /// Takes a batch in; its columns are the schema's, in order.
@@ -121,9 +124,10 @@ impl FileWriter {
         for (column, field) in batch.columns().iter().zip(self.arrow.fields()) {
             check_type(field.name(), field.data_type(), column)?;
         }
+        let batch = self.required.settle(batch)?;
         match &mut self.out {
-            Out::Paged(out) => out.write(batch).await,
-            Out::Groups(out) => out.write(batch).await,
+            Out::Paged(out) => out.write(&batch).await,
+            Out::Groups(out) => out.write(&batch).await,
         }
     }
 

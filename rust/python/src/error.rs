@@ -96,6 +96,10 @@ fn of_file(error: &FileError) -> Raised {
             .fact("column", column)
             .fact("type", data_type)
             .fact("file_version", version.to_string()),
+        FileError::UnexpectedNulls { column, count } => Raised::new("SchemaMismatchError")
+            .fact("column", column)
+            .fact("expected", "no nulls, the column is not nullable")
+            .fact("found", format!("{count} nulls")),
         FileError::Corrupt { path, .. } => Raised::new("CorruptFileError").fact("path", path),
         FileError::Store(error) => of_store(error),
     }

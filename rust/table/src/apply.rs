@@ -24,6 +24,7 @@ mod bases;
 mod columns;
 mod contents;
 mod draft;
+mod field_ids;
 mod fragments;
 mod indices;
 mod rewrite;
@@ -104,7 +105,9 @@ impl Transaction {
             Operation::Rewrite(rewrite) => rewrite::rewrite(base, &rewrite)?,
             Operation::Merge { fragments, schema, .. } => columns::merge(base, &fragments, &schema)?,
             Operation::Project { schema, .. } => columns::project(base, &schema)?,
-            Operation::DataReplacement { replacements } => columns::replace_data(base, &replacements)?,
+            Operation::DataReplacement { replacements } => {
+                columns::replace_data(base, &replacements, self.read_version())?
+            }
             Operation::CreateIndex {
                 new_indices,
                 removed_indices,

@@ -3,12 +3,15 @@
 //! Rows are the operation being committed, columns one that was committed since the version it had read. A racing writer asks this of
 //! every commit in between, in order. The verdicts are those of pylance 14; where releases differ, the stricter one holds.
 
+mod columns;
 mod overlap;
 
 use std::fmt;
 
 use crate::operation::OperationKind as Kind;
 use crate::transaction::Transaction;
+
+pub use columns::HeldColumns;
 
 /// What a commit in between means for ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

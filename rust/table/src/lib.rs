@@ -31,6 +31,7 @@ pub mod raw;
 pub mod read;
 pub mod reconcile;
 pub mod row_ids;
+mod struct_parts;
 pub mod transaction;
 pub mod write;
 

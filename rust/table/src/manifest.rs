@@ -50,6 +50,14 @@ pub(crate) mod field {
     pub const TRANSACTION_SECTION: u32 = 23;
 }
 
+/// The key of the config under which the highest field id stands that was given out and shows no more.
+pub const MAX_FIELD_ID: &str = "esker.max_field_id";
+
+/// The field id that a config notes as the highest one given out; none if it notes none, or nothing that is an id.
+pub fn noted_field_id(config: &BTreeMap<String, String>) -> Option<i32> {
+    config.get(MAX_FIELD_ID)?.parse().ok().filter(|id| *id >= 0)
+}
+
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// One version of a table: its schema, its fragments and what else there is to know before a data file is opened.
@@ -347,9 +355,11 @@ impl Manifest {
         Ok(present.max(self.head.max_fragment_id))
     }
 
-    /// The highest field id that the schema or any data file uses: a new column must not take the id of one that was dropped.
+    /// The highest field id given out so far, as the schema, the data files and the config show it: a new column must not take the id of
+    /// one that was dropped, be it named by a file that waits for its commit.
     pub fn max_field_id(&self) -> Result<i32> {
-        let mut highest = self.schema_fields().iter().map(|field| field.id).max().unwrap_or(-1);
+        let columns = self.schema_fields().iter().map(|field| field.id).max();
+        let mut highest = columns.max(noted_field_id(&self.head.config)).unwrap_or(-1);
         for fragment in self.fragments() {
             let in_files = fragment?
                 .files()

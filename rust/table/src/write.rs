@@ -3,7 +3,7 @@
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
@@ -106,7 +106,6 @@ impl Output<'_> {
     async fn run(&mut self, batches: Receiver<std::result::Result<RecordBatch, ArrowError>>) -> Result<()> {
         while let Ok(batch) = tokio::task::block_in_place(|| batches.recv()) {
             let batch = batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?;
-            check_nulls(&batch, &self.request.schema)?;
             self.write(&batch).await?;
         }
         self.close().await
@@ -249,19 +248,6 @@ fn check_stream(stream: &Arc<arrow_schema::Schema>, schema: &Schema) -> Result<(
                 want.data_type().to_string(),
                 found.data_type().to_string(),
             ));
-        }
-    }
-    Ok(())
-}
-
-fn check_nulls(batch: &RecordBatch, schema: &Schema) -> Result<()> {
-    for (column, field) in batch.columns().iter().zip(&schema.fields) {
-        if !field.nullable && column.logical_null_count() > 0 {
-            return Err(TableError::SchemaMismatch {
-                column: field.name.clone(),
-                expected: "no nulls, the column is not nullable".into(),
-                found: format!("{} nulls", column.logical_null_count()),
-            });
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import InvalidArgumentError
@@ -77,12 +77,12 @@ def open_repository(options: argparse.Namespace) -> Repository:
     return Repository(options.uri, storage_options=pairs(options.storage_option, "--storage-option") or None)
 
 
-def tell(output: Output, facts: dict[str, str]) -> None:
-    """Prints names and values."""
+def tell(output: Output, facts: Mapping[str, object]) -> None:
+    """Prints names and values; numbers are numbers in JSON."""
     if output.as_json:
-        output.json(facts)
+        output.json(dict(facts))
     else:
-        output.facts("", facts)
+        output.facts("", {name: str(value) for name, value in facts.items()})
 
 
 def moving(bar: Progress | None) -> Callable[[str, int, int | None], None] | None:

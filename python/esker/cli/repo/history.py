@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import InvalidArgumentError
+from ..amount import amount
 from ..output import Output
 from .command import Commands, open_repository, tell
 from .graph import Graph
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def add_commands(commands: Commands) -> None:
     """Adds the commands."""
     log = commands.add("log", "The commits that led to a ref.", log_of, "URI", "[REF]")
-    log.add_argument("-n", "--max-amount", type=int, help="at most so many")
+    log.add_argument("-n", "--max-amount", type=amount, help="at most so many")
     log.add_argument("--object", action="append", metavar="PATH", help="only those that changed this path")
     log.add_argument("--prefix", action="append", help="only those that changed paths that start so")
     log.add_argument("--first-parent", action="store_true", help="of merges, only the branch that was merged into")
@@ -53,7 +54,7 @@ def log_of(options: argparse.Namespace, output: Output) -> None:
     for commit in commits:
         above, own, below = graph.add(commit.id, commit.parents) if options.graph else ([], "*", [])
         for line in (*above, f"{own} {commit.id[:12]} {_when(commit)} {commit.committer}: {commit.message}", *below):
-            print(line)
+            output.line(line)
 
 
 def _time(text: str | None) -> datetime | None:
@@ -106,7 +107,7 @@ def diff_of(options: argparse.Namespace, output: Output) -> None:
         output.json([_change(change) for change in changes])
         return
     for change in changes:
-        print(f"{_SIGNS[change.type]} {change.path}")
+        output.line(f"{_SIGNS[change.type]} {change.path}")
 
 
 def _change(change: Change) -> dict[str, Any]:

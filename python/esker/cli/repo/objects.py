@@ -72,7 +72,7 @@ def ls_of(options: argparse.Namespace, output: Output) -> None:
         return
     for entry in found:
         size = size_text(entry.size_bytes) if isinstance(entry, ObjectInfo) else ""
-        print(f"{size:>10}  {entry.path}")
+        output.line(f"{size:>10}  {entry.path}")
 
 
 def stat(options: argparse.Namespace, output: Output) -> None:
@@ -114,7 +114,7 @@ def put_of(options: argparse.Namespace, output: Output) -> None:
         count = len(files)
     message = options.message or f"Put {options.path or 'files'}"
     commit = branch.commit(message, said).id
-    tell(output, {"commit": commit} if count == 1 else {"commit": commit, "objects": str(count)})
+    tell(output, {"commit": commit} if count == 1 else {"commit": commit, "objects": count})
 
 
 def _files(given: list[str], path: str) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def rm_of(options: argparse.Namespace, output: Output) -> None:
     branch.delete_objects(wanted)
     message = options.message or f"Remove {', '.join(options.path)}"
     commit = branch.commit(message, pairs(options.meta, "--meta")).id
-    tell(output, {"commit": commit, "objects": str(len(set(wanted)))})
+    tell(output, {"commit": commit, "objects": len(set(wanted))})
 
 
 def import_of(options: argparse.Namespace, output: Output) -> None:
@@ -188,7 +188,7 @@ def import_of(options: argparse.Namespace, output: Output) -> None:
     add = manager.object if options.object else manager.prefix
     with output.progress("listing", None):
         done = add(options.source, options.path).run()
-    tell(output, {"commit": str(done.commit_id), "objects": str(done.ingested_objects)})
+    tell(output, {"commit": str(done.commit_id), "objects": done.ingested_objects})
 
 
 def export(options: argparse.Namespace, output: Output) -> None:
@@ -196,4 +196,4 @@ def export(options: argparse.Namespace, output: Output) -> None:
     ref = open_repository(options).ref(options.ref)
     with output.progress("copying", None):
         count = ref.export(options.destination, prefix=options.prefix)
-    tell(output, {"objects": str(count)})
+    tell(output, {"objects": count})

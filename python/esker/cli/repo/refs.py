@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ...exceptions import InvalidArgumentError, NotFoundError
+from ..amount import amount
 from ..output import Output, size_text
 from .command import Commands, add_commit_options, open_repository, pairs, tell
 
@@ -37,7 +38,9 @@ def add_commands(commands: Commands) -> None:
     revert = commands.add("revert", "Takes back on a branch what a commit did.", revert_of, "URI", "BRANCH", "REF")
     pick = commands.add("cherry-pick", "Does again on a branch what a commit did.", pick_of, "URI", "BRANCH", "REF")
     for again in (revert, pick):
-        again.add_argument("--parent-number", type=int, default=0, metavar="N", help="for a merge: which side counts")
+        again.add_argument(
+            "--parent-number", type=amount, default=0, metavar="N", help="for a merge: which side counts"
+        )
         again.add_argument("--allow-empty", action="store_true", help="commit even if nothing changes")
     commands.add("reset", "Lets a branch lead to another commit.", reset, "URI", "BRANCH", "REF")
 
@@ -108,7 +111,8 @@ def protect_of(options: argparse.Namespace, output: Output) -> None:
     if output.as_json:
         output.json(patterns)
     else:
-        print("\n".join(patterns) if patterns else "no branch is protected")
+        for pattern in patterns or ["no branch is protected"]:
+            output.line(pattern)
 
 
 def merge_of(options: argparse.Namespace, output: Output) -> None:

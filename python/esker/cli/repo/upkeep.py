@@ -63,10 +63,11 @@ def gc_of(options: argparse.Namespace, output: Output) -> None:
     repo = open_repository(options)
     with output.progress("listing", None) as bar:
         found = repo.gc(dry_run=not options.delete, progress=moving(bar))
-    said = {name: str(value) for name, value in vars(found).items()}
-    if not output.as_json and not options.delete:
-        said["deleted"] = "nothing: --delete does it"
-    tell(output, {**said, "bytes": size_text(found.bytes)} if not output.as_json else said)
+    if output.as_json:
+        output.json(vars(found))
+        return
+    said = {name: str(value) for name, value in vars(found).items()} | {"bytes": size_text(found.bytes)}
+    tell(output, said if options.delete else {**said, "deleted": "nothing: --delete does it"})
 
 
 def repack(options: argparse.Namespace, output: Output) -> None:
@@ -80,7 +81,7 @@ def pack_refs(options: argparse.Namespace, output: Output) -> None:
     """Copies all commits into one object."""
     with output.progress("packing commits", None):
         count = open_repository(options).pack_refs()
-    tell(output, {"commits": str(count)})
+    tell(output, {"commits": count})
 
 
 def refs_dump(options: argparse.Namespace, output: Output) -> None:
@@ -107,7 +108,7 @@ def refs_restore(options: argparse.Namespace, output: Output) -> None:
     repo = open_repository(options)
     with output.progress("reading refs", None):
         repo.restore_refs(dump)
-    tell(output, {"branches": str(len(list(repo.branches()))), "tags": str(len(list(repo.tags())))})
+    tell(output, {"branches": len(list(repo.branches())), "tags": len(list(repo.tags()))})
 
 
 def fsck(options: argparse.Namespace, output: Output) -> None:
@@ -117,9 +118,11 @@ def fsck(options: argparse.Namespace, output: Output) -> None:
         for finding in open_repository(options).fsck(imports=options.imports, progress=moving(bar)):
             findings.append(finding)
             if not output.as_json:
-                print(finding, flush=True)
+                output.line(str(finding))
     if output.as_json:
         output.json(findings)
+    elif not findings:
+        output.line("nothing is missing or damaged")
     if findings:
         raise InvalidArgumentError(f"{len(findings)} findings; restore what is missing")
 
@@ -134,7 +137,7 @@ def cat_sst(options: argparse.Namespace, output: Output) -> None:
         return
     output.facts(options.file, properties)
     for record in records:
-        print(_line(record))
+        output.line(_line(record))
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -1,7 +1,42 @@
 //! SQL filters by the rows that they keep. What pylance accepts has pylance's result here.
 
-use super::rows::{batch, kept};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+
+use super::rows::{batch, kept, DAY, JANUARY};
 use crate::{ExprError, Predicate};
+
+#[test]
+fn test_days_are_midnights_of_the_zone_of_times() {
+    let schema = Schema::new(vec![
+        Field::new(
+            "t",
+            DataType::Timestamp(TimeUnit::Microsecond, Some("America/New_York".into())),
+            true,
+        ),
+        Field::new("d", DataType::Date32, true),
+    ]);
+    // 2021-01-01 at 03:00 and at 06:00 in UTC: an hour before midnight and two behind it.
+    let hour = DAY / 24;
+    let day = i64::from(i32::try_from(JANUARY).unwrap()) * DAY;
+    let times = TimestampMicrosecondArray::from(vec![day + 3 * hour, day + 6 * hour]).with_timezone("UTC");
+    let days = Date32Array::from(vec![i32::try_from(JANUARY).unwrap(); 2]);
+    let batch = RecordBatch::try_from_iter([("t", Arc::new(times) as ArrayRef), ("d", Arc::new(days))]).unwrap();
+    for filter in [
+        "t >= date '2021-01-01'",
+        "date '2021-01-01' <= t",
+        "t >= d",
+        "d <= t",
+        "t between date '2021-01-01' and date '2021-01-02'",
+        "t >= '2021-01-01'",
+        "cast(t as date) = d",
+    ] {
+        let found = Predicate::parse_sql(filter, &schema).unwrap().evaluate(&batch).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), [Some(false), Some(true)], "{filter}");
+    }
+}
 
 /// Filter and the rows it keeps, checked against pylance 14.
 const AS_PYLANCE: &[(&str, &[i32])] = &[

@@ -7,6 +7,7 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema}
 
 use super::field::{Field, Schema};
 use super::logical_type::{data_type_from_logical, logical_from_data_type};
+use super::names::check_siblings;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
 
@@ -151,19 +152,12 @@ impl Schema {
             .iter()
             .map(|f| Field::from_arrow(f))
             .collect::<Result<Vec<_>>>()?;
-        for (index, field) in fields.iter().enumerate() {
-            if fields.iter().take(index).any(|earlier| earlier.name == field.name) {
-                return Err(FileError::invalid(format!(
-                    "two columns are named '{}'; rename one",
-                    field.name
-                )));
-            }
-        }
         let metadata = schema
             .metadata()
             .iter()
             .map(|(k, v)| (k.clone(), v.clone().into_bytes()))
             .collect();
+        check_siblings(&fields)?;
         let mut schema = Schema { fields, metadata };
         schema.assign_ids(0);
         Ok(schema)

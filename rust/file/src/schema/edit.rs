@@ -8,10 +8,12 @@ use crate::error::{FileError, Result};
 impl Schema {
     /// The columns of `other` behind these; struct columns that both have are merged. Ids stay as they are.
     pub fn extended(&self, other: &Schema) -> Result<Schema> {
-        Ok(Schema {
+        let extended = Schema {
             fields: merged(&self.fields, &other.fields, "")?,
             metadata: self.metadata.clone(),
-        })
+        };
+        extended.check_column_names(Some(self))?;
+        Ok(extended)
     }
 
     /// The schema without the fields that dotted paths name, nor the structs that they leave empty.
@@ -39,7 +41,7 @@ impl Schema {
                 field.nullable = nullable;
             }
         });
-        schema.check_names()?;
+        schema.check_column_names(Some(self))?;
         Ok(schema)
     }
 
@@ -59,31 +61,6 @@ impl Schema {
         };
         self.field_by_path(path).ok_or_else(missing)
     }
-
-    /// Refuses names that no path could tell apart.
-    fn check_names(&self) -> Result<()> {
-        if let Some(dotted) = self.fields.iter().find(|field| field.name.contains('.')) {
-            return Err(FileError::invalid(format!(
-                "expected column names without dots, found '{}'; nest it in a struct instead",
-                dotted.name
-            )));
-        }
-        check_siblings(&self.fields)
-    }
-}
-
-fn check_siblings(fields: &[Field]) -> Result<()> {
-    let mut names = BTreeSet::new();
-    for field in fields {
-        if !names.insert(field.name.as_str()) {
-            return Err(FileError::invalid(format!(
-                "expected different names, found two columns '{}'; choose another name",
-                field.name
-            )));
-        }
-        check_siblings(&field.children)?;
-    }
-    Ok(())
 }
 
 fn without(field: &Field, gone: &BTreeSet<i32>) -> Option<Field> {

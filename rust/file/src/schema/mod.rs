@@ -5,6 +5,7 @@ mod blob;
 mod edit;
 mod field;
 mod logical_type;
+mod names;
 mod proto;
 mod select;
 

@@ -22,8 +22,8 @@ pub(crate) struct PyExpression {
 
 /// An array on its way to Python.
 #[pyclass(module = "esker._native.expr", frozen)]
-struct Values {
-    array: arrow_array::ArrayRef,
+pub(super) struct Values {
+    pub(super) array: arrow_array::ArrayRef,
 }
 
 #[pymethods]

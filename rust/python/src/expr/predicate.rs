@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3_arrow::PySchema;
 
+use super::expression::Values;
 use crate::arrow::schema_capsule;
-use crate::error::Result;
+use crate::error::{python, Result};
 
 /// A boolean expression over the columns of one schema.
 #[pyclass(name = "Predicate", module = "esker._native.expr", frozen)]
@@ -95,6 +96,20 @@ impl PyPredicate {
     #[getter]
     fn paths(&self) -> Result<Vec<(String, Option<String>)>> {
         Ok(self.predicate.paths()?)
+    }
+
+    #[getter]
+    fn implied<'py>(&self, py: Python<'py>) -> Result<Vec<(String, &'static str, Option<Bound<'py, Values>>)>> {
+        let terms = self.predicate.implied()?.into_iter().map(|term| -> Result<_> {
+            let values = term.values.map(|array| Bound::new(py, Values { array })).transpose();
+            Ok((term.column, term.operator, values.map_err(python)?))
+        });
+        terms.collect()
+    }
+
+    #[getter]
+    fn keeps_nan(&self) -> Result<Vec<Vec<String>>> {
+        Ok(self.predicate.keeps_nan()?)
     }
 
     fn __str__(&self) -> String {

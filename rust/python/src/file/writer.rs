@@ -51,6 +51,7 @@ impl PyFileWriter {
         version: &str,
         page_bytes: Option<u64>,
     ) -> Result<Self> {
+        schema.0.check_file_names()?;
         let mut options = WriteOptions {
             version: FileVersion::parse(version)?,
             ..WriteOptions::default()

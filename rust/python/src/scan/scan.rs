@@ -1,7 +1,7 @@
 //! `scan`.
 
 use esker_file::schema::BlobView;
-use esker_table::read::{self, ScanRequest};
+use esker_table::read::{self, OrderKey, ScanRequest};
 use esker_table::TableError;
 use pyo3::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::table::PyManifest;
 /// Rows of a version as batches.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, use_stats = true, blobs = "descriptions"))]
+#[pyo3(signature = (store, manifest, *, columns = None, filter = None, limit = None, offset = None, batch_size = None, fragment_ids = None, row_range = None, with_row_id = false, with_row_address = false, scan_in_order = true, include_deleted_rows = false, use_stats = true, blobs = "descriptions", order_by = Vec::new(), strict_batch_size = false))]
 pub(crate) fn scan(
     store: &PyStore,
     manifest: &PyManifest,
@@ -31,13 +31,21 @@ pub(crate) fn scan(
     include_deleted_rows: bool,
     use_stats: bool,
     blobs: &str,
+    order_by: Vec<(String, bool, bool)>,
+    strict_batch_size: bool,
 ) -> Result<PyBatchStream> {
+    let order_by = order_by.into_iter().map(|(column, ascending, nulls_first)| OrderKey {
+        column,
+        ascending,
+        nulls_first,
+    });
     let request = ScanRequest {
         columns,
         filter: filter.map(|f| f.inner().clone()),
         limit,
         offset,
         batch_size,
+        strict_batch_size,
         fragment_ids,
         row_range: row_range.map(|(start, end)| start..end),
         with_row_id,
@@ -46,6 +54,7 @@ pub(crate) fn scan(
         include_deleted_rows,
         ignore_statistics: !use_stats,
         blobs: blob_view(blobs)?,
+        order_by: order_by.collect(),
     };
     Ok(read::scan(store.files(), &manifest.0, &request)?.into())
 }

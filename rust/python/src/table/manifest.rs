@@ -67,6 +67,11 @@ impl PyManifest {
     }
 
     #[getter]
+    fn writer_version(&self) -> Option<(&str, &str)> {
+        self.0.writer_version()
+    }
+
+    #[getter]
     fn transaction_file(&self) -> Option<&str> {
         self.0.transaction_file()
     }

@@ -28,6 +28,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::PyIndex>()?;
     module.add_class::<operation::PyOperation>()?;
     module.add_class::<PyTransaction>()?;
+    module.add_class::<transaction::PyHeldColumns>()?;
     module.add_function(wrap_pyfunction!(naming::manifest_name, module)?)?;
     module.add_function(wrap_pyfunction!(naming::parse_manifest_name, module)?)
 }

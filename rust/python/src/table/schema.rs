@@ -33,10 +33,24 @@ impl PySchema {
 impl PySchema {
     #[staticmethod]
     #[pyo3(signature = (schema, *, first_id = 0))]
-    fn from_arrow(schema: pyo3_arrow::PySchema, first_id: i32) -> Result<Self> {
+    fn from_arrow(schema: pyo3_arrow::PySchema, first_id: i64) -> Result<Self> {
         let mut schema = Schema::from_arrow(&schema.into_inner())?;
-        schema.assign_ids(first_id);
+        let last = i64::try_from(schema.flat_fields().len())
+            .ok()
+            .and_then(|fields| first_id.checked_add(fields));
+        let fits = last.is_some_and(|last| last <= i64::from(i32::MAX));
+        match i32::try_from(first_id).ok().filter(|_| fits) {
+            Some(first_id) => schema.assign_ids(first_id),
+            None => {
+                return Err(TableError::unsupported("the table has used up all 2^31 field ids; write it anew").into())
+            }
+        }
         Ok(PySchema(schema))
+    }
+
+    #[pyo3(signature = (known = None))]
+    fn check_column_names(&self, known: Option<&PySchema>) -> Result<()> {
+        Ok(self.0.check_column_names(known.map(|known| &known.0))?)
     }
 
     fn extended(&self, other: &PySchema) -> Result<Self> {

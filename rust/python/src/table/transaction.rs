@@ -7,7 +7,7 @@ use bytes::Bytes;
 use esker_file::{Dictionaries, FileVersion};
 use esker_store::block_on;
 use esker_table::apply::CommitParams;
-use esker_table::conflict::{self, Verdict};
+use esker_table::conflict::{self, HeldColumns, Verdict};
 use esker_table::dictionary::dictionaries_of;
 use esker_table::operation::Operation;
 use esker_table::transaction::Transaction;
@@ -24,6 +24,17 @@ use crate::store::PyStore;
 /// A change to a table.
 #[pyclass(name = "Transaction", module = "esker._native.table", frozen)]
 pub(crate) struct PyTransaction(pub(crate) Transaction);
+
+/// The fields that a staged change names, as a version has them.
+#[pyclass(name = "HeldColumns", module = "esker._native.table", frozen)]
+pub(crate) struct PyHeldColumns(HeldColumns);
+
+#[pymethods]
+impl PyHeldColumns {
+    fn after(&self, theirs: &PyTransaction, made: &PyManifest) -> Option<PyHeldColumns> {
+        self.0.after(&theirs.0, &made.0).map(PyHeldColumns)
+    }
+}
 
 fn with_uuid(transaction: Transaction, uuid: Option<String>) -> Result<PyTransaction> {
     Ok(PyTransaction(match uuid {
@@ -143,6 +154,10 @@ impl PyTransaction {
             Verdict::Retry => "retry",
             Verdict::Incompatible => "incompatible",
         }
+    }
+
+    fn held_columns(&self, read: &PyManifest) -> Option<PyHeldColumns> {
+        HeldColumns::new(&self.0, &read.0).map(PyHeldColumns)
     }
 
     fn reconcile(

@@ -8,7 +8,8 @@ use esker_proto::lance::table as pb;
 use prost::Message;
 
 use super::draft::{set_map, Draft};
-use super::fragments::{by_id, check_files, check_present};
+use super::field_ids::check_kept;
+use super::fragments::{by_id, check_files, check_present, field_ids};
 use super::indices;
 use super::rows::holds_columns;
 use crate::error::{Result, TableError};
@@ -21,6 +22,7 @@ use crate::raw::RawMessage;
 pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema) -> Result<Draft> {
     let version = base.data_storage_version()?;
     let mut draft = Draft::of(base)?;
+    draft.gone_field_id = base.max_field_id()?;
     for fragment in fragments {
         draft.mixed_files |= check_files(
             fragment,
@@ -53,7 +55,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         };
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
-    set_schema(&mut draft, schema)?;
+    set_schema(&mut draft, base, schema)?;
     let message = pb::Manifest {
         schema_metadata: schema.metadata().clone(),
         ..Default::default()
@@ -64,7 +66,9 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
 }
 
 /// Replaces the columns. What a newer writer noted on a column that stays, and the transaction does not say, stays with it.
-fn set_schema(draft: &mut Draft, schema: &NewSchema) -> Result<()> {
+fn set_schema(draft: &mut Draft, base: &Manifest, schema: &NewSchema) -> Result<()> {
+    schema.schema()?.check_column_names(Some(&base.schema()?))?;
+    check_kept(base, schema)?;
     let mut before = HashMap::new();
     for old in draft.raw.all(field::SCHEMA) {
         before.insert(field_id(old.payload())?, old.payload().clone());
@@ -97,6 +101,7 @@ fn field_id(field: &Bytes) -> Result<i32> {
 pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
     let ids = schema.field_ids()?;
     let mut draft = Draft::of(base)?;
+    draft.gone_field_id = base.max_field_id()?;
     draft.fragments = base.fragments.edited(|_, before| {
         let before = Fragment::decode(before)?;
         let wanted = |file: &DataFile| file.fields.iter().any(|id| ids.contains(id));
@@ -105,12 +110,13 @@ pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
         }
         Ok(Edit::Replace(before.with_files_kept(wanted)))
     })?;
-    set_schema(&mut draft, schema)?;
+    set_schema(&mut draft, base, schema)?;
     draft.index_section = indices::keep_columns(base.index_section.as_ref(), &ids)?;
     Ok(draft)
 }
 
-pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) -> Result<Draft> {
+pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], read_version: u64) -> Result<Draft> {
+    let replacements = of_columns_there(base, replacements, read_version)?;
     let changed: HashSet<u64> = replacements.iter().map(|(id, _)| *id).collect();
     check_present(changed.iter().copied(), base)?;
     let mut fields = HashSet::new();
@@ -140,6 +146,24 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)]) ->
     draft.mixed_files |= mixed;
     draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
     Ok(draft)
+}
+
+/// The files whose columns the table has. Others may have dropped some while they were written: values that nobody will read.
+fn of_columns_there(
+    base: &Manifest,
+    replacements: &[(u64, DataFile)],
+    read_version: u64,
+) -> Result<Vec<(u64, DataFile)>> {
+    let ids = field_ids(base);
+    let held = |file: &DataFile| file.fields.iter().any(|id| ids.contains(id));
+    let foreign = replacements.iter().find(|(_, file)| !held(file));
+    match foreign.filter(|_| read_version >= base.version()) {
+        None => Ok(replacements.iter().filter(|(_, file)| held(file)).cloned().collect()),
+        Some((_, file)) => Err(TableError::invalid(format!(
+            "expected fields of the table's schema, found {:?} in {}",
+            file.fields, file.path
+        ))),
+    }
 }
 
 /// The file takes the place of the one with the same columns; of none if all its columns were null so far.

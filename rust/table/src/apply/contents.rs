@@ -30,6 +30,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
             "expected initial_bases for a new table only, found a table; add them to it by add_bases",
         ));
     }
+    schema.schema()?.check_column_names(None)?;
     let bases = with_new_bases(base.map_or(&[], Manifest::base_paths), initial_bases)?;
     let version = match (params.data_storage_version, base) {
         (Some(asked), _) => asked,
@@ -66,6 +67,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
         max_fragment_id,
         mixed_files,
         row_ids,
+        gone_field_id: -1,
     })
 }
 
@@ -73,6 +75,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
 pub(super) fn restore(base: &Manifest, restored: &Manifest) -> Result<Draft> {
     let mut draft = Draft::of(restored)?;
     draft.max_fragment_id = draft.max_fragment_id.max(base.max_fragment_id()?);
+    draft.gone_field_id = base.max_field_id()?;
     match &mut draft.row_ids {
         Some(row_ids) => row_ids.skip_to(base.next_row_id()),
         None if base.has_stable_row_ids() => {

@@ -7,7 +7,7 @@ use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
 use prost::Message;
 
-use super::CommitParams;
+use super::{field_ids, CommitParams};
 use crate::error::{Result, TableError};
 use crate::flags;
 use crate::fragment_list::FragmentList;
@@ -33,6 +33,8 @@ pub(super) struct Draft {
     pub mixed_files: bool,
     /// Gives out ids to new rows, if the table has stable ones.
     pub row_ids: Option<RowIdAllocator>,
+    /// The highest field id of what goes.
+    pub gone_field_id: i32,
 }
 
 impl Draft {
@@ -49,6 +51,7 @@ impl Draft {
             max_fragment_id: base.max_fragment_id()?,
             mixed_files: base.reader_feature_flags() & flags::MIXED_FILE_VERSIONS != 0,
             row_ids: RowIdAllocator::new(Some(base), false),
+            gone_field_id: -1,
         })
     }
 
@@ -61,6 +64,7 @@ impl Draft {
             max_fragment_id,
             mixed_files,
             row_ids,
+            gone_field_id,
         } = self;
         for of_one_version in [
             field::VERSION_AUX_DATA,
@@ -76,6 +80,7 @@ impl Draft {
             config.insert(key, value);
             set_config(&mut raw, config)?;
         }
+        field_ids::remember(&mut raw, gone_field_id)?;
         let holds = flags::Contents {
             deletions: fragments.has_deletions()?,
             row_ids: row_ids.is_some(),

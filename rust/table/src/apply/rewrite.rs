@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::draft::Draft;
+use super::field_ids::highest;
 use super::fragments::{check_files, check_present, next_id};
 use super::indices;
 use crate::error::{Result, TableError};
@@ -45,9 +46,15 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
         }
     }
     new.sort_by_key(Fragment::id);
-    draft.fragments = base
-        .fragments
-        .edited(|id, _| Ok(if old.contains(&id) { Edit::Remove } else { Edit::Keep }))?;
+    let mut gone = -1;
+    draft.fragments = base.fragments.edited(|id, before| {
+        if !old.contains(&id) {
+            return Ok(Edit::Keep);
+        }
+        gone = highest(&Fragment::decode(before)?).max(gone);
+        Ok(Edit::Remove)
+    })?;
+    draft.gone_field_id = gone;
     draft.fragments = draft.fragments.with_sorted(&new)?;
     let mut rewritten = HashSet::new();
     draft.index_section = indices::edit(base.index_section.as_ref(), |index| {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::draft::Draft;
+use super::field_ids::highest;
 use super::fragments::{
     by_id, check_files, check_new_fragments, check_present, field_ids, push_fragments, with_row_ids,
     without_dropped_columns, without_row_ids,
@@ -32,8 +33,10 @@ pub(super) fn delete(base: &Manifest, updated: Vec<Fragment>, deleted: &[u64]) -
     check_present(deleted.iter().copied(), base)?;
     let mut updated = by_id(updated, base)?;
     let mut draft = Draft::of(base)?;
+    let mut gone = -1;
     draft.fragments = base.fragments.edited(|id, before| {
         if deleted.contains(&id) {
+            gone = highest(&Fragment::decode(before)?).max(gone);
             return Ok(Edit::Remove);
         }
         let Some(updated) = updated.remove(&id) else {
@@ -42,6 +45,7 @@ pub(super) fn delete(base: &Manifest, updated: Vec<Fragment>, deleted: &[u64]) -
         let file = updated.deletion_file().cloned();
         Ok(Edit::Replace(Fragment::decode(before)?.with_deletion_file(file)))
     })?;
+    draft.gone_field_id = gone;
     Ok(draft)
 }
 
@@ -77,7 +81,11 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         .filter_map(|id| i32::try_from(*id).ok())
         .collect();
     let row_ids = draft.row_ids.clone();
-    draft.fragments = base.fragments.edited(|id, _| {
+    let mut gone = -1;
+    draft.fragments = base.fragments.edited(|id, before| {
+        if removed.contains(&id) || updated.contains_key(&id) {
+            gone = highest(&Fragment::decode(before)?).max(gone);
+        }
         if removed.contains(&id) {
             return Ok(Edit::Remove);
         }
@@ -90,6 +98,7 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         }
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
+    draft.gone_field_id = gone;
     draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)

@@ -5,9 +5,10 @@ use esker_proto::lance::table as pb;
 use prost::Message;
 
 use super::draft::{config_of, set_config, set_map, Draft};
+use super::fragments::field_ids;
 use crate::error::{Result, TableError};
 use crate::index::{decode_section, replace_section, Index};
-use crate::manifest::{field, Manifest};
+use crate::manifest::{field, noted_field_id, Manifest, MAX_FIELD_ID};
 use crate::operation::{MapUpdate, UpdateConfig};
 use crate::raw::RawMessage;
 
@@ -15,6 +16,12 @@ use crate::raw::RawMessage;
 const FIELD_METADATA: u32 = 10;
 
 pub(super) fn create_index(base: &Manifest, new: Vec<Index>, removed: &[Index]) -> Result<Draft> {
+    let ids = field_ids(base);
+    if let Some(id) = new.iter().flat_map(Index::fields).find(|id| !ids.contains(id)) {
+        return Err(TableError::invalid(format!(
+            "expected an index on columns of the table, found one on field {id}, which it does not have; read the table again"
+        )));
+    }
     let mut draft = Draft::of(base)?;
     let section = base.index_section.as_ref();
     let mut indices = section.map(decode_section).transpose()?.unwrap_or_default();
@@ -42,7 +49,12 @@ pub(super) fn update_config(base: &Manifest, update: &UpdateConfig) -> Result<Dr
     let mut draft = Draft::of(base)?;
     if let Some(change) = &update.config {
         let mut config = config_of(&draft.raw)?;
+        let noted = noted_field_id(&config);
         change.apply(&mut config);
+        // A replaced config must not forget which ids are taken.
+        if let Some(noted) = noted.filter(|noted| noted_field_id(&config).is_none_or(|id| id < *noted)) {
+            config.insert(MAX_FIELD_ID.into(), noted.to_string());
+        }
         set_config(&mut draft.raw, config)?;
     }
     if let Some(change) = &update.table_metadata {

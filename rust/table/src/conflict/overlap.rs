@@ -22,7 +22,7 @@ fn intersect<T: Ord>(ours: Names<T>, theirs: Names<T>) -> bool {
     }
 }
 
-fn decode<M: Message + Default>(transaction: &Transaction) -> Option<M> {
+pub(super) fn decode<M: Message + Default>(transaction: &Transaction) -> Option<M> {
     M::decode(transaction.message().clone()).ok()
 }
 

@@ -10,6 +10,7 @@ use super::clauses::UpdateCondition;
 use super::pairs::Pair;
 use crate::error::{Result, TableError};
 use crate::read::RowsByAddress;
+use crate::struct_parts::without_hidden;
 
 /// Pairs that are looked at together.
 const PAIRS: usize = 16 * 1024;
@@ -64,6 +65,8 @@ impl ConditionRows {
 }
 
 fn structs(fields: &Fields, columns: Vec<ArrayRef>, rows: usize) -> Result<StructArray> {
+    let columns = columns.iter().map(|column| without_hidden(column).map_err(failed));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
     let fields: Fields = fields
         .iter()
         .zip(&columns)

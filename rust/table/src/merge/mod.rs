@@ -12,6 +12,7 @@
 //! Neither side is ever held in memory as a whole: of the source the keys of one partition, of the table a few batches.
 
 mod clauses;
+mod complete;
 mod condition;
 mod filter_keys;
 mod key_filter;

@@ -54,7 +54,7 @@ enum Output {
     /// Whole rows of the table.
     Rows(Rewriter),
     /// The source's columns, with the address of the row that they change.
-    Changes(SchemaRef),
+    Changes(Rewriter, SchemaRef),
 }
 
 /// Matches and makes rows.
@@ -124,17 +124,18 @@ impl Producer {
     }
 
     /// Tells which rows change, instead of making whole ones.
-    #[must_use]
-    pub fn for_changes(mut self) -> Self {
-        self.output = Output::Changes(changed_schema(self.source.schema()));
-        self
+    pub fn for_changes(mut self, schema: &Schema) -> Result<Self> {
+        let rewriter = Rewriter::changes(&self.files, &self.manifest, schema, self.source.schema())?;
+        let schema = changed_schema(rewriter.schema());
+        self.output = Output::Changes(rewriter, schema);
+        Ok(self)
     }
 
     /// The columns of the rows that are made.
     pub fn schema(&self) -> &SchemaRef {
         match &self.output {
             Output::Rows(rewriter) => rewriter.schema(),
-            Output::Changes(schema) => schema,
+            Output::Changes(_, schema) => schema,
         }
     }
 
@@ -288,7 +289,10 @@ impl Producer {
                 let rows = UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.source - first));
                 let made = match &self.output {
                     Output::Rows(rewriter) => handle.block_on(rewriter.updated(&batch, &rows, pairs))?,
-                    Output::Changes(schema) => changed(schema, &batch, &rows, pairs)?,
+                    Output::Changes(rewriter, schema) => {
+                        let changes = handle.block_on(rewriter.updated(&batch, &rows, pairs))?;
+                        changed(schema, &changes, pairs)?
+                    }
                 };
                 if !send(out, made) {
                     return Ok(false);

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::{
-    new_null_array, Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_array::{new_null_array, Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array};
+use arrow_schema::{ArrowError, Field, Schema as ArrowSchema, SchemaRef};
 use esker_file::schema::{BlobView, Schema};
 
+use super::complete::{completed, fit, is_partial};
 use super::pairs::Pair;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
@@ -18,6 +17,11 @@ use crate::read::{RowsByAddress, SystemColumn, TableFiles};
 enum Origin {
     Source(usize),
     Target(usize),
+    /// The source has some of its fields, the table's row has the others.
+    Both {
+        source: usize,
+        target: usize,
+    },
 }
 
 /// Makes rows to write.
@@ -25,7 +29,7 @@ enum Origin {
 pub(super) struct Rewriter {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// The columns that the source lacks; nothing if it has all.
+    /// The columns that the source lacks, all or in part; nothing if it has all.
     rest: Option<RowsByAddress>,
 }
 
@@ -34,21 +38,48 @@ fn failed(error: ArrowError) -> TableError {
 }
 
 impl Rewriter {
-    /// For rows of `source` in a table.
+    /// For whole rows of a table, of which `source` has some columns.
     pub fn new(files: &Arc<TableFiles>, manifest: &Manifest, table: &Schema, source: &ArrowSchema) -> Result<Self> {
+        Self::of_columns(files, manifest, Arc::new(table.to_arrow()?), source)
+    }
+
+    /// For the columns that `source` has, whole.
+    pub fn changes(files: &Arc<TableFiles>, manifest: &Manifest, table: &Schema, source: &ArrowSchema) -> Result<Self> {
+        let table = table.to_arrow()?;
+        let whole = source
+            .fields()
+            .iter()
+            .map(|field| match table.field_with_name(field.name()) {
+                Ok(known) if is_partial(field.data_type(), known.data_type()) => Arc::new(known.clone()),
+                _ => field.clone(),
+            });
+        let schema = Arc::new(ArrowSchema::new(whole.collect::<Vec<_>>()));
+        Self::of_columns(files, manifest, schema, source)
+    }
+
+    fn of_columns(
+        files: &Arc<TableFiles>,
+        manifest: &Manifest,
+        schema: SchemaRef,
+        source: &ArrowSchema,
+    ) -> Result<Self> {
         let (mut origins, mut rest) = (Vec::new(), Vec::new());
-        for field in &table.fields {
-            origins.push(match source.index_of(&field.name) {
-                Ok(column) => Origin::Source(column),
-                Err(_) => {
-                    rest.push(field.name.clone());
-                    Origin::Target(rest.len() - 1)
-                }
+        for field in schema.fields() {
+            let own = source.index_of(field.name()).ok();
+            let whole = own.filter(|column| !is_partial(source.field(*column).data_type(), field.data_type()));
+            let target = rest.len();
+            if whole.is_none() {
+                rest.push(field.name().clone());
+            }
+            origins.push(match (whole, own) {
+                (Some(column), _) => Origin::Source(column),
+                (None, Some(source)) => Origin::Both { source, target },
+                (None, None) => Origin::Target(target),
             });
         }
         let rows = |rest: &Vec<String>| RowsByAddress::new(files.clone(), manifest, rest, BlobView::Bytes);
         Ok(Self {
-            schema: Arc::new(table.to_arrow()?),
+            schema,
             origins,
             rest: (!rest.is_empty()).then(|| rows(&rest)).transpose()?,
         })
@@ -69,27 +100,38 @@ impl Rewriter {
             None => None,
         };
         let taken = take(batch, rows)?;
-        let column = |(origin, field): (&Origin, &Arc<Field>)| match origin {
-            Origin::Source(column) => taken.columns().get(*column).cloned(),
-            Origin::Target(column) => fit(rest.as_ref()?.columns().get(*column)?, field.data_type()),
-        };
-        self.batch(rows.len(), column)
+        let kept = |column: &usize| rest.as_ref().and_then(|rest| rest.columns().get(*column));
+        self.batch(rows.len(), |origin, field| match origin {
+            Origin::Source(column) => Ok(taken.columns().get(*column).cloned()),
+            Origin::Target(column) => Ok(kept(column).and_then(|kept| fit(kept, field.data_type()))),
+            Origin::Both { source, target } => match taken.columns().get(*source) {
+                Some(given) => completed(given, kept(target), field).map(Some),
+                None => Ok(None),
+            },
+        })
     }
 
-    /// Rows of the source, with nulls in the columns that it lacks.
+    /// Rows of the source, with nulls in the columns and fields that it lacks.
     pub fn inserted(&self, batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
         let taken = take(batch, rows)?;
-        let column = |(origin, field): (&Origin, &Arc<Field>)| match origin {
-            Origin::Source(column) => taken.columns().get(*column).cloned(),
-            Origin::Target(_) => Some(new_null_array(field.data_type(), rows.len())),
-        };
-        self.batch(rows.len(), column)
+        self.batch(rows.len(), |origin, field| match origin {
+            Origin::Source(column) => Ok(taken.columns().get(*column).cloned()),
+            Origin::Target(_) => Ok(Some(new_null_array(field.data_type(), rows.len()))),
+            Origin::Both { source, .. } => match taken.columns().get(*source) {
+                Some(given) => completed(given, None, field).map(Some),
+                None => Ok(None),
+            },
+        })
     }
 
-    fn batch(&self, rows: usize, column: impl Fn((&Origin, &Arc<Field>)) -> Option<ArrayRef>) -> Result<RecordBatch> {
-        let columns: Option<Vec<ArrayRef>> = self.origins.iter().zip(self.schema.fields()).map(column).collect();
-        let columns =
-            columns.ok_or_else(|| TableError::invalid("expected all columns of the rows to write, found fewer"))?;
+    fn batch(&self, rows: usize, column: impl Fn(&Origin, &Field) -> Result<Option<ArrayRef>>) -> Result<RecordBatch> {
+        let origins = self.origins.iter().zip(self.schema.fields());
+        let columns: Vec<ArrayRef> = origins
+            .map(|(origin, field)| {
+                column(origin, field)?
+                    .ok_or_else(|| TableError::invalid("expected all columns of the rows to write, found fewer"))
+            })
+            .collect::<Result<_>>()?;
         // Nested fields may promise other things about nulls than the table's.
         let fields = self.schema.fields().iter().zip(&columns);
         let fields: Vec<Field> = fields
@@ -100,25 +142,25 @@ impl Rewriter {
     }
 }
 
-/// The columns of changed rows of a source, with the addresses of the rows of the table that they change.
-pub(super) fn changed_schema(source: &ArrowSchema) -> SchemaRef {
-    let mut fields: Vec<Arc<Field>> = source.fields().iter().cloned().collect();
+/// The schema of changed columns, with the addresses of the rows of the table that they change.
+pub(super) fn changed_schema(changes: &ArrowSchema) -> SchemaRef {
+    let mut fields: Vec<Arc<Field>> = changes.fields().iter().cloned().collect();
     fields.push(SystemColumn::RowAddress.field());
     Arc::new(ArrowSchema::new(fields))
 }
 
-/// Changed rows of a source with those addresses.
-pub(super) fn changed(
-    schema: &SchemaRef,
-    batch: &RecordBatch,
-    rows: &UInt32Array,
-    pairs: &[Pair],
-) -> Result<RecordBatch> {
-    let mut columns = take(batch, rows)?.columns().to_vec();
+/// Changed columns with those addresses.
+pub(super) fn changed(schema: &SchemaRef, changes: &RecordBatch, pairs: &[Pair]) -> Result<RecordBatch> {
+    let mut columns = changes.columns().to_vec();
     columns.push(Arc::new(UInt64Array::from_iter_values(
         pairs.iter().map(|pair| pair.address),
     )));
-    RecordBatch::try_new(schema.clone(), columns).map_err(failed)
+    // Nested fields may promise other things about nulls than the source's.
+    let fields = schema.fields().iter().zip(&columns);
+    let fields: Vec<Field> = fields
+        .map(|(field, column)| Field::clone(field).with_data_type(column.data_type().clone()))
+        .collect();
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), columns).map_err(failed)
 }
 
 /// Rows of a batch; the batch itself where it is all of them, and a slice where they lie together.
@@ -132,21 +174,4 @@ fn take(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
         return Ok(batch.slice(first as usize, rows.len()));
     }
     arrow_select::take::take_record_batch(batch, rows).map_err(failed)
-}
-
-/// A column as it was read, in the form in which it is written: blobs come as bytes and go as a struct that has room for a URI.
-fn fit(column: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
-    match wanted {
-        _ if column.data_type().equals_datatype(wanted) => Some(column.clone()),
-        DataType::Struct(fields) if !matches!(column.data_type(), DataType::Struct(_)) => {
-            let child = |field: &Arc<Field>| match field.name().as_str() {
-                "data" => fit(column, field.data_type()),
-                _ => Some(new_null_array(field.data_type(), column.len())),
-            };
-            let children = fields.iter().map(child).collect::<Option<Vec<_>>>()?;
-            let blobs = StructArray::try_new(fields.clone(), children, column.logical_nulls()).ok()?;
-            Some(Arc::new(blobs))
-        }
-        _ => arrow_cast::cast(column, wanted).ok(),
-    }
 }

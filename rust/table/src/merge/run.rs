@@ -82,7 +82,8 @@ pub async fn changed_rows(
     request: &MergeRequest,
 ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
     manifest.check_readable()?;
-    let producer = Producer::new(files, manifest, &manifest.schema()?, source, request, None)?.for_changes();
+    let schema = manifest.schema()?;
+    let producer = Producer::new(files, manifest, &schema, source, request, None)?.for_changes(&schema)?;
     let schema = producer.schema().clone();
     let (sender, receiver) = sync_channel(1);
     let producing = tokio::task::spawn_blocking(move || producer.run(&sender));

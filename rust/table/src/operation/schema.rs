@@ -35,7 +35,7 @@ impl NewSchema {
         self.fields.iter().map(|field| field.to_vec()).collect()
     }
 
-    fn decoded(&self) -> Result<Vec<file::Field>> {
+    pub(crate) fn decoded(&self) -> Result<Vec<file::Field>> {
         let decode = |field: &Bytes| file::Field::decode(field.clone());
         let decoded = self.fields.iter().map(decode).collect::<Result<Vec<_>, _>>();
         decoded.map_err(|error| TableError::corrupt("schema of a transaction", error.to_string()))

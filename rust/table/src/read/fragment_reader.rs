@@ -1,5 +1,6 @@
 //! One fragment: its data files side by side, each giving the columns that it holds.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use super::rows::count;
 use crate::deletion::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
+use crate::struct_parts::joined;
 
 /// An open fragment.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(super) struct FragmentProjection {
     parts: Vec<Part>,
     /// Columns that no file of the fragment holds: they were added later and are null here.
     missing: Vec<(usize, DataType)>,
+    /// Columns that are put together: their fields lie in several files, or some of them in none.
+    split: HashMap<usize, DataType>,
     bytes_per_row: u64,
 }
 
@@ -54,6 +58,21 @@ fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
 /// Whether a file holds the field: a struct or list of a 2.1 file has no column of its own, what lies below it has.
 fn holds(file: &DataFile, field: &Field) -> bool {
     column_of(file, field.id).is_some() || field.children.iter().any(|child| holds(file, child))
+}
+
+/// What a file holds of a field, without what `taken`, files before it, gave; nothing if that is nothing. Whoever writes part of a struct's fields
+/// leaves the others where they are, or null.
+fn part_of(file: &DataFile, field: &Field, taken: &mut HashSet<i32>) -> Option<Field> {
+    let is_open = field.is_list() || (field.is_struct() && !field.is_packed_struct() && !field.is_blob());
+    if !is_open || field.children.is_empty() {
+        return (holds(file, field) && taken.insert(field.id)).then(|| field.clone());
+    }
+    let children = field.children.iter();
+    let children: Vec<Field> = children.filter_map(|child| part_of(file, child, taken)).collect();
+    (!children.is_empty()).then(|| Field {
+        children,
+        ..field.clone()
+    })
 }
 
 impl FragmentReader {
@@ -104,40 +123,45 @@ impl FragmentReader {
     /// Finds the columns of `projection` in the fragment's files.
     pub(super) fn project(&self, projection: &Arc<Projection>) -> Result<FragmentProjection> {
         let wanted: Vec<_> = projection.fields().enumerate().collect();
-        let mut found = vec![false; wanted.len()];
+        let mut taken = vec![HashSet::new(); wanted.len()];
+        let mut found: Vec<Vec<Field>> = vec![Vec::new(); wanted.len()];
         let mut parts = Vec::new();
         for (file, reader) in &self.files {
-            let here: Vec<_> = wanted
-                .iter()
-                .filter(|(output, field)| !found.get(*output).copied().unwrap_or(true) && holds(file, field))
-                .collect();
-            if here.is_empty() {
+            let (mut outputs, mut fields) = (Vec::new(), Vec::new());
+            for (((output, field), taken), found) in wanted.iter().zip(&mut taken).zip(&mut found) {
+                let Some(part) = part_of(file, field, taken) else {
+                    continue;
+                };
+                outputs.push(*output);
+                fields.push(part.clone());
+                found.push(part);
+            }
+            if outputs.is_empty() {
                 continue;
             }
-            let fields: Vec<_> = here.iter().map(|(_, field)| (*field).clone()).collect();
             let columns = reader.project_with(&fields, Some(&|id| column_of(file, id)), projection.dictionaries())?;
-            let outputs: Vec<usize> = here.iter().map(|(output, _)| *output).collect();
-            for output in &outputs {
-                if let Some(flag) = found.get_mut(*output) {
-                    *flag = true;
-                }
-            }
             parts.push(Part {
                 reader: reader.clone(),
                 columns,
                 outputs,
             });
         }
-        let missing = wanted
-            .iter()
-            .filter(|(output, _)| !found.get(*output).copied().unwrap_or(true))
-            .map(|(output, field)| Ok((*output, field.data_type()?)))
-            .collect::<Result<Vec<_>>>()?;
+        let (mut missing, mut split) = (Vec::new(), HashMap::new());
+        for ((output, field), found) in wanted.iter().zip(&found) {
+            match found.as_slice() {
+                [] => missing.push((*output, field.data_type()?)),
+                [whole] if whole == *field => {}
+                _ => {
+                    split.insert(*output, field.data_type()?);
+                }
+            }
+        }
         let bytes_per_row = parts.iter().map(|p| p.columns.bytes_per_row()).sum();
         Ok(FragmentProjection {
             projection: projection.clone(),
             parts,
             missing,
+            split,
             bytes_per_row,
         })
     }
@@ -181,16 +205,34 @@ impl FragmentProjection {
         Ok(out)
     }
 
-    /// Reads sorted rows: an array for each field of the projection, as it is read.
+    /// Reads sorted rows: an array for each field of the projection that a file holds, as it is read.
     pub(super) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
-        let mut out = Vec::new();
-        let fields: Vec<&Field> = self.projection.fields().collect();
+        let arrays = self.read_arrays(rows).await?;
+        let fields = self.projection.fields().zip(arrays);
+        Ok(fields
+            .filter_map(|(field, array)| Some((field.clone(), array?)))
+            .collect())
+    }
+
+    /// The columns that files hold, each whole.
+    async fn read_arrays(&self, rows: &[Range<u64>]) -> Result<Vec<Option<ArrayRef>>> {
+        let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.projection.schema().fields().len()];
         for part in &self.parts {
             let batch = part.reader.read(&part.columns, rows).await?;
-            let found = batch.columns().iter().zip(&part.outputs);
-            out.extend(found.filter_map(|(array, output)| Some(((*fields.get(*output)?).clone(), array.clone()))));
+            for (array, output) in batch.columns().iter().zip(&part.outputs) {
+                if let Some(place) = found.get_mut(*output) {
+                    place.push(array.clone());
+                }
+            }
         }
-        Ok(out)
+        let whole = found.into_iter().enumerate().map(|(output, found)| {
+            match self.split.get(&output) {
+                Some(data_type) => joined(&found, data_type).map(Some),
+                None => Ok(found.into_iter().next()),
+            }
+            .map_err(|e| TableError::corrupt("data files", e.to_string()))
+        });
+        whole.collect()
     }
 
     /// Reads sorted rows as one batch.
@@ -198,15 +240,10 @@ impl FragmentProjection {
         let num_rows = usize::try_from(count(rows))
             .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
         let schema = self.projection.schema();
-        let mut arrays: Vec<Option<ArrayRef>> = vec![None; schema.fields().len()];
-        for part in &self.parts {
-            let batch = part.reader.read(&part.columns, rows).await?;
-            for (array, output) in batch.columns().iter().zip(&part.outputs) {
-                if let Some(place) = arrays.get_mut(*output) {
-                    *place = Some(self.projection.extract(*output, array.clone()));
-                }
-            }
-        }
+        let arrays = self.read_arrays(rows).await?.into_iter().enumerate();
+        let mut arrays: Vec<Option<ArrayRef>> = arrays
+            .map(|(output, array)| Some(self.projection.extract(output, array?)))
+            .collect();
         for (output, data_type) in &self.missing {
             if let Some(place) = arrays.get_mut(*output) {
                 *place = Some(self.projection.extract(*output, new_null_array(data_type, num_rows)));

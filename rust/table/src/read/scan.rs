@@ -7,16 +7,18 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use esker_expr::Predicate;
-use esker_file::schema::{BlobView, Field};
+use esker_file::schema::{BlobView, Field, Schema};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::blobs::blob_bytes_per_row;
 use super::chunk::{count_chunk, read_chunk, ChunkPlan, ChunkSource, Output};
 use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
+use super::order::{ordered, Cut, OrderKey};
 use super::projection::Projection;
 use super::rows::{clip, groups, live};
 use super::statistics::{rule_out, GroupCounts};
+use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
@@ -54,6 +56,8 @@ pub struct ScanRequest {
     pub offset: Option<u64>,
     /// Rows in a batch at the most.
     pub batch_size: Option<usize>,
+    /// All batches but the last have `batch_size` rows.
+    pub strict_batch_size: bool,
     /// Only these fragments, in this order.
     pub fragment_ids: Option<Vec<u64>>,
     /// Only these physical rows of each fragment.
@@ -70,6 +74,8 @@ pub struct ScanRequest {
     pub ignore_statistics: bool,
     /// How blob columns come out.
     pub blobs: BlobView,
+    /// The order of the rows, before offset and limit; the table's own if there is no key. The result is held in memory.
+    pub order_by: Vec<OrderKey>,
 }
 
 /// Batches as they are read, and their schema.
@@ -116,12 +122,8 @@ pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<V
         .collect()
 }
 
-fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
-    manifest.check_readable()?;
-    let schema = manifest.schema()?.with_blob_view(request.blobs);
-    let is_own = |name: &str| schema.field(name).is_some();
-    // A column of the table goes before a system column of the same name.
-    let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
+/// The columns that come out.
+fn output_names(schema: &Schema, request: &ScanRequest) -> Vec<String> {
     let mut names = match &request.columns {
         Some(columns) => columns.clone(),
         None => schema.fields.iter().map(|field| field.name.clone()).collect(),
@@ -136,6 +138,16 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
             .filter(|(wanted, _)| *wanted)
             .map(|(_, column)| column.name().to_string()),
     );
+    names
+}
+
+fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
+    manifest.check_readable()?;
+    let schema = manifest.schema()?.with_blob_view(request.blobs);
+    let is_own = |name: &str| schema.field(name).is_some();
+    // A column of the table goes before a system column of the same name.
+    let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
+    let names = output_names(&schema, request);
 
     let read_by_filter = request
         .filter
@@ -348,6 +360,17 @@ async fn joined<T: Send + 'static>(task: tokio::task::JoinHandle<Result<T>>) -> 
 
 /// Scans a version of a table. Runs on the tokio runtime that polls the stream.
 pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
+    let stream = match request.order_by.as_slice() {
+        [] => scan_as_stored(files, manifest, request),
+        keys => scan_ordered(files, manifest, request, keys),
+    }?;
+    Ok(match request.batch_size.filter(|_| request.strict_batch_size) {
+        Some(size) => strict(stream, size),
+        None => stream,
+    })
+}
+
+fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
     let planned = Arc::new(plan(manifest, request)?);
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
@@ -381,6 +404,49 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
         batches,
         groups,
     })
+}
+
+/// A scan in an order of its own: of the same rows, with the keys behind the columns that come out.
+fn scan_ordered(
+    files: Arc<TableFiles>,
+    manifest: &Manifest,
+    request: &ScanRequest,
+    keys: &[OrderKey],
+) -> Result<BatchStream> {
+    let mut names = output_names(&manifest.schema()?, request);
+    let width = names.len();
+    let mut places = Vec::with_capacity(keys.len());
+    for key in keys {
+        let known = names.iter().position(|name| *name == key.column);
+        places.push(known.unwrap_or(names.len()));
+        if known.is_none() {
+            names.push(key.column.clone());
+        }
+    }
+    let unordered = ScanRequest {
+        columns: Some(names),
+        order_by: Vec::new(),
+        limit: request.limit.filter(|limit| *limit == 0),
+        offset: None,
+        batch_size: None,
+        with_row_id: false,
+        with_row_address: false,
+        // Rows with equal keys stay in the table's order.
+        unordered: false,
+        ..request.clone()
+    };
+    let cut = Cut {
+        offset: request.offset.unwrap_or(0),
+        limit: request.limit,
+        batch_size: request.batch_size,
+    };
+    ordered(
+        scan(files, manifest, &unordered)?,
+        &request.order_by,
+        places,
+        width,
+        cut,
+    )
 }
 
 /// Offset and limit on rows that passed a filter; nothing more is read once the limit is reached.

@@ -108,16 +108,12 @@ pub(crate) fn shred(arrays: &[ArrayRef], path: &[Step], alone: bool) -> Result<S
             around_items |= is_fixed || need.is_list;
         }
     }
-    // A list that is always there within structs that are not always: pylance counts the structs wrong. Its own writer calls such
-    // lists nullable.
+    // What is always there within structs that are not: whoever reads it without the structs, as pylance reads a field of one, finds out
+    // here that it is null with them. Its own writer says so too, whatever the schema says of nulls.
     let mut null_around = false;
     for need in &mut needs {
-        if need.is_list {
-            need.nulls |= null_around && !need.empties;
-            null_around = false;
-        } else {
-            null_around |= need.nulls;
-        }
+        need.nulls |= null_around;
+        null_around = need.nulls && !need.is_list;
     }
     let max_rep = count_levels(needs.iter().map(|n| u16::from(n.is_list)))?;
     let max_def = count_levels(needs.iter().map(|n| n.num_def()))?;

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::fragment::{DeletionFile, DeletionFileType};
 use crate::index::{Index, NewIndex};
+use crate::manifest::{noted_field_id, MAX_FIELD_ID};
 use crate::operation::{
     MapUpdate, NewSchema, Operation, Rewrite, RewriteGroup, RewrittenIndex, Update, UpdateConfig, UpdateMode,
 };
@@ -342,6 +343,88 @@ fn test_new_columns_do_not_take_the_ids_of_files_columns() {
         (next.max_field_id().unwrap(), next.schema().unwrap().max_field_id()),
         (41, 1)
     );
+}
+
+/// The table when its first column alone is left.
+fn without_the_second(base: &Manifest) -> Manifest {
+    let mut narrow = schema();
+    narrow.fields.remove(1);
+    let project = Operation::Project {
+        schema: NewSchema::from(&narrow),
+        preserves_nullability: true,
+    };
+    commit(base, project).unwrap()
+}
+
+#[test]
+fn test_an_id_that_shows_no_more_is_noted() {
+    let next = without_the_second(&table());
+    assert_eq!(next.schema().unwrap().max_field_id(), 0);
+    assert_eq!(next.config().get(MAX_FIELD_ID).map(String::as_str), Some("1"));
+    // It stays whatever else is set.
+    let replaced = Operation::UpdateConfig(UpdateConfig {
+        config: Some(MapUpdate {
+            replace: true,
+            ..Default::default()
+        }),
+        ..Default::default()
+    });
+    assert_eq!(commit(&next, replaced).unwrap().max_field_id().unwrap(), 1);
+}
+
+#[test]
+fn test_a_schema_that_was_numbered_anew_is_refused() {
+    let merge = |base: &Manifest, fields: &[(i32, &str, &str)]| {
+        let mut schema = schema();
+        let one = schema.fields.remove(0);
+        schema.fields = fields
+            .iter()
+            .map(|(id, name, logical_type)| esker_file::schema::Field {
+                id: *id,
+                name: name.to_string(),
+                logical_type: logical_type.to_string(),
+                ..one.clone()
+            })
+            .collect();
+        let operation = Operation::Merge {
+            fragments: base.fragments().collect::<Result<_>>().unwrap(),
+            schema: NewSchema::from(&schema),
+            preserves_nullability: true,
+        };
+        commit(base, operation)
+    };
+    let base = table();
+    let (p, q) = ((0, "p", "int64"), (1, "q", "int64"));
+    for sound in [
+        &[p, q] as &[_],
+        &[p, q, (2, "r", "string")],
+        &[(0, "s", "int64"), q],
+        &[p, (7, "q", "string")],
+        &[(0, "q", "int64")],
+    ] {
+        merge(&base, sound).unwrap();
+    }
+    for renumbered in [
+        &[(0, "p", "string"), q] as &[_],
+        &[(0, "q", "int64"), (9, "p", "int64")],
+    ] {
+        merge(&base, renumbered).unwrap_err();
+    }
+    // The second one's id is still in the file that holds both.
+    let both = overwrite(&[fragment(10)], BTreeMap::new())
+        .apply(None, &params(1))
+        .unwrap();
+    let narrow = without_the_second(&written(&both));
+    merge(&narrow, &[p, (2, "r", "int64")]).unwrap();
+    merge(&narrow, &[p, (1, "r", "int64")]).unwrap_err();
+}
+
+#[test]
+fn test_a_note_that_is_no_id_is_no_note() {
+    for note in ["", "x", "-3", "4294967296"] {
+        let config = [(MAX_FIELD_ID.to_string(), note.to_string())];
+        assert_eq!(noted_field_id(&config.into()), None);
+    }
 }
 
 #[test]

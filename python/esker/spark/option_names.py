@@ -1,0 +1,267 @@
+"""The names of options: how they may be spelled, where each one counts, and what is said of one that does not.
+
+Spark hands over names in lower case and values as text. Underscores don't count, so `rowsPerPartition` and
+`rows_per_partition` are the same name. An option that would do nothing where it is given is an error, as is a name
+that nobody knows: a misspelt `filter` must not read the table whole, nor a `replaceWhere` append what it was to
+replace.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from esker.commit.stores import OBJECT_STORES
+from esker.delta.session_zone import zone_name
+from esker.delta.table_properties import PROPERTY
+from esker.exceptions import InvalidArgumentError
+
+__all__ = ["CATALOG", "Given", "Option", "checked_path"]
+
+_EVERY = ("lance", "delta")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: its name as Spark's users write it, where it counts, and what to do where it does not."""
+
+    name: str
+    sides: tuple[str, ...]
+    formats: tuple[str, ...] = _EVERY
+    other_side: str = "leave it out"
+    other_format: str = "leave it out"
+
+
+def _options() -> dict[str, Option]:
+    read, write, both = ("read",), ("write",), ("read", "write")
+    lance, delta = ("lance",), ("delta",)
+    out = "leave it out"
+    known = [
+        Option("path", both),
+        Option("storageOptions", both),
+        Option("timezone", both),
+        Option("columns", read, other_side="select the DataFrame's columns before the write"),
+        Option("filter", read, other_side="filter the DataFrame, or say replaceWhere for the rows to replace"),
+        Option("version", read, other_side="leave it out: a write goes on top of the newest version"),
+        Option("nanoseconds", read, lance, out, f"{out}: its times have microseconds"),
+        Option("rowsPerPartition", read, lance, "say maxRowsPerFile", f"{out}: each of its files is a partition"),
+        Option("bytesPerPartition", read, lance, "say maxBytesPerFile", f"{out}: each of its files is a partition"),
+        Option("output", read),
+        Option("timestampAsOf", read, delta, other_format="say version"),
+        Option("partitionTimezone", read, delta),
+        Option("readChangeFeed", read, delta),
+        Option("startingVersion", read, delta),
+        Option("endingVersion", read, delta),
+        Option("startingTimestamp", read, delta),
+        Option("endingTimestamp", read, delta),
+        Option("saveMode", write),
+        Option("maxRowsPerFile", write, other_side="say rowsPerPartition"),
+        Option("maxBytesPerFile", write, other_side="say bytesPerPartition"),
+        Option("dataStorageVersion", write, lance, out, f"{out}: its files are Parquet"),
+        Option("vectors", write, lance, out, f"{out}: its columns are arrays"),
+        Option("overwriteSchema", write),
+        Option("tableFormat", write, other_side=f"{out}: a table is read as what it is"),
+        Option("replaceWhere", write, delta, "say filter for the rows to read"),
+        Option("mergeSchema", write, delta, f"{out}: all rows have the columns of the table"),
+        Option("txnAppId", write, delta),
+        Option("txnVersion", write, delta),
+        Option("userMetadata", write, delta),
+        Option("partitionOverwriteMode", write, delta),
+        Option("partitionColumns", write, delta),
+    ]
+    return {option.name.lower(): option for option in known}
+
+
+_KNOWN = _options()
+_ALIASES = {
+    "versionasof": "version",
+    "select": "columns",
+    "where": "filter",
+    "maxrecordsperfile": "maxrowsperfile",
+    "readchangedata": "readchangefeed",
+}
+_OF_STREAMS = ("paths", "queryname", "checkpointlocation")
+_OF_CATALOGS = ("owner", "provider", "external", "location")
+
+CATALOG = (
+    "tables of a catalog (CREATE TABLE, saveAsTable, writeTo) are not there, since Spark tells a Python data source "
+    'neither their path nor their options: write with df.write.format("esker").save("..."), and for SQL make a view: '
+    "CREATE TEMPORARY VIEW ... USING esker OPTIONS (path '...')"
+)
+"""What is said of tables of a catalog."""
+
+
+class Given:
+    """Options as they were given, by their names without underscores in lower case.
+
+    Args:
+        options: What Spark hands over.
+        side: "read" or "write"; None takes options of both.
+
+    Raises:
+        InvalidArgumentError: An unknown name, or one that does nothing on this side.
+
+    Example:
+        >>> from esker.spark.option_names import Given
+        >>> given = Given({"maxrecordsperfile": "10"}, "write")
+        >>> given.get("maxRowsPerFile"), given.shown("maxRowsPerFile")
+        ('10', 'maxRowsPerFile')
+    """
+
+    def __init__(self, options: Mapping[str, str], side: str | None = None) -> None:
+        self._values: dict[str, str] = {}
+        self._spelled: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
+        """Properties of Delta tables, by their names in lower case."""
+        for name, value in options.items():
+            plain = name.lower().replace("_", "")
+            if plain.startswith(PROPERTY):
+                self.properties[name.lower()] = value
+                continue
+            if plain in _OF_CATALOGS:
+                raise InvalidArgumentError(CATALOG)
+            if plain in _OF_STREAMS:
+                continue
+            known = _ALIASES.get(plain, plain)
+            if known not in _KNOWN:
+                raise InvalidArgumentError(_unknown(name, plain, side))
+            option = _KNOWN[known]
+            # Spark has made `maxRowsPerFile` lower case; with underscores it is as it was typed.
+            self._spelled[known] = name.lower() if "_" in name else option.name
+            if side is not None and side not in option.sides:
+                doing = {"read": "reads", "write": "writes"}
+                raise InvalidArgumentError(
+                    f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {side}: "
+                    f"{option.other_side}"
+                )
+            self._values[known] = value
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._values
+
+    def get(self, name: str) -> str | None:
+        """The value of an option, None if it was not given."""
+        return self._values.get(name.lower())
+
+    def shown(self, name: str) -> str:
+        """The option as the user spelled it, as far as that is known."""
+        return self._spelled.get(name.lower(), _KNOWN[name.lower()].name)
+
+    def elsewhere(self, table_format: str) -> tuple[tuple[str, str], ...]:
+        """The options that do nothing for tables of a format, each with what to do instead."""
+        found = [
+            (self.shown(name), _KNOWN[name].other_format)
+            for name in self._values
+            if table_format not in _KNOWN[name].formats
+        ]
+        if table_format == "lance":
+            found += [(name, "leave it out") for name in self.properties]
+        return tuple(found)
+
+    def integer(self, name: str, least: int) -> int | None:
+        """The value of an option as a whole number.
+
+        Raises:
+            InvalidArgumentError: It is none, or less than `least`.
+        """
+        value = self.get(name)
+        if value is None:
+            return None
+        try:
+            number = int(value)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise InvalidArgumentError(
+                f"option {self.shown(name)}: expected a whole number from {least}, found {value!r}"
+            )
+        return number
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """The value of an option among some, the first if it was not given.
+
+        Raises:
+            InvalidArgumentError: It is none of them.
+        """
+        value = self.get(name)
+        chosen = choices[0] if value is None else value.lower()
+        if chosen not in choices:
+            raise InvalidArgumentError(
+                f"option {self.shown(name)}: expected one of {', '.join(choices)}, found {value!r}"
+            )
+        return chosen
+
+    def zone(self, name: str) -> str | None:
+        """The value of an option as a time zone, as Arrow spells it.
+
+        Raises:
+            InvalidArgumentError: There is no such zone.
+        """
+        value = self.get(name)
+        try:
+            return None if value is None else zone_name(value)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"option {self.shown(name)}: {error}") from None
+
+    def switch(self, name: str) -> bool:
+        """The value of an option that is true or false, false if it was not given."""
+        return self.choice(name, ("false", "true")) == "true"
+
+
+_OF_DELTALAKE = {
+    "schemamode": "mergeSchema=true or overwriteSchema=true",
+    "partitionby": "partitionColumns",
+    "predicate": "replaceWhere",
+    "targetfilesize": "maxBytesPerFile",
+}
+# They are what `esker.spark` says to itself.
+_INTERNAL = ("savemode", "output")
+
+
+def _unknown(name: str, plain: str, side: str | None) -> str:
+    if plain in _OF_DELTALAKE:
+        return f"unknown option {name!r}, did you mean {_OF_DELTALAKE[plain]}?"
+    told = [known for known in _KNOWN if known not in _INTERNAL]
+    names = [known for known in told if side is None or side in _KNOWN[known].sides] + list(_ALIASES)
+    near = difflib.get_close_matches(plain, names, 1) or difflib.get_close_matches(plain, told, 1)
+    if near:
+        return f"unknown option {name!r}, did you mean {_KNOWN[_ALIASES.get(near[0], near[0])].name}?"
+    shown = sorted(_KNOWN[known].name for known in told if side is None or side in _KNOWN[known].sides)
+    return f"unknown option {name!r}, expected one of {', '.join(shown)}"
+
+
+_SCHEME = re.compile(r"^(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]+):(?P<slashes>/*)(?P<rest>.*)$", re.DOTALL)
+_OTHER_SCHEMES = ("hdfs", "viewfs", "dbfs", "wasb", "wasbs", "oss", "http", "https", "s3n", "gcs", "memory")
+
+
+def checked_path(path: str) -> str:
+    """A path as Hadoop's users write it, as a path or a URI that says what it means.
+
+    Args:
+        path: `file:/x` is a file of this machine, as in Spark; `s3:/x` would be a folder of that name.
+
+    Raises:
+        InvalidArgumentError: A scheme that is not followed by two slashes.
+
+    Example:
+        >>> from esker.spark.option_names import checked_path
+        >>> checked_path("file:/data/t.lance")
+        'file:///data/t.lance'
+    """
+    match = _SCHEME.match(path)
+    if match is None or len(match["slashes"]) >= 2:
+        return path
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    if scheme == "file" and match["slashes"]:
+        return f"file:///{rest}"
+    if scheme == "file":
+        raise InvalidArgumentError(f"expected file:///... with the whole path, found {path!r}")
+    if scheme == "dbfs":
+        raise InvalidArgumentError(
+            f"expected a path of this machine or a store's URI, found {path!r}: say /dbfs/{rest}"
+        )
+    if match["slashes"] or scheme in (*OBJECT_STORES, *_OTHER_SCHEMES):
+        raise InvalidArgumentError(f"expected two slashes after a scheme ({scheme}://{rest}), found {path!r}")
+    return path

@@ -1,0 +1,103 @@
+"""Versions of a Delta table by time, where the zone of the session is not known: only times that leave no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from esker.delta.history import as_milliseconds, version_at
+from esker.delta.table import DeltaTable
+from esker.exceptions import InvalidArgumentError, NotFoundError
+from esker.spark.options import ChangeRange
+
+__all__ = ["version_of_time", "version_range_of"]
+
+_FARTHEST = ("+18:00", "-18:00")
+"""Java has no zone further from UTC."""
+
+
+def version_of_time(table: DeltaTable, moment: str, zone: str | None, option: str) -> int:
+    """The version that was the newest at a time.
+
+    Args:
+        table: The table.
+        moment: The time, with its zone or without one.
+        zone: What times without a zone mean, None if that is not known.
+        option: Where the time was given, for messages.
+
+    Raises:
+        InvalidArgumentError: It is no time, or is another version in another zone.
+        NotFoundError: The table is younger.
+
+    Example:
+        `version_of_time(table, "2024-07-01 12:00:00", "Europe/Berlin", "timestampAsOf")`
+    """
+    times = table._commit_times()
+    return _certain(lambda name: version_at(times, moment, table.table_uri, name), moment, zone, option)
+
+
+def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) -> tuple[int, int]:
+    """The first and the last version of a change data feed.
+
+    Args:
+        table: The table, in its newest version.
+        changes: What the options say.
+        zone: What times without a zone mean, None if that is not known.
+
+    Raises:
+        InvalidArgumentError: It starts behind the newest version or behind its end, or a time is another version in
+            another zone.
+    """
+    newest, times = table.version(), {} if changes.is_numbered else table._commit_times()
+    start, end = changes.starting_version, changes.ending_version
+    if start is None and changes.starting_timestamp is not None:
+        text = changes.starting_timestamp
+
+        def first(name: str | None) -> int:
+            return min((v for v, time in times.items() if time >= as_milliseconds(text, name)), default=newest + 1)
+
+        start = _certain(first, text, zone, "startingTimestamp")
+        if start > newest:
+            raise InvalidArgumentError(
+                f"option startingTimestamp: expected a time up to that of the newest version, {newest}, found {text!r}",
+                version=newest,
+            )
+    if end is None and changes.ending_timestamp is not None:
+        until = changes.ending_timestamp
+
+        def last(name: str | None) -> int:
+            return max((v for v, time in times.items() if time <= as_milliseconds(until, name)), default=-1)
+
+        end = _certain(last, until, zone, "endingTimestamp")
+    start, end = start or 0, newest if end is None else min(end, newest)
+    if start > newest:
+        raise InvalidArgumentError(
+            f"option startingVersion: expected a version up to the newest, {newest}, found {start}", version=newest
+        )
+    if start > end:
+        raise InvalidArgumentError(
+            f"expected a change data feed that starts before it ends, found versions {start} to {end}"
+        )
+    return start, end
+
+
+def _certain(find: Callable[[str | None], int], moment: str, zone: str | None, option: str) -> int:
+    if zone is not None:
+        return find(zone)
+    earliest, latest = (_found(find, name, option) for name in _FARTHEST)
+    if isinstance(earliest, NotFoundError) and isinstance(latest, NotFoundError):
+        return find(None)
+    if isinstance(earliest, int) and earliest == latest:
+        return earliest
+    raise InvalidArgumentError(
+        f"option {option}: expected a time with its zone, such as '{moment}Z', or the option timezone beside it, found "
+        f"{moment!r}, which is not the same version in all zones: spark.sql.session.timeZone is not known here"
+    )
+
+
+def _found(find: Callable[[str | None], int], zone: str, option: str) -> int | NotFoundError:
+    try:
+        return find(zone)
+    except NotFoundError as error:
+        return error
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"option {option}: {error}") from error

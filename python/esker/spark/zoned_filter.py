@@ -1,0 +1,174 @@
+"""Filters in which times without a zone mean those of a session, whose zone the driver's planner does not know.
+
+A task binds the whole filter in the zone of its session. Before that the planner leaves out files by what the filter
+says in any zone: times get a day of room on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from esker._native.expr import Predicate
+from esker.delta.implied import Term, all_of, implied_terms
+from esker.delta.session_zone import in_zone
+from esker.delta.sql_names import columns_in_backticks
+from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.predicate import portable_predicate
+from esker.projection import with_system_columns
+
+__all__ = ["instants_apart", "reads_times", "told_zone", "whatever_the_zone", "zoned_predicate"]
+
+_ROOM = timedelta(days=1)
+_LENGTH = len("2024-07-01 12:00:00.000000")
+_TIME = re.compile(
+    r"(?P<skipped>'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
+    r"|\btimestamp\s*(?P<text>'(?:[^']|'')*')",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(
+    r"(?:\b(?:timestamp|date)\s*)?(?P<text>'(?:[^']|'')*')|(?P<skipped>`(?:[^`]|``)*`)",
+    re.IGNORECASE,
+)
+_ZONED = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*[^\s\d.:]")
+
+
+def instants_apart(sql: str) -> str:
+    """The same filter, in which times that name their zone are of a type that has one.
+
+    Otherwise `TIMESTAMP '2024-07-01 00:00:00Z'` would be read as one without a zone, and be one of the session's.
+
+    Example:
+        >>> from esker.spark.zoned_filter import instants_apart
+        >>> instants_apart("t > timestamp '2024-07-01 00:00:00Z'")
+        "t > CAST('2024-07-01 00:00:00Z' AS TIMESTAMP WITH TIME ZONE)"
+    """
+
+    def written(match: re.Match[str]) -> str:
+        text = match["text"]
+        if text is None or not _ZONED.search(text[:-1]):
+            return match[0]
+        return f"CAST({text} AS TIMESTAMP WITH TIME ZONE)"
+
+    return _TIME.sub(written, sql)
+
+
+def reads_times(sql: str, schema: pa.Schema) -> bool:
+    """Whether a filter reads a column of times with a zone, so that it may mean something else in another zone.
+
+    Raises:
+        InvalidArgumentError: It does not parse, or names no column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import reads_times
+        >>> reads_times("t > '2024-07-01'", pa.schema({"t": pa.timestamp("us", "UTC")}))
+        True
+    """
+    there = with_system_columns(schema)
+    found = Predicate.parse_sql(instants_apart(sql), there).columns
+    return any(_has_times(there.field(name).type) for name in found)
+
+
+def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | None:
+    """The zone to bind a filter in.
+
+    Raises:
+        InvalidArgumentError: It reads times, and nobody knows the zone.
+    """
+    if zone is None and sql is not None and reads_times(sql, schema):
+        raise InvalidArgumentError(
+            f"expected the time zone of the session for {sql!r}, found none here; set the option timezone, or "
+            "spark.sql.session.timeZone"
+        )
+    return zone
+
+
+def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
+    """A filter over a Lance table's columns, in which times without a zone are of `zone`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import zoned_predicate
+        >>> zoned_predicate("id > 3", pa.schema({"id": pa.int64()}), "Europe/Berlin").columns
+        ['id']
+    """
+    return Predicate.parse_sql(instants_apart(sql), in_zone(with_system_columns(schema), zone))
+
+
+def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
+    """What a filter says in any zone, for leaving out files.
+
+    Args:
+        sql: A filter that parses.
+        schema: The columns that it is over.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.spark.zoned_filter import whatever_the_zone
+        >>> columns = pa.schema({"t": pa.timestamp("us", "UTC"), "n": pa.int64()})
+        >>> whatever_the_zone("t > '2024-07-02' and n = 1", columns)[0].columns
+        ['t', 'n']
+    """
+    names = {name: name for name in schema.names}
+    plain = instants_apart(columns_in_backticks(sql))
+    terms = [term for term in implied_terms(plain, schema) if not _has_times(schema.field(term.column).type)]
+    expression = all_of([*terms, *_times_with_room(plain, schema)], names)
+    if expression is None:
+        return []
+    try:
+        return [portable_predicate(expression, schema)]
+    except (InvalidArgumentError, UnsupportedError):
+        # It has values that Substrait does not.
+        return []
+
+
+def _times_with_room(sql: str, schema: pa.Schema) -> Iterator[Term]:
+    """What the filter says of times, told of their texts: in one spelling their order is that of the times."""
+    spelled = _in_one_spelling(sql)
+    times = [field.name for field in schema if pa.types.is_timestamp(field.type) and _has_times(field.type)]
+    texts = pa.schema([field.with_type(pa.string()) if field.name in times else field for field in schema])
+    try:
+        terms = [] if spelled is None else implied_terms(spelled, texts)
+    except InvalidArgumentError:
+        # It does more with times than compare them with texts.
+        return
+    for term in terms:
+        if term.column not in times or any(len(str(value)) != _LENGTH for value in term.values):
+            continue
+        if not term.values:
+            yield term
+            continue
+        kind = schema.field(term.column).type
+        moments = [datetime.fromisoformat(str(value)).replace(tzinfo=UTC) for value in term.values]
+        if term.operator in (">", ">=", "=", "==", "in"):
+            yield Term(term.column, ">=", (pa.scalar(min(moments) - _ROOM, pa.timestamp("us", "UTC")).cast(kind),))
+        if term.operator in ("<", "<=", "=", "==", "in"):
+            yield Term(term.column, "<=", (pa.scalar(max(moments) + _ROOM, pa.timestamp("us", "UTC")).cast(kind),))
+
+
+def _in_one_spelling(sql: str) -> str | None:
+    """The filter with all texts that are times in one spelling; None if there are some of another zone, or far away."""
+    parts, at = [], 0
+    for match in _TEXT.finditer(sql):
+        text = match["text"]
+        if text is None:
+            continue
+        try:
+            moment = datetime.fromisoformat(text[1:-1].strip())
+        except ValueError:
+            continue
+        if moment.tzinfo is not None or not 1700 < moment.year < 2200:
+            return None
+        parts += [sql[at : match.start()], f"'{moment.isoformat(sep=' ', timespec='microseconds')}'"]
+        at = match.end()
+    return "".join([*parts, sql[at:]])
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
