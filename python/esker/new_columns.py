@@ -190,7 +190,13 @@ class ExpressionValues:
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
-        return fragment.to_batches(columns=self._expressions, with_row_address=True, batch_size=self._batch_size)
+        from .rows import within_precision
+
+        options = {"with_row_address": True, "batch_size": self._batch_size}
+        for batch in fragment.to_batches(columns=self._expressions, **options):
+            for name in self._expressions:
+                within_precision(batch[name], name)
+            yield batch
 
     def finish(self) -> None:
         """Nothing: each fragment stands for itself."""
