@@ -126,7 +126,10 @@ def bind(
     # With bounds and a literal NaN pyarrow rules out row groups that it keeps rows of. A text too many costs time only.
     names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
     keeps_nan = names_nan or bool(predicate.keeps_nan)
-    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
+    # In its simplest form a predicate may read less than the expression, which rows are filtered by.
+    read = pa.schema([schema.field(name) for name in predicate.columns])
+    columns = predicate.columns if _takes(read, expression) else None
+    return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
 
 
 def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:
