@@ -120,12 +120,16 @@ def bind(
         if not _takes(schema, expression):
             raise
         # Rows are filtered all the same; only no file can be left out before it is opened.
-        numbers = pa.schema([column for column in schema if not _holds_floats(column.type)])
-        return BoundFilter(expression=expression, terms=terms, keeps_nan=not _takes(numbers, expression))
+        return BoundFilter(expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
     if isinstance(filters, pc.Expression):
         terms = terms_of(predicate)
-    keeps_nan = bool(predicate.keeps_nan)
-    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
+    # With bounds and a literal NaN pyarrow rules out row groups that it keeps rows of. A text too many costs time only.
+    names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
+    keeps_nan = names_nan or bool(predicate.keeps_nan)
+    # In its simplest form a predicate may read less than the expression, which rows are filtered by.
+    read = pa.schema([schema.field(name) for name in predicate.columns])
+    columns = predicate.columns if _takes(read, expression) else None
+    return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
 
 
 def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:
@@ -135,6 +139,10 @@ def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:
     except pa.ArrowException:
         return False
     return True
+
+
+def _reads_floats(schema: pa.Schema, expression: pc.Expression) -> bool:
+    return not _takes(pa.schema([column for column in schema if not _holds_floats(column.type)]), expression)
 
 
 def _holds_floats(type_: pa.DataType) -> bool:
