@@ -309,11 +309,21 @@ class LanceCommit:
             return True
         ours, theirs = (self.log.store.head(self.log.path_of(it, self._scheme)) for it in (version, following))
         if ours.last_modified_us is None or theirs.last_modified_us is None:
-            return not self._held_up()
-        if ours.last_modified_us == theirs.last_modified_us:
-            # Clocks of stores may count in seconds.
-            return not self._held_up() or self.is_part_of(following)
-        return ours.last_modified_us < theirs.last_modified_us
+            return not self._held_up() or self._shows_in(following)
+        if ours.last_modified_us < theirs.last_modified_us:
+            return True
+        # Clocks of stores may count in seconds, may be set back, and may be several.
+        is_same = ours.last_modified_us == theirs.last_modified_us
+        return (is_same and not self._held_up()) or self._shows_in(following)
+
+    def _shows_in(self, version: int) -> bool:
+        """Whether `version` has files or settings that this transaction brought, so that it was built on ours."""
+        if self._made is None:
+            return False
+        before = self._put_on.config if self._put_on is not None else {}
+        new = {key: value for key, value in self._made.config.items() if before.get(key) != value}
+        there = self.log.manifest(version, self._scheme).config
+        return self.is_part_of(version) or (bool(new) and all(there.get(key) == new[key] for key in new))
 
     def _take_back(self, version: int) -> None:
         """Removes our manifest from a number that came free: the versions above it were not built on ours."""

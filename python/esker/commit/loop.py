@@ -184,8 +184,11 @@ class _Race:
         verdict = Verdict.KEEP
         for other in self.change.changes_since(seen, latest):
             if other.write_id in self._own:
-                return other.version, self.change
-            if other.write_id is not None:
+                if self._is_in_history(other.version):
+                    return other.version, self.change
+                # Taken back. What had the number before is not known any more.
+                other = next(iter(self.change.changes_since(other.version - 1, other.version)))
+            elif other.write_id is not None:
                 self._not_at(other.version)
             elif other.version in self.doubts:
                 return self._of_gone(other, latest), self.change
@@ -240,18 +243,25 @@ class _Race:
         except Exception as error:
             landed, failure = False, error
         if landed:
-            if not isinstance(change, MayMissHistory) or change.is_in_history(version):
-                return True, None
-            self._not_at(version)
-            return False, None
+            return self._is_in_history(version), None
         # No reply is not a refusal, and "exists" may be our own first try: the object itself tells whose it is.
         try:
             there = change.write_id_at(version)
         except Exception as error:
             return False, failure or error
-        if there is not None and there not in self._own:
+        if there in self._own:
+            return self._is_in_history(version), failure
+        if there is not None:
             self._not_at(version)
-        return there in self._own, failure
+        return False, failure
+
+    def _is_in_history(self, version: int) -> bool:
+        """Whether `version`, which is ours, is part of the table's history. Where it is not, it has been taken back."""
+        change = self.doubts.get(version)
+        if not isinstance(change, MayMissHistory) or change.is_in_history(version):
+            return True
+        self._not_at(version)
+        return False
 
     def _not_at(self, version: int) -> None:
         """Ours is not the object of `version`, and never will be."""

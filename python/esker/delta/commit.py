@@ -178,7 +178,7 @@ class DeltaCommit:
         self._changes: dict[int, DeltaChange] = {}
         self._known = NO_TABLE
         self._stages = False
-        self._listed = time.monotonic(), time.time()
+        self._listed = self._looked = time.monotonic(), time.time()
         self._why = Conflict.UNKNOWN
         for transaction in self._properties.app_transactions or []:
             fields = {"appId": transaction.app_id, "version": transaction.version}
@@ -331,6 +331,7 @@ class DeltaCommit:
 
     def put(self, version: int, data: bytes) -> bool:
         """Puts the entry of `version` if there is none."""
+        self._looked = self._listed
         if self._external is not None:
             landed = self._external.put(version, data)
         else:
@@ -355,12 +356,10 @@ class DeltaCommit:
         if self._external is not None or not self._was_held_up():
             return True
         try:
-            if self._is_followed_well(version):
+            # A clean-up may have passed it by now, or the one after it; and clocks may be set back.
+            if self._is_followed_well(version) or self.is_part_of(newest_version(self._store)):
                 return True
             there = self.write_id_at(version)
-            if there is None and self.is_part_of(newest_version(self._store)):
-                # The clean-up has passed it by now.
-                return True
             if there == self.write_id:
                 self._store.delete(commit_path(version))
                 self._changes.pop(version, None)
@@ -381,7 +380,7 @@ class DeltaCommit:
 
     def _was_held_up(self) -> bool:
         kept_s = retention(self._configuration, LOG_FILES) / 1000
-        return seconds_since(*self._listed) >= min(_HELD_UP_S, kept_s / 2)
+        return seconds_since(*self._looked) >= min(_HELD_UP_S, kept_s / 2)
 
     def _is_followed_well(self, version: int) -> bool:
         """Whether no later version is there, or the next one is and was put after ours.
@@ -395,7 +394,10 @@ class DeltaCommit:
             following = self._store.head(commit_path(version + 1)).last_modified_us
         except NotFoundError:
             return False
-        ours = self._store.head(commit_path(version)).last_modified_us
+        try:
+            ours = self._store.head(commit_path(version)).last_modified_us
+        except NotFoundError:
+            return False
         # Clocks of stores may count in seconds.
         return ours is None or following is None or ours <= following
 
