@@ -257,11 +257,11 @@ class _Race:
 
     def _is_in_history(self, version: int) -> bool:
         """Whether `version`, which is ours, is part of the table's history. Where it is not, it has been taken back."""
-        change = self.doubts.get(version)
-        if not isinstance(change, MayMissHistory) or change.is_in_history(version):
-            return True
-        self._not_at(version)
-        return False
+        change: object = self.doubts.get(version)
+        if isinstance(change, MayMissHistory) and not change.is_in_history(version):
+            self._not_at(version)
+            return False
+        return True
 
     def _not_at(self, version: int) -> None:
         """Ours is not the object of `version`, and never will be."""
