@@ -225,6 +225,10 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
                 other => other,
             }
         }
+        // As decimals floats would be cut off, and what is no number would be an error.
+        (ScalarValue::Decimal128(..) | ScalarValue::Decimal256(..), _) if wanted.is_floating() => {
+            value.cast_to(&DataType::Float64).map_or(Fit::Keep, Fit::Replace)
+        }
         (ScalarValue::Int64(_) | ScalarValue::UInt64(_), _) if wanted.is_floating() => {
             value.cast_to(wanted).map_or(Fit::Keep, Fit::Replace)
         }

@@ -96,10 +96,6 @@ impl Predicate {
         })
     }
 
-    pub(crate) fn expr(&self) -> &Expr {
-        self.plan.expr()
-    }
-
     pub(crate) fn is_foreign(&self) -> bool {
         self.is_foreign
     }

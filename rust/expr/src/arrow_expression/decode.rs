@@ -187,7 +187,7 @@ impl<'a> Decoder<'a> {
         self.path.clear();
         let mut names = names.into_iter();
         let root = Expr::Column(Column::new_unqualified(names.next().unwrap_or_default()));
-        let field = names.fold(root, |parent, name| get_field(parent, name));
+        let field = names.fold(root, get_field);
         Ok(Node::Expr(field, depth))
     }
 
