@@ -345,14 +345,27 @@ class LanceCommit:
         return seconds_since(self._staged_at, self._staged_at_wall) > STAGED_TIME_S
 
     def committed(self, version: int) -> Manifest:
-        """The manifest of the version that this became: what was put, without reading it again."""
+        """The manifest of the version that this became: what was put, without reading it again.
+
+        Raises:
+            CommitStateUnknownError: It must be read, and cannot be. It is committed all the same.
+        """
         if self._made is not None and self._made.version == version == self._landed:
             return self._made
         try:
-            return self.log.manifest(version, self._scheme)
-        except NotFoundError:
-            # Cleaned up already: the table is at a later version, which has the change.
-            return self.log.open()[0]
+            try:
+                return self.log.manifest(version, self._scheme)
+            except NotFoundError:
+                # Cleaned up already: the table is at a later version, which has the change.
+                return self.log.open()[0]
+        except OSError as error:
+            raise CommitStateUnknownError(
+                f"{error}; version {version} of {self.uri} is committed, but it could not be read: open the table "
+                "again, and do not write to it again",
+                uri=self.uri,
+                version=version,
+                transaction=self.write_id,
+            ) from error
 
     def write_id_at(self, version: int) -> str | None:
         """The uuid of the transaction that made `version`, from the name that its manifest gives."""
