@@ -281,6 +281,8 @@ class LanceCommit:
             latest = self.log.newest().latest
             if latest <= version or self._came_before(version):
                 return True
+        except CommitStateUnknownError:
+            raise
         except OSError as error:
             if not self._held_up():
                 # No clean-up takes a transaction as young as this for abandoned, so that no number came free.
@@ -295,12 +297,13 @@ class LanceCommit:
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` is made of files that only this transaction can have brought: their names are random."""
+        return bool(self._new_files() & _files_of(self.log.manifest(version, self._scheme).fragments()))
+
+    def _new_files(self) -> set[str]:
         if self._made is None:
-            return False
-        ours = _files_of(self._made.fragments())
-        if self._put_on is not None:
-            ours -= _files_of(self._put_on.fragments())
-        return bool(ours & _files_of(self.log.manifest(version, self._scheme).fragments()))
+            return set()
+        before = self._put_on.fragments() if self._put_on is not None else []
+        return _files_of(self._made.fragments()) - _files_of(before)
 
     def _came_before(self, version: int) -> bool:
         """Whether `version` was put before the one that follows it in the listing, by the store's clock."""
@@ -317,11 +320,22 @@ class LanceCommit:
         return (is_same and not self._held_up()) or self._shows_in(following)
 
     def _shows_in(self, version: int) -> bool:
-        """Whether `version` has files or settings that this transaction brought, so that it was built on ours."""
-        if self._made is None:
-            return False
+        """Whether `version` has files or settings that this transaction brought, so that it was built on ours.
+
+        Raises:
+            CommitStateUnknownError: It brought none.
+        """
         before = self._put_on.config if self._put_on is not None else {}
-        new = {key: value for key, value in self._made.config.items() if before.get(key) != value}
+        made = self._made.config if self._made is not None else {}
+        new = {key: value for key, value in made.items() if before.get(key) != value}
+        if not new and not self._new_files():
+            raise CommitStateUnknownError(
+                f"the version before {version} of {self.uri} is ours, and seems younger than that one: a clock was set "
+                f"back, or a clean-up had made its number free; {self.advice}, and whether later versions show it",
+                uri=self.uri,
+                version=version,
+                transaction=self.write_id,
+            )
         there = self.log.manifest(version, self._scheme).config
         return self.is_part_of(version) or (bool(new) and all(there.get(key) == new[key] for key in new))
 
