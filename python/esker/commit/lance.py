@@ -32,6 +32,9 @@ Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transactio
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
 
+_MAX_FIELD_ID = "esker.max_field_id"
+"""Noted by whatever removes fields: it is nobody's alone."""
+
 _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
 """Operations after which a field id may mean another column."""
 
@@ -327,7 +330,7 @@ class LanceCommit:
         """
         before = self._put_on.config if self._put_on is not None else {}
         made = self._made.config if self._made is not None else {}
-        new = {key: value for key, value in made.items() if before.get(key) != value}
+        new = {key: made[key] for key in made if key != _MAX_FIELD_ID and before.get(key) != made[key]}
         if not new and not self._new_files():
             raise CommitStateUnknownError(
                 f"the version before {version} of {self.uri} is ours, and seems younger than that one: a clock was set "

@@ -259,7 +259,9 @@ class _Race:
 
     def _is_in_history(self, version: int) -> bool:
         """Whether `version`, which is ours, is part of the table's history. Where it is not, it has been taken back."""
-        change = self.doubts.get(version)
+        if version not in self.doubts:
+            return True
+        change = self.doubts[version]
         if not isinstance(change, MayMissHistory) or change.is_in_history(version):
             return True
         self._not_at(version)
