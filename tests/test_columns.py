@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[Change, type[Exception], str]] = {
         "zz",
     ),
     "taken name": (lambda ds: ds.alter_columns({"path": "a", "name": "n"}), InvalidArgumentError, "two columns 'n'"),
-    "dotted name": (lambda ds: ds.alter_columns({"path": "a", "name": "s.q"}), InvalidArgumentError, "dots"),
+    "dotted name": (lambda ds: ds.alter_columns({"path": "a", "name": "s.q"}), InvalidArgumentError, "with a dot"),
     "nulls": (lambda ds: ds.alter_columns({"path": "n", "nullable": False}), InvalidArgumentError, "no nulls"),
     "too small": (lambda ds: ds.alter_columns({"path": "t", "data_type": pa.int8()}), SchemaMismatchError, "'t'"),
     "within": (

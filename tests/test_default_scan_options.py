@@ -179,7 +179,6 @@ def test_a_clone_is_of_the_version_as_it_is() -> None:
         {"columns": ["name"]},
         {"with_row_id": True},
         {"batch_size": 1},
-        {"order_by": ["back"]},
         {"filter": "id < 4", "limit": 1, "columns": ["id"], "with_row_id": True},
     ],
     ids=str,

@@ -86,7 +86,7 @@ DIALECTS = [
     "startswith(s, 'a')",
     "endswith(s, 'b')",
     "size(l) = 2",
-    "isnull(s) = false",
+    "isnull(s) = false and id = 1",
     "len(s) = 2",
     "if(id = 1, true, false)",
 ]

@@ -166,10 +166,10 @@ def test_the_note_stands_only_where_an_id_shows_no_more(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     _table(uri)
     esker.dataset(uri).drop_columns(["a"])
-    assert MARK not in esker.dataset(uri).config()
+    assert MARK not in esker.dataset(uri)._manifest.config
     esker.dataset(uri).add_columns({"b": "secret"})
     esker.dataset(uri).drop_columns(["b"])
-    assert esker.dataset(uri).config()[MARK] == "2"
+    assert esker.dataset(uri)._manifest.config[MARK] == "2"
     assert lance.dataset(uri).to_table() == esker.dataset(uri).to_table()
 
 

@@ -48,6 +48,17 @@ def test_the_peer_does_not_compare_clocks_with_its_statistics(tmp_path: Path) ->
         deltalake.DeltaTable(tmp_path / "t").delete("t > timestamp '2024-01-02 00:00:00'")
 
 
+def test_the_peer_takes_null_for_an_empty_text_in_a_partition(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "p": ["", "a"]})
+    deltalake.write_deltalake(tmp_path / "t", rows, partition_by=["p"])
+    assert sorted(map(str, deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table()["p"].to_pylist())) == ["None", "a"]
+    deltalake.DeltaTable(tmp_path / "t").delete("p <= 'z'")
+    assert deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table().num_rows == 0
+    write_deltalake(tmp_path / "u", rows, partition_by=["p"])
+    write_deltalake(tmp_path / "u", rows.slice(1), mode="overwrite", predicate="p <= 'z'")
+    assert DeltaTable(tmp_path / "u").count() == 2
+
+
 def test_pyarrow_takes_nan_for_a_number_within_the_bounds_of_its_row_group(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [-2.25, math.nan]}), tmp_path / "a.parquet")
     rows = pq.read_table(tmp_path / "a.parquet")

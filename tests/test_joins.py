@@ -93,3 +93,11 @@ def test_row_ids_match_signed_numbers(uri: str) -> None:
     dataset = esker.write_dataset(pa.table({"a": [5, 6]}), uri)
     dataset.merge(pa.table({"id": [1, -1], "v": ["one", "none"]}), "_rowid", "id")
     assert dataset.to_table()["v"].to_pylist() == [None, "one"]
+
+
+@pytest.mark.parametrize("options", [{"columns": ["w"]}, {"columns": {"k": "'text'"}}, {"filter": "k > 1", "limit": 1}])
+def test_scan_options_of_a_user_hide_no_key(options: dict[str, Any], uri: str) -> None:
+    esker.write_dataset(pa.table({"k": [1, 2], "w": [5, 6]}), uri)
+    dataset = esker.dataset(uri, default_scan_options=options)
+    dataset.merge(pa.table({"k": pa.array([2, 1], pa.int8()), "v": ["two", "one"]}), "k")
+    assert esker.dataset(uri).to_table()["v"].to_pylist() == ["one", "two"]

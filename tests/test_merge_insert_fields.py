@@ -57,7 +57,7 @@ CLAUSES: dict[str, Clauses] = {
     "upsert": upsert,
     "update": lambda m: m.when_matched_update_all(),
     "insert": lambda m: m.when_not_matched_insert_all(),
-    "update if": lambda m: m.when_matched_update_all("target.v > 10").when_not_matched_insert_all(),
+    "update if": lambda m: m.when_matched_update_all("target.k > 1").when_not_matched_insert_all(),
 }
 
 
@@ -86,10 +86,11 @@ def test_fields_change_in_place(uri: str, source: str, stable: bool) -> None:
 def test_a_table_of_version_2_0_keeps_fields_too(uri: str) -> None:
     rows = ROWS.filter(pa.array([True, False, False, True]))
     source = _source([1, 9], [{"a": 5}, {"a": 7}], A)
-    ours, theirs = pair(uri, rows, data_storage_version="2.0")
-    for dataset in (ours, theirs):
-        dataset.merge_insert("k").when_matched_update_all().execute(source)
-    same_rows(ours, theirs)
+    # pylance cannot read what it makes of this one itself.
+    ours = esker.write_dataset(rows, uri, data_storage_version="2.0")
+    ours.merge_insert("k").when_matched_update_all().execute(source)
+    found = {row["k"]: row["s"] for row in lance.dataset(uri).to_table().to_pylist()}
+    assert found == {1: {"a": 5, "b": "one", "t": {"x": "p", "y": [1]}}, 4: rows["s"][1].as_py()}
 
 
 def test_what_waits_on_disk_keeps_fields_too(uri: str) -> None:

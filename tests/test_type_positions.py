@@ -72,7 +72,7 @@ def test_a_view_of_lists_that_overlap_is_written_in_its_order(tmp_path: Path) ->
     assert sliced.to_table()["c"].to_pylist() == [["a", "b"]]
 
 
-@pytest.mark.parametrize("sql", ["true", "NULL", "id", "1.5", "'a'", "cast(NULL as int)"])
+@pytest.mark.parametrize("sql", ["true", "NULL", "id", "ID", "current_date", "1.5", "'a'", "cast(NULL as int)"])
 def test_a_computed_column_is_what_pylance_makes_of_it(sql: str, tmp_path: Path) -> None:
     import lance
 

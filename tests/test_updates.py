@@ -113,6 +113,18 @@ def test_both_update_one_table_in_turn(uri: str, version: str) -> None:
         _same(ours, theirs)
 
 
+def test_files_of_version_0_1_name_their_fields_in_rising_order(uri: str) -> None:
+    rows = pa.table({"k": [1, 2], "a": pa.array([1, 2], pa.int32()), "b": [5, 6]})
+    dataset = esker.write_dataset(rows, uri, data_storage_version="legacy")
+    # A column of another type has a new field id, before those of columns behind it.
+    dataset.alter_columns({"path": "a", "data_type": pa.int64()})
+    dataset.update({"b": "7"}, where="k = 1")
+    peer = lance.dataset(uri)
+    peer.validate()
+    assert peer.to_table() == dataset.to_table()
+    assert [file.fields for file in peer.get_fragments()[-1].data_files()] == [[0, 2, 3]]
+
+
 def test_a_table_of_version_0_1_is_updated(uri: str) -> None:
     rows = pa.table({"id": range(10), "s": [f"s{n}" for n in range(10)]})
     ours = esker.write_dataset(rows, uri, data_storage_version="0.1", max_rows_per_file=4)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ._native.merge import MergeSource
+from .blob_storage import holds_blobs
 from .exceptions import InvalidArgumentError, SchemaMismatchError
 from .rebase import rebased
 from .staging import check_input_schema
@@ -122,7 +123,16 @@ def _check_lacking(found: list[pa.Field], expected: list[pa.Field], parent: str,
                     expected=str(field.type),
                 )
             continue
-        if pa.types.is_struct(field.type) and pa.types.is_struct(own.type):
+        if pa.types.is_struct(field.type) and pa.types.is_struct(own.type) and not holds_blobs(field.type):
+            for child in own.type:
+                # One that the table had when the source was read may be gone when the merge is computed again.
+                if field.type.get_field_index(child.name) < 0:
+                    raise SchemaMismatchError(
+                        f"column '{column}.{child.name}' is not in the table, expected one of "
+                        f"{sorted(it.name for it in field.type)}; leave it out",
+                        column=f"{column}.{child.name}",
+                        found=str(child.type),
+                    )
             _check_lacking(list(own.type), list(field.type), f"{column}.", insert=insert, update=update)
         elif update and _lacks_in_items(own.type, field.type):
             raise SchemaMismatchError(

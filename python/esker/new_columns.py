@@ -190,7 +190,13 @@ class ExpressionValues:
 
     def values(self, dataset: LanceDataset, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
-        return fragment.to_batches(columns=self._expressions, with_row_address=True, batch_size=self._batch_size)
+        from .rows import within_precision
+
+        options = {"with_row_address": True, "batch_size": self._batch_size}
+        for batch in fragment.to_batches(columns=self._expressions, **options):
+            for name in self._expressions:
+                within_precision(batch[name], name)
+            yield batch
 
     def finish(self) -> None:
         """Nothing: each fragment stands for itself."""
@@ -298,7 +304,9 @@ class JoinedValues:
         names = dataset._table_schema.names
         if self._left_on not in (*names, *_SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
-        self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset.schema.field(self._left_on).type)
+        self._keys.check(
+            pa.uint64() if self._left_on in _SYSTEM_KEYS else dataset._table_schema.field(self._left_on).type
+        )
         # A key that is not there makes a null.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 

@@ -73,7 +73,7 @@ class Projection:
             if not isinstance(source, str):
                 raise TypeError(f"expected the names of columns as str, found {type(source).__name__}")
             path = source.strip('`"') if isinstance(columns, dict) else source
-            if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or _is_constant(source, schema)):
+            if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or _is_value(source, schema)):
                 expressions[name] = _parse(source, schema)
                 read.update(dict.fromkeys(expressions[name].columns))
                 continue
@@ -133,14 +133,15 @@ def _parse(sql: str, schema: pa.Schema) -> Expression:
     return Expression.parse_sql(sql, schema)
 
 
-def _is_constant(name: str, schema: pa.Schema) -> bool:
-    """Whether a plain name that is no column is a value to SQL: `true`, `NULL`, `current_date`."""
+def _is_value(name: str, schema: pa.Schema) -> bool:
+    """Whether a plain name that is no column means something to SQL: `true`, `NULL`, a column in another case."""
     if not name.isidentifier() or name in SYSTEM_COLUMNS or schema.get_field_index(name) >= 0:
         return False
     try:
-        return not _parse(name, schema).columns
+        _parse(name, schema)
     except EskerError:
         return False
+    return True
 
 
 def _require_column(path: str, schema: pa.Schema) -> None:

@@ -258,10 +258,24 @@ def _values(expression: Expression, batch: pa.RecordBatch, column: str) -> pa.Ar
     storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     # Columns of no name at all still have rows.
     read = batch.select(expression.columns or batch.schema.names[:1])
-    values = pa.array(expression.evaluate(read, data_type=storage))
+    values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
     if values.null_count and not batch.schema.field(column).nullable:
         raise SchemaMismatchError(f"expected no nulls in column {column!r}, found one in {expression}", column=column)
     return pa.ExtensionArray.from_storage(type_, values) if storage is not type_ else values
+
+
+def within_precision(values: pa.Array, column: str) -> pa.Array:
+    """The values, if they are no decimals of more digits than their type has: arithmetic does not look.
+
+    Raises:
+        InvalidArgumentError: One of them has.
+    """
+    if pa.types.is_decimal(values.type):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"a value overflows column {column!r}: {error}", column=column) from error
+    return values
 
 
 def _refuse_column(name: str, schema: pa.Schema) -> None:

@@ -209,7 +209,7 @@ class LanceScanner:
             use_stats=options.use_stats,
             blobs=options.blobs,
             order_by=[(key.column_name, key.ascending, key.nulls_first) for key in options.order_by],
-            **({"strict_batch_size": True} if options.strict_batch_size else {}),
+            strict_batch_size=options.strict_batch_size,
         )
 
     def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:

@@ -13,6 +13,9 @@ from .operation import LanceOperation
 if TYPE_CHECKING:
     from .dataset import LanceDataset
 
+_MAX_FIELD_ID = "esker.max_field_id"
+"""The entry of the config by which field ids are given once; nobody's setting."""
+
 
 class SettingsApi:
     """What `LanceDataset` knows of key-values."""
@@ -20,8 +23,8 @@ class SettingsApi:
     _manifest: Manifest
 
     def config(self) -> dict[str, str]:
-        """The table's settings, which steer writers."""
-        return self._manifest.config
+        """The settings, which steer writers; without the entry that says how far field ids have come."""
+        return {key: value for key, value in self._manifest.config.items() if key != _MAX_FIELD_ID}
 
     @property
     def metadata(self) -> dict[str, str]:

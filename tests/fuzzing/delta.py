@@ -123,7 +123,7 @@ class DeltaCase:
         """Whether the peer reads the table with these rows, too, and does with it what it is told to."""
         if not peer_reads(self.columns, self.partition_by, [*self.rows, *rows]):
             return False
-        return condition is None or peer_replaces(condition)
+        return condition is None or peer_replaces(condition, self.partition_by)
 
     def expected(self, keeps: Callable[[dict[str, Any]], bool] | None = None) -> list[Any]:
         """The rows that are kept, by `id`."""

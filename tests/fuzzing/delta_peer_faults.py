@@ -31,9 +31,16 @@ def _holds_clock(kind: pa.DataType) -> bool:
     return any(_holds_clock(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def peer_replaces(condition: Condition) -> bool:
-    """Times without a zone: deltalake compares literals in nanoseconds with statistics in microseconds, and fails."""
-    return not any(column.plain == "timestamp_ntz" for column in condition.columns)
+def peer_replaces(condition: Condition, partition_by: list[str]) -> bool:
+    """Two faults of conditions.
+
+    Times without a zone: deltalake compares literals in nanoseconds with statistics in microseconds, and fails.
+    Empty texts as partition values: null to readers, but deltalake's delete and overwrite take them for texts.
+    """
+    return not any(
+        column.plain == "timestamp_ntz" or (column.plain == "string" and column.name in partition_by)
+        for column in condition.columns
+    )
 
 
 def peer_partitions(table: pa.Table, partition_by: list[str]) -> bool:

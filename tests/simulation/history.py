@@ -44,7 +44,9 @@ class TableHistory:
             values = zip(keys, rows[name].to_pylist(), strict=True)
             wrong = {key: value for key, value in values if value not in (None, key * factor(name))}
             require(not wrong, f"version {version}: column {name} has another one's values: {wrong}")
-        return State(dict(zip(keys, rows["n"].to_pylist(), strict=True)), tuple(rows.column_names), dataset.config())
+        # How far field ids have come is nobody's setting.
+        config = {key: value for key, value in dataset.config().items() if key != "esker.max_field_id"}
+        return State(dict(zip(keys, rows["n"].to_pylist(), strict=True)), tuple(rows.column_names), config)
 
     def check(self, changes: list[Change], seen: list[tuple[int, Rows]]) -> None:
         """Compares the versions with what the writers did.

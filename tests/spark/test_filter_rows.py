@@ -39,8 +39,8 @@ FRAME = (
 NOON = dt.datetime(2024, 7, 1, 12)
 KINDS: dict[str, list[Any]] = {
     "n": [-(2**31), -1, 0, 1, 7, 2**31 - 1],
-    "f": [-math.inf, -1.5, 0.0, 0.5, 1.5, math.inf, math.nan],
-    "d": [-math.inf, -1.5, 0.0, 0.1, 1.5, math.inf, math.nan],
+    "f": [-math.inf, -1.5, -0.0, 0.0, 0.5, 1.5, math.inf, math.nan],
+    "d": [-math.inf, -1.5, -0.0, 0.0, 0.1, 1.5, math.inf, math.nan],
     "m": [Decimal("-1.50"), Decimal("0.00"), Decimal("1.50"), Decimal("99999999.99")],
     "w": ["", "a", "A", "ab", "é", "x'y", "7"],
     "o": [True, False],
@@ -61,6 +61,9 @@ FILTERS = [
     *(f"isnan({column})" for column in "fd"),
     "d > 1.5D OR n = 1",
     "NOT d < 1.5D",
+    "d = 0.0D",
+    "d < 0.0D",
+    "f IN (0.0D, 0.5D)",
     "d = double('NaN')",
     "d >= double('NaN')",
     "d BETWEEN -1.5D AND 1.5D",

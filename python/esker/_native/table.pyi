@@ -10,6 +10,7 @@ __all__ = [
     "DataFile",
     "Field",
     "Fragment",
+    "HeldColumns",
     "Index",
     "Manifest",
     "Operation",

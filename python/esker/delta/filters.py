@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 else:
     RowFilter = Any
 
-_BESIDE_LISTS = {"is_in", "is_null", "is_valid", "cast", "and", "or"}
 _COMPARISONS = {
     "=": lambda column, value: column == value,
     "==": lambda column, value: column == value,
@@ -45,8 +42,8 @@ class BoundFilter:
     """A filter bound to the columns of a table.
 
     `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
-    kept by `sql` or by `expression`, whichever is there. `nan` are the float columns of which `expression` may keep
-    NaN; statistics say nothing of it.
+    kept by `sql` or by `expression`, whichever is there. `keeps_nan` says whether `expression` may keep NaN, of which
+    the statistics of row groups say nothing, so that pyarrow would leave it out.
     """
 
     predicates: list[Predicate] = field(default_factory=list)
@@ -54,19 +51,19 @@ class BoundFilter:
     sql: Expression | None = None
     expression: pc.Expression | None = None
     terms: list[Term] = field(default_factory=list)
-    nan: list[list[str]] = field(default_factory=list)
+    keeps_nan: bool = False
 
     @property
     def implied(self) -> pc.Expression | None:
         """An expression that no row that it keeps is false for, nor what statistics make of it."""
-        if self.expression is not None:
-            return reduce(lambda whole, path: whole | pc.is_nan(pc.field(*path)), self.nan, self.expression)
+        if self.expression is not None and not self.keeps_nan:
+            return self.expression
         return all_of(self.terms, {term.column: term.column for term in self.terms})
 
     @property
     def is_widened(self) -> bool:
         """Whether `implied` keeps other rows as well."""
-        return self.expression is None or bool(self.nan)
+        return self.expression is None or self.keeps_nan
 
     def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it is true."""
@@ -117,45 +114,40 @@ def bind(
         else tuples_to_expression(filters, schema, partition_by=partition_by, session_timezone=session_timezone)
     )
     terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
-    floats = list(_float_paths(schema, []))
     try:
-        if isinstance(filters, pc.Expression):
-            _check_lists(expression)
         predicate = portable_predicate(expression, schema)
     except (UnsupportedError, InvalidArgumentError):
-        try:
-            schema.empty_table().filter(expression)
-        except pa.ArrowException:
-            known = False
-        else:
-            known = True
-        if not known:
+        if not _takes(schema, expression):
             raise
         # Rows are filtered all the same; only no file can be left out before it is opened.
-        return BoundFilter(expression=expression, terms=terms, nan=floats)
-    nan = [path for path in predicate.keeps_nan if path in floats]
-    return BoundFilter([predicate], predicate.columns, expression=expression, terms=terms, nan=nan)
+        return BoundFilter(expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
+    if isinstance(filters, pc.Expression):
+        terms = terms_of(predicate)
+    # With bounds and a literal NaN pyarrow rules out row groups that it keeps rows of. A text too many costs time only.
+    names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
+    keeps_nan = names_nan or bool(predicate.keeps_nan)
+    # In its simplest form a predicate may read less than the expression, which rows are filtered by.
+    read = pa.schema([schema.field(name) for name in predicate.columns])
+    columns = predicate.columns if _takes(read, expression) else None
+    return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
 
 
-def _float_paths(fields: Iterable[pa.Field], above: list[str]) -> Iterator[list[str]]:
-    for inner in fields:
-        path = [*above, inner.name]
-        if pa.types.is_struct(inner.type):
-            yield from _float_paths([inner.type.field(i) for i in range(inner.type.num_fields)], path)
-        elif pa.types.is_floating(inner.type):
-            yield path
+def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:
+    """Whether pyarrow filters rows with these columns by an expression."""
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowException:
+        return False
+    return True
 
 
-def _check_lists(expression: pc.Expression) -> None:
-    """Raises where null in a list means something else to us: to pyarrow it is in none, so that it is kept by a not.
+def _reads_floats(schema: pa.Schema, expression: pc.Expression) -> bool:
+    return not _takes(pa.schema([column for column in schema if not _holds_floats(column.type)]), expression)
 
-    Raises:
-        UnsupportedError: What keeps rows may not leave out files.
-    """
-    text = str(expression)
-    functions = set(re.findall(r"([a-z_]+)\(", text))
-    if "is_in" in functions and (functions - _BESIDE_LISTS or re.search(r"is_(null|valid)\(+is_in", text)):
-        raise UnsupportedError(f"filter {text} may keep null, which is in no list to pyarrow")
+
+def _holds_floats(type_: pa.DataType) -> bool:
+    inner = [type_.field(i).type for i in range(type_.num_fields)]
+    return bool(pa.types.is_floating(type_)) or any(_holds_floats(found) for found in inner)
 
 
 def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
@@ -261,7 +253,7 @@ def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: 
         if pa.types.is_timestamp(type_) and type_.tz is not None:
             return instant(pa.scalar(value), type_, zone).as_py()
         return pa.scalar(value).cast(type_).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
         raise InvalidArgumentError(
             f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
         ) from error

@@ -44,7 +44,7 @@ def store_time(store: Store) -> float:
         >>> abs(store_time(resolve("memory://doc-clock")) - time.time()) < 5
         True
     """
-    store.put(CLOCK, b"")
+    store.put(CLOCK, b"{}")
     put_us = store.head(CLOCK).last_modified_us
     if put_us is None:
         raise IOFailedError(f"the store at {store.uri} tells no times, so that nothing can be said of ages")

@@ -168,6 +168,11 @@ def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
     return found
 
 
+def reach_of_living(core: RepositoryCore, commit: Commit) -> float:
+    """Up to when objects were put that collections at work may yet delete. The commit's object was put just now."""
+    return max((run.before for run, lives in _runs(core, commit) if lives), default=float("-inf"))
+
+
 def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> None:
     """Looks whether anybody is about to delete what a commit needs, or has done so. The commit's object was put before.
 

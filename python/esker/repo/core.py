@@ -29,7 +29,7 @@ from ..exceptions import (
 from . import packed_heads
 from .atomic import AtomicObjects
 from .clock import Moment, collecting_time, elapsed_s, moment, store_time
-from .collecting import Condemned, check_not_condemned
+from .collecting import Condemned, check_not_condemned, reach_of_living
 from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
@@ -326,7 +326,7 @@ class RepositoryCore:
                 self.announce(commit)
                 before = self.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
                 self.check_tables(commit.meta_range_id)
-                check_there(self, new_objects(self, before, commit.meta_range_id))
+                check_there(self, new_objects(self, before, commit.meta_range_id), reach_of_living(self, commit))
             else:
                 self.announce(commit, Needs(sources=frozenset((commit.id,))))
         except (NotFoundError, CommitConflictError) as error:

@@ -16,6 +16,7 @@ from .expired import expired_ids
 from .fsck_refs import check_refs
 from .layout import DATA
 from .objects import table
+from .refs import Refs
 from .retention import Progress, active_commits, led_to
 
 _BATCH = 4096
@@ -57,8 +58,9 @@ class _Contents:
     def check(self, kept: list[Commit]) -> Iterator[str]:
         core = self._core
         # First what is there, so that what is put meanwhile is not missed.
-        sure = led_to(core, kept)
-        given_up = expired_ids(core.store) - {head.id for head in core.heads().values()}
+        refs = Refs(core)
+        sure = led_to(refs, kept)
+        given_up = expired_ids(core.store) - {head.id for head in refs.heads.values()}
         for at, commit in enumerate(kept):
             if self._progress is not None:
                 self._progress("checking what commits hold", at, len(kept))

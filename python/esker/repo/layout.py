@@ -14,7 +14,7 @@ _esker/refs/packed_heads.json                the last entries of all branches, a
 _esker/gc/<32 hex>                           what a garbage collection is about to delete
 _esker/expired/<32 hex>                      ids of commits whose content a garbage collection has given up
 _esker/expired.json                          the same of earlier releases
-_esker/clock                                 an empty object, put by those who ask the store for the time
+_esker/clock                                 {}, put by those who ask the store for the time
 ```
 """
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeAlias
-from urllib.parse import unquote
 
 from .._native.graveler import SortedNames
 from ..exceptions import CorruptFileError, NotFoundError
@@ -24,10 +23,10 @@ from .commits import Commit
 from .core import RepositoryCore
 from .dump import read_manifest
 from .expired import GivenUp, expired_ids, join
-from .layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES, TAGS
-from .merge_bases import merge_bases
+from .layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES
 from .needs import ROUGH_S
 from .objects import table
+from .refs import Refs, merge_bases
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """What is done, how much of it, and of how much if that is known."""
@@ -67,7 +66,7 @@ class Collected:
 
 
 def active_commits(
-    core: RepositoryCore, now: float | None = None, young_us: float | None = None
+    core: RepositoryCore, now: float | None = None, young_us: float | None = None, refs: Refs | None = None
 ) -> tuple[list[Commit], list[Commit]]:
     """The commits whose content is kept, and the others.
 
@@ -82,7 +81,9 @@ def active_commits(
         now: The time to judge by, in seconds since the Unix epoch; a commit is as young as its date or its object,
             whichever is younger, since dates are told by whoever commits.
         young_us: Kept are also commits whose objects were put since: a ref may be on its way to them.
+        refs: The refs, which are read after the commits.
     """
+    refs = refs or Refs(core)
     settings = core.settings()
     today = time.time() if now is None else now
     listed = core.store.list(COMMITS)
@@ -92,8 +93,7 @@ def active_commits(
     if young_us is not None:
         young = (meta for meta in listed if meta.last_modified_us is None or meta.last_modified_us >= young_us)
         keep.update(meta.path.removeprefix(COMMITS) for meta in young)
-    for name in (unquote(path.removeprefix(TAGS)) for path in core.store.list_paths(TAGS)):
-        keep.add(core.tag_commit(name) or "")
+    keep |= refs.tags
     walked: dict[str, float] = {}
 
     def date(commit: Commit) -> float:
@@ -111,7 +111,7 @@ def active_commits(
                 return
             commit = core.commits.get(commit.parents[0])
 
-    heads = core.heads()
+    heads = refs.heads
     for branch, head in heads.items():
         walk(head, settings.branch_retention_days.get(branch, settings.retention_days))
     firsts = {commit.parents[0] for commit in commits.values() if commit.parents}
@@ -124,13 +124,12 @@ def active_commits(
     return kept, [commit for id, commit in sorted(commits.items()) if id not in keep]
 
 
-def led_to(core: RepositoryCore, kept: list[Commit]) -> set[str]:
+def led_to(refs: Refs, kept: list[Commit]) -> set[str]:
     """Which of the kept commits are in the history of a branch or a tag, so that all of their content must be there.
 
     The others are there for those who may be about to lead a ref to them, and want another chance.
     """
-    waiting = [commit.id for commit in core.heads().values()]
-    waiting += [core.tag_commit(unquote(path.removeprefix(TAGS))) or "" for path in core.store.list_paths(TAGS)]
+    waiting = list(refs.ids)
     commits = {commit.id: commit for commit in kept}
     found: set[str] = set()
     while waiting:
@@ -177,10 +176,11 @@ def collect_garbage(
         _add_old(core, old, young_us)
         # However short the grace period: nothing that is put from now on is among what goes.
         listed = started if dry_run else store_time(core.store)
-        kept, expired = active_commits(core, today, young_us)
+        refs = Refs(core)
+        kept, expired = active_commits(core, today, young_us, refs)
         marks = _Marks(core, alive, expired_ids(core.store), progress)
-        marks.add(kept)
-        marks.add_bases(kept, expired)
+        marks.add(kept, refs)
+        marks.add_bases(kept, expired, refs)
         if dry_run:
             return _counted(len(kept), len(expired), _without(old, alive), deleted=False)
         told, given_up = expired_ids(core.store), GivenUp(core.store)
@@ -192,12 +192,13 @@ def collect_garbage(
             wait_until_after(core.store, listed)
         with announced(core.store, gone, tables, before=before, now=started, grace_s=usual) as run:
             marks.alive = run.keep_alive
-            kept, expired = active_commits(core, today, young_us)
+            refs = Refs(core)
+            kept, expired = active_commits(core, today, young_us, refs)
             again = gone - {commit.id for commit in expired}
             given_up.tell(gone - told - again)
             marks.given_up -= again
-            marks.add(kept)
-            marks.add_bases(kept, expired)
+            marks.add(kept, refs)
+            marks.add_bases(kept, expired, refs)
             deleted: Iterable[tuple[str, int]] = chain(
                 _deleted(core, run, _without(old, alive), young_us), _unfinished(core, run, young_us)
             )
@@ -304,10 +305,10 @@ class _Marks:
         self._alive.add(TABLES + id)
         return True
 
-    def add(self, commits: list[Commit]) -> None:
+    def add(self, commits: list[Commit], refs: Refs) -> None:
         """Marks the contents of commits, and the newest dump of refs."""
-        heads = {commit.id for commit in self._core.heads().values()}
-        sure = led_to(self._core, commits)
+        heads = {commit.id for commit in refs.heads.values()}
+        sure = led_to(refs, commits)
         # What must be there comes first: a range that is marked is not looked into again.
         for at, commit in enumerate(sorted(commits, key=lambda commit: commit.id not in sure)):
             if self._progress is not None:
@@ -324,9 +325,9 @@ class _Marks:
         for id in _dumped(self._core):
             self._is_new(id)
 
-    def add_bases(self, kept: list[Commit], expired: list[Commit]) -> None:
+    def add_bases(self, kept: list[Commit], expired: list[Commit], refs: Refs) -> None:
         """Marks the tables of expired commits, and not their objects, as far as a merge may read them."""
-        bases = merge_bases(self._core, [*kept, *expired])
+        bases = merge_bases(refs, [*kept, *expired])
         for commit in expired:
             if commit.id in bases and commit.meta_range_id:
                 # Not seen: a commit that is kept may have the same range, and needs its objects.

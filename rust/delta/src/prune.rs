@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use crate::chunk::{ChunkView, FileChunk};
 use crate::error::{DeltaError, Result};
 use crate::partition::typed;
+use crate::scalars::{widened, Bound};
 use crate::schema::{DeltaField, DeltaSchema, DeltaType};
 use crate::snapshot::Snapshot;
 use crate::statistics::{of_chunk, ChunkStatistics, WantedColumn};
@@ -178,8 +179,8 @@ impl Snapshot {
                 .iter()
                 .map(|row| range.null_count.get(*row as usize).copied().flatten());
             let range = ColumnRange {
-                min: chosen(&range.min)?,
-                max: chosen(&range.max)?,
+                min: widened(&chosen(&range.min)?, Bound::Min),
+                max: widened(&chosen(&range.max)?, Bound::Max),
                 null_count: nulls.collect(),
             };
             ranges.insert(column.logical.clone(), range);

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::new_null_array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, TimestampMicrosecondType};
+use arrow_array::{new_null_array, Array};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
     Int64Array, Int8Array, StringArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::partition::{date, decimal, decimal_cut, timestamp};
+use crate::partition::{date, decimal, timestamp};
 
 /// Which bound a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,24 +111,17 @@ impl ScalarColumn {
 
     /// The next bound as a text.
     pub(crate) fn push_text(&mut self, text: &str) {
-        let data_type = &self.data_type;
+        let (data_type, is_max) = (&self.data_type, self.bound == Bound::Max);
         match &mut self.values {
             Values::Booleans(values) => values.push(text.parse().ok()),
             Values::Integers(values) => values.push(match data_type {
                 DataType::Date32 => date(text).map(i64::from),
                 DataType::Timestamp(_, zone) => {
                     let time = timestamp(text, zone.is_none());
-                    match self.bound {
-                        Bound::Max => time.map(|time| time.saturating_add(MILLISECOND)),
-                        // Some writers cut towards zero, which is upwards before 1970.
-                        Bound::Min => time.map(|time| {
-                            if time < 0 {
-                                time.saturating_sub(MILLISECOND)
-                            } else {
-                                time
-                            }
-                        }),
-                        Bound::Exact => time,
+                    if is_max {
+                        time.map(|time| time.saturating_add(MILLISECOND))
+                    } else {
+                        time
                     }
                 }
                 _ => text.parse().ok(),
@@ -134,10 +129,10 @@ impl ScalarColumn {
             // A bound that is NaN bounds nothing.
             Values::Floats(values) => values.push(text.parse().ok().filter(|value: &f64| !value.is_nan())),
             Values::Decimals(values) => values.push(match data_type {
-                DataType::Decimal128(precision, scale) => decimal_bound(text, *precision, *scale, self.bound),
+                DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale),
                 _ => None,
             }),
-            Values::Texts(values) => values.push(text_bound(text, self.bound)),
+            Values::Texts(values) => values.push(Some(text.into())),
             Values::Unknown(count) => *count += 1,
         }
     }
@@ -209,21 +204,58 @@ impl ScalarColumn {
     }
 }
 
-/// A bound of decimals. Writers that compute with doubles note the nearest one, of which fifteen digits are those of the decimal; the
-/// text itself does not tell whether it was one.
-fn decimal_bound(text: &str, precision: u8, scale: i8, bound: Bound) -> Option<i128> {
+/// Bounds as their writers noted them, made wide enough for what these may have cut off or rounded.
+pub(crate) fn widened(bounds: &ArrayRef, bound: Bound) -> ArrayRef {
+    match (bounds.data_type(), bound) {
+        (DataType::Utf8, Bound::Max) => match bounds.as_string_opt::<i32>() {
+            Some(texts) => Arc::new(texts.iter().map(|text| wide_text(text?)).collect::<StringArray>()),
+            None => Arc::clone(bounds),
+        },
+        (DataType::Decimal128(precision, scale), _) => match bounds.as_primitive_opt::<Decimal128Type>() {
+            Some(values) => {
+                let wide = values.iter().map(|value| wide_decimal(value?, *precision, bound));
+                let wide = wide.collect::<Decimal128Array>();
+                match wide.with_precision_and_scale(*precision, *scale) {
+                    Ok(wide) => Arc::new(wide),
+                    Err(_) => new_null_array(bounds.data_type(), bounds.len()),
+                }
+            }
+            None => Arc::clone(bounds),
+        },
+        (DataType::Timestamp(TimeUnit::Microsecond, zone), Bound::Min) => {
+            match bounds.as_primitive_opt::<TimestampMicrosecondType>() {
+                Some(times) => {
+                    let wide = times.iter().map(|time| time.map(wide_time));
+                    let wide = wide.collect::<TimestampMicrosecondArray>();
+                    Arc::new(wide.with_timezone_opt(zone.clone()))
+                }
+                None => Arc::clone(bounds),
+            }
+        }
+        _ => Arc::clone(bounds),
+    }
+}
+
+/// Some writers cut times towards zero, which is upwards before 1970.
+fn wide_time(time: i64) -> i64 {
+    if time <= 0 {
+        time.saturating_sub(MILLISECOND)
+    } else {
+        time
+    }
+}
+
+/// Writers that compute with doubles note the nearest one, of which fifteen digits are those of the decimal; the text does not tell whether
+/// it was one.
+fn wide_decimal(value: i128, precision: u8, bound: Bound) -> Option<i128> {
     // Units in the last place of a double, rounded up and doubled: one rounding for the digits, one for the point.
     const DOUBLE: i128 = 1 << 51;
     const EXACT: i128 = 1_000_000_000_000_000;
-    if bound == Bound::Exact {
-        return decimal(text, precision, scale);
+    let size = value.checked_abs()?;
+    if size < EXACT {
+        return Some(value);
     }
-    let (value, is_cut) = decimal_cut(text, precision, scale)?;
-    let slack = match (value.abs() >= EXACT, is_cut) {
-        (true, _) => value.abs() / DOUBLE + 2,
-        (false, true) => 1,
-        (false, false) => 0,
-    };
+    let slack = size / DOUBLE + 2;
     let widest = 10i128.checked_pow(u32::from(precision))?.checked_sub(1)?;
     let wide = match bound {
         Bound::Max => value.checked_add(slack)?,
@@ -236,16 +268,16 @@ fn decimal_bound(text: &str, precision: u8, scale: i8, bound: Bound) -> Option<i
 const CUT_TEXT: usize = 32;
 
 /// A text that no text lies above that starts like this one, where that may have been cut; none if there is no such.
-fn text_bound(text: &str, bound: Bound) -> Option<Box<str>> {
-    if bound != Bound::Max || text.chars().nth(CUT_TEXT - 1).is_none() {
-        return Some(text.into());
+fn wide_text(text: &str) -> Option<String> {
+    if text.chars().nth(CUT_TEXT - 1).is_none() {
+        return Some(text.to_owned());
     }
     let kept = text.trim_end_matches(char::MAX);
     let last = kept.chars().next_back()?;
     let start = kept.strip_suffix(last)?;
     // Surrogates are no characters.
     let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32)?;
-    Some(format!("{start}{next}").into())
+    Some(format!("{start}{next}"))
 }
 
 /// The bound that holds for a double and for the float of 32 bits that is written the same.
@@ -273,9 +305,7 @@ fn to_f32(value: f64, bound: Bound) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float64Type, Int8Type, TimestampMicrosecondType};
-    use arrow_array::Array;
+    use arrow_array::types::{Float64Type, Int8Type};
 
     #[test]
     fn test_what_is_not_of_the_type_is_unknown() {
@@ -309,35 +339,37 @@ mod tests {
 
     #[test]
     fn test_bounds_of_decimals_hold_for_what_was_noted_as_a_double() {
-        for (text, value) in [
-            ("1.2345678901234568e16", 1_234_567_890_123_456_789_i128),
-            ("1e16", 1_000_000_000_000_000_001),
-            ("-12345678901234568", -1_234_567_890_123_456_789),
-            ("0.30000000000000004", 30),
-            ("99999999999999990000", 9_999_999_999_999_999_999_999),
-            ("12345678901234567.89", 1_234_567_890_123_456_789),
+        for (noted, value) in [
+            (1_234_567_890_123_456_800_i128, 1_234_567_890_123_456_789_i128),
+            (1_000_000_000_000_000_000, 1_000_000_000_000_000_001),
+            (-1_234_567_890_123_456_800, -1_234_567_890_123_456_789),
+            (9_999_999_999_999_999_000_000, 9_999_999_999_999_999_999_999),
+            (1234, 1234),
         ] {
-            let bounds = [Bound::Min, Bound::Max].map(|bound| decimal_bound(text, 22, 2, bound).unwrap());
-            assert!(bounds[0] <= value && value <= bounds[1], "{text}: {bounds:?}");
+            let bounds = [Bound::Min, Bound::Max].map(|bound| wide_decimal(noted, 22, bound).unwrap());
+            assert!(bounds[0] <= value && value <= bounds[1], "{noted}: {bounds:?}");
             assert!(
                 bounds[1] - bounds[0] <= 4 + value.abs() / (1 << 49),
-                "{text}: {bounds:?}"
+                "{noted}: {bounds:?}"
             );
         }
-        assert_eq!(decimal_bound("12.34", 22, 2, Bound::Min), Some(1234));
+        assert_eq!(wide_decimal(1234, 22, Bound::Min), Some(1234));
     }
 
     #[test]
     fn test_a_long_text_may_have_been_longer() {
-        let bound = |text: &str, bound: Bound| text_bound(text, bound).map(String::from);
         let long = |last: char| format!("{}{last}", "x".repeat(31));
-        assert_eq!(bound("abc", Bound::Max).as_deref(), Some("abc"));
-        assert_eq!(bound(&long('x'), Bound::Min), Some(long('x')));
+        assert_eq!(wide_text("abc").as_deref(), Some("abc"));
         for last in ['x', '\u{d7ff}', char::MAX] {
             let longer = format!("{}{}", long(last), char::MAX);
-            assert!(bound(&long(last), Bound::Max).unwrap() > longer, "{last:?}");
+            assert!(wide_text(&long(last)).unwrap() > longer, "{last:?}");
         }
-        assert_eq!(bound(&char::MAX.to_string().repeat(32), Bound::Max), None);
+        assert_eq!(wide_text(&char::MAX.to_string().repeat(32)), None);
+    }
+
+    #[test]
+    fn test_times_before_1970_may_have_been_cut_upwards() {
+        assert_eq!([wide_time(1), wide_time(0), wide_time(-1000)], [1, -1000, -2000]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Predicate {
     pub fn implied(&self) -> Result<Vec<ImpliedTerm>> {
         let mut found = Vec::new();
         stack::run(usize::MAX, || {
-            self.collect(self.expr(), &mut found, 0);
+            self.collect(self.expr_to_prune_by(), &mut found, 0);
             Ok(())
         })?;
         found

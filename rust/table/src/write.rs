@@ -207,13 +207,17 @@ fn data_file(name: &str, base_id: Option<u32>) -> DataFile {
 
 fn fragment_of(file: DataFile, summary: &FileSummary) -> Fragment {
     let (major, minor) = summary.version.manifest_numbers();
+    let mut fields: Vec<i32> = summary.columns.iter().map(|(id, _)| *id).collect();
     let column_indices = match summary.version {
-        // They find their columns by field ids.
-        FileVersion::V0_1 => Vec::new(),
+        // They find their columns by field ids, which must rise: those of a column whose type changed come before older ones.
+        FileVersion::V0_1 => {
+            fields.sort_unstable();
+            Vec::new()
+        }
         _ => summary.columns.iter().map(|(_, column)| *column).collect(),
     };
     let file = DataFile {
-        fields: summary.columns.iter().map(|(id, _)| *id).collect(),
+        fields,
         column_indices,
         file_major_version: major,
         file_minor_version: minor,

@@ -7,7 +7,7 @@ use arrow_select::concat::concat_batches;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::scan::BatchStream;
-use crate::error::{Result, TableError};
+use crate::error::TableError;
 
 /// Batches that wait for more rows.
 #[derive(Default)]
