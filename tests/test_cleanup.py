@@ -23,6 +23,7 @@ from esker._native.store import Store
 from esker._native.table import Transaction
 from esker.change import commit_change
 from esker.cleanup import CleanupPolicy, cleanup
+from esker.cleanup.inspection import Inspection
 from esker.cleanup.policy import UNDER_WAY_AGE
 from esker.commit.lance import STAGED_TIME_S, LanceCommit
 from esker.commit.log import LanceLog
@@ -302,6 +303,35 @@ def test_a_version_that_is_brought_back_at_the_same_moment_keeps_its_files(uri: 
     writer.join()
     assert result == [10]
     assert esker.dataset(uri).to_table() == rows == lance.dataset(uri).to_table()
+
+
+def test_a_version_that_is_tagged_while_the_clean_up_looks_stays(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for start in range(4):
+        esker.write_dataset(pa.table({"id": [start]}), uri, mode="overwrite")
+    real = Inspection.keep_waiting
+
+    def tagged(self: Inspection) -> object:
+        monkeypatch.undo()
+        lance.dataset(uri).tags.create("late", 2)
+        return real(self)
+
+    monkeypatch.setattr(Inspection, "keep_waiting", tagged)
+    assert esker.dataset(uri).cleanup_old_versions(older_than=timedelta(0)).old_versions == 2
+    assert lance.dataset(uri, version="late").to_table()["id"].to_pylist() == [1]
+
+
+def test_a_dry_run_tells_of_versions_that_stay_for_the_sake_of_another_process(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in range(4):
+        esker.write_dataset(pa.table({"id": [start]}), uri, mode="overwrite")
+    monkeypatch.setattr("esker.cleanup.inspection.is_acknowledged", lambda write_id: False)
+    dataset = esker.dataset(uri)
+    found = dataset.explain_cleanup_old_versions(older_than=timedelta(0))
+    assert found.stats.old_versions == 0
+    assert found.warnings[0].startswith("3 versions stay because another process committed them less than an hour ago")
+    assert dataset.cleanup_old_versions(older_than=timedelta(0)).old_versions == 0
+    assert dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True).old_versions == 3
 
 
 def test_a_version_that_is_gone_is_not_brought_back(uri: str) -> None:

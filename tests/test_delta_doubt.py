@@ -6,6 +6,7 @@ was reported as done is there, and one that was reported as refused is not.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -283,9 +284,14 @@ def test_what_nobody_can_tell_any_more_is_unknown_and_keeps_its_files(watched: _
     assert DeltaTable(uri).version() == 14
 
 
-def test_a_number_that_came_free_is_given_back(watched: _Watched, tmp_path: Path) -> None:
-    """A writer sleeps between the listing and the put; when it wakes its number is nobody's, and below the others."""
+@pytest.mark.parametrize("failing", [None, 0, 1, 2])
+def test_a_number_that_came_free_is_given_back(failing: int | None, watched: _Watched, tmp_path: Path) -> None:
+    """A writer sleeps between the listing and the put; when it wakes its number is nobody's, and below the others.
+
+    Its reply comes, or is lost, and so are as many of the reads after it.
+    """
     uri = str(tmp_path)
+    left = failing or 0
     write_deltalake(uri, _rows(0, 2), configuration={"delta.logRetentionDuration": "interval 0 seconds"})
 
     def others() -> None:
@@ -294,8 +300,16 @@ def test_a_number_that_came_free_is_given_back(watched: _Watched, tmp_path: Path
 
     def said(verb: str, path: str) -> str | None:
         if verb == "put_if_absent":
-            watched.said = lambda verb, path: None
+            watched.said = fails
             _meanwhile(others)
+            return None if failing is None else "lose_reply"
+        return None
+
+    def fails(verb: str, path: str) -> str | None:
+        nonlocal left
+        if left and verb == "get":
+            left -= 1
+            return "fail"
         return None
 
     watched.said = said
@@ -305,6 +319,31 @@ def test_a_number_that_came_free_is_given_back(watched: _Watched, tmp_path: Path
     assert not Path(uri, f"_delta_log/{1:020}.json").exists()
     named = {Path(file).name for file in DeltaTable(uri).file_uris()}
     assert {file.name for file in tmp_path.glob("*.parquet")} == named, "what was refused has left nothing"
+
+
+def test_a_clock_that_is_set_back_between_two_commits_costs_neither(watched: _Watched, tmp_path: Path) -> None:
+    """The next entry seems older than ours, as that of one who took our number before: the table holds our files."""
+    uri = str(tmp_path)
+    write_deltalake(uri, _rows(0, 2), configuration={"delta.logRetentionDuration": "interval 0 seconds"})
+    done: list[str] = []
+
+    def others() -> None:
+        write_deltalake(uri, _rows(10, 1), mode="append")
+        entry = Path(uri, f"_delta_log/{2:020}.json")
+        os.utime(entry, (entry.stat().st_mtime - 50,) * 2)
+
+    def said(verb: str, path: str) -> str | None:
+        if verb == "put_if_absent":
+            done.append(path)
+        elif verb == "list" and len(done) == 1:
+            done.append("others")
+            _meanwhile(others)
+        return None
+
+    watched.said = said
+    write_deltalake(f"watched://{uri}", _rows(100, 2), mode="append")
+    assert done == [f"_delta_log/{1:020}.json", "others"]
+    assert _ids(uri) == [0, 1, 10, 100, 101]
 
 
 def test_a_refused_write_leaves_no_file(tmp_path: Path) -> None:

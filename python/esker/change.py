@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ._native import table as native
 from .commit.lance import DeletionMerge, LanceCommit, is_applied
 from .commit.log import LanceLog, NamingScheme
-from .commit.loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits, commit
+from .commit.loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits, commit, follow
 from .commit.orphans import StagedFiles
 from .exceptions import InvalidArgumentError
 from .operation import LanceOperation, application_properties, merge_message
@@ -141,4 +141,4 @@ def commit_change(
         return current
 
     version = commit(current, limits=limits, rerun=rerun if again else None, staged=staged)
-    dataset._move_to(current.committed(version))
+    follow(lambda: dataset._move_to(current.committed(version)), f"version {version}")

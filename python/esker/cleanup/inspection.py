@@ -92,6 +92,8 @@ class Inspection:
     tagged: list[int] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
     staged: list[ObjectMeta] = field(default_factory=list)
+    unread: int = 0
+    """How many versions stay because their writers may not know yet that they have committed."""
 
     def look(self) -> None:
         """Reads all versions, and what protects them."""
@@ -117,7 +119,10 @@ class Inspection:
                 self.references.keep(manifest)
         # After the versions: whoever stages later looks at versions later, too.
         waiting = self.keep_waiting()
-        needed = [gone for gone in self.going if waiting.needs(gone.version)]
+        # To read all that takes its time: a tag may have come meanwhile.
+        named = read_refs(self.log.store).versions
+        needed = [gone for gone in self.going if waiting.needs(gone.version) or gone.version in named]
+        self.unread = len(waiting.unread)
         for _, manifest in self._manifests(gone.version for gone in needed):
             if manifest is not None:
                 self.references.keep(manifest)

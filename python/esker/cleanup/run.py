@@ -64,7 +64,7 @@ def explain(
         candidate_files_truncated=include_files and len(listed) < len(files),
         candidate_file_limit=max_files if include_files else None,
         referenced_branches=found.refs.branches,
-        warnings=_warnings(policy),
+        warnings=_warnings(found),
     )
 
 
@@ -163,7 +163,13 @@ def _refuse_tagged(found: Inspection) -> None:
         )
 
 
-def _warnings(policy: CleanupPolicy) -> list[str]:
-    if not policy.delete_unverified:
-        return []
-    return ["delete_unverified removes what writers at work have staged: make sure that there are none"]
+def _warnings(found: Inspection) -> list[str]:
+    told = []
+    if found.policy.delete_unverified:
+        told.append("delete_unverified removes what writers at work have staged: make sure that there are none")
+    if found.unread:
+        told.append(
+            f"{found.unread} versions stay because another process committed them less than an hour ago, and may still "
+            "wait for the reply; if no writer is at work, delete_unverified=True removes them, too"
+        )
+    return told

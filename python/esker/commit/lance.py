@@ -32,6 +32,9 @@ Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transactio
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
 that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
 
+_MAX_FIELD_ID = "esker.max_field_id"
+"""Noted by whatever removes fields: it is nobody's alone."""
+
 _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
 """Operations after which a field id may mean another column."""
 
@@ -281,6 +284,8 @@ class LanceCommit:
             latest = self.log.newest().latest
             if latest <= version or self._came_before(version):
                 return True
+        except CommitStateUnknownError:
+            raise
         except OSError as error:
             if not self._held_up():
                 # No clean-up takes a transaction as young as this for abandoned, so that no number came free.
@@ -295,12 +300,13 @@ class LanceCommit:
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` is made of files that only this transaction can have brought: their names are random."""
+        return bool(self._new_files() & _files_of(self.log.manifest(version, self._scheme).fragments()))
+
+    def _new_files(self) -> set[str]:
         if self._made is None:
-            return False
-        ours = _files_of(self._made.fragments())
-        if self._put_on is not None:
-            ours -= _files_of(self._put_on.fragments())
-        return bool(ours & _files_of(self.log.manifest(version, self._scheme).fragments()))
+            return set()
+        before = self._put_on.fragments() if self._put_on is not None else []
+        return _files_of(self._made.fragments()) - _files_of(before)
 
     def _came_before(self, version: int) -> bool:
         """Whether `version` was put before the one that follows it in the listing, by the store's clock."""
@@ -317,11 +323,22 @@ class LanceCommit:
         return (is_same and not self._held_up()) or self._shows_in(following)
 
     def _shows_in(self, version: int) -> bool:
-        """Whether `version` has files or settings that this transaction brought, so that it was built on ours."""
-        if self._made is None:
-            return False
+        """Whether `version` has files or settings that this transaction brought, so that it was built on ours.
+
+        Raises:
+            CommitStateUnknownError: It brought none.
+        """
         before = self._put_on.config if self._put_on is not None else {}
-        new = {key: value for key, value in self._made.config.items() if before.get(key) != value}
+        made = self._made.config if self._made is not None else {}
+        new = {key: made[key] for key in made if key != _MAX_FIELD_ID and before.get(key) != made[key]}
+        if not new and not self._new_files():
+            raise CommitStateUnknownError(
+                f"the version before {version} of {self.uri} is ours, and seems younger than that one: a clock was set "
+                f"back, or a clean-up had made its number free; {self.advice}, and whether later versions show it",
+                uri=self.uri,
+                version=version,
+                transaction=self.write_id,
+            )
         there = self.log.manifest(version, self._scheme).config
         return self.is_part_of(version) or (bool(new) and all(there.get(key) == new[key] for key in new))
 
@@ -345,14 +362,27 @@ class LanceCommit:
         return seconds_since(self._staged_at, self._staged_at_wall) > STAGED_TIME_S
 
     def committed(self, version: int) -> Manifest:
-        """The manifest of the version that this became: what was put, without reading it again."""
+        """The manifest of the version that this became: what was put, without reading it again.
+
+        Raises:
+            CommitStateUnknownError: It must be read, and cannot be. It is committed all the same.
+        """
         if self._made is not None and self._made.version == version == self._landed:
             return self._made
         try:
-            return self.log.manifest(version, self._scheme)
-        except NotFoundError:
-            # Cleaned up already: the table is at a later version, which has the change.
-            return self.log.open()[0]
+            try:
+                return self.log.manifest(version, self._scheme)
+            except NotFoundError:
+                # Cleaned up already: the table is at a later version, which has the change.
+                return self.log.open()[0]
+        except OSError as error:
+            raise CommitStateUnknownError(
+                f"{error}; version {version} of {self.uri} is committed, but it could not be read: open the table "
+                "again, and do not write to it again",
+                uri=self.uri,
+                version=version,
+                transaction=self.write_id,
+            ) from error
 
     def write_id_at(self, version: int) -> str | None:
         """The uuid of the transaction that made `version`, from the name that its manifest gives."""

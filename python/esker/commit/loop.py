@@ -152,7 +152,7 @@ class _Race:
                 self._failed(error)
                 continue
             if found is not None:
-                return self._landed(found)
+                return self._landed(found, ours=found in self.doubts)
             seen = latest
             if replacement is not self.change:
                 # It took its time: others may have been faster meanwhile.
@@ -222,6 +222,8 @@ class _Race:
         """The version `other`, of which nobody can tell any more who made it, if the newest one shows that we did."""
         change = self.doubts[other.version]
         if isinstance(change, LeavesTraces) and change.is_part_of(latest):
+            # Nothing follows a version that is gone.
+            del self.doubts[other.version]
             return other.version
         raise self.change.conflict(other, retryable=False)
 
@@ -257,11 +259,13 @@ class _Race:
 
     def _is_in_history(self, version: int) -> bool:
         """Whether `version`, which is ours, is part of the table's history. Where it is not, it has been taken back."""
-        change: object = self.doubts.get(version)
-        if isinstance(change, MayMissHistory) and not change.is_in_history(version):
-            self._not_at(version)
-            return False
-        return True
+        if version not in self.doubts:
+            return True
+        change = self.doubts[version]
+        if not isinstance(change, MayMissHistory) or change.is_in_history(version):
+            return True
+        self._not_at(version)
+        return False
 
     def _not_at(self, version: int) -> None:
         """Ours is not the object of `version`, and never will be."""
@@ -282,11 +286,12 @@ class _Race:
     def _landed(self, version: int, *, ours: bool = False) -> int:
         """What follows a commit. Nothing of it can turn it into a failure."""
         self._staged.outcome = Outcome.LANDED
+        change = self.doubts.get(version, self.change)
         self.doubts.clear()
         for write_id in self._own:
             acknowledge(write_id)
         if ours:
-            follow(lambda: self.change.landed(version), f"version {version}")
+            follow(lambda: change.landed(version), f"version {version}")
         return version
 
 
