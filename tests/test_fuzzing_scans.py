@@ -13,7 +13,7 @@ import esker
 from esker.dataset import ColumnOrdering
 from tests.fuzzing.scans import Difference, run_case
 
-CASES = 500
+CASES = 800
 
 
 @pytest.mark.parametrize("first", range(0, CASES, 100))
