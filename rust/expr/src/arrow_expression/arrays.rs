@@ -102,7 +102,7 @@ impl<'a> Columns<'a> {
             }
             DataType::Utf8View | DataType::BinaryView => {
                 let more = self.view_buffers.next().ok_or_else(|| corrupt("a number of buffers"))?;
-                data = data.add_buffer(self.buffer()?);
+                data = data.add_buffer(whole(&self.buffer()?, 16));
                 for _ in 0..more {
                     data = data.add_buffer(self.buffer()?);
                 }
@@ -114,13 +114,14 @@ impl<'a> Columns<'a> {
             DataType::FixedSizeList(..) | DataType::Struct(_) => {
                 data = self.children(data, field, data_type, dictionaries)?;
             }
-            DataType::Dictionary(..) => {
+            DataType::Dictionary(key, _) => {
                 let id = field.dictionary().map(|dictionary| dictionary.id());
                 let values = id.and_then(|id| dictionaries.get(&id));
                 let values = values.ok_or_else(|| corrupt("the values of a dictionary"))?;
-                data = data.add_buffer(self.buffer()?).add_child_data(values.to_data());
+                let keys = whole(&self.buffer()?, key.primitive_width().unwrap_or(1));
+                data = data.add_buffer(keys).add_child_data(values.to_data());
             }
-            _ => data = data.add_buffer(self.buffer()?),
+            _ => data = data.add_buffer(whole(&self.buffer()?, data_type.primitive_width().unwrap_or(1))),
         }
         finished(data)
     }
@@ -128,14 +129,17 @@ impl<'a> Columns<'a> {
     /// Where each value begins; an array without values may come without.
     fn offsets(&mut self, length: usize, data_type: &DataType) -> Result<Buffer> {
         let offsets = self.buffer()?;
+        let is_large = matches!(
+            data_type,
+            DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_)
+        );
         if offsets.is_empty() && length == 0 {
-            let is_large = matches!(
-                data_type,
-                DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_)
-            );
-            return Ok(Buffer::from_vec(vec![0_u8; if is_large { 8 } else { 4 }]));
+            return Ok(match is_large {
+                true => Buffer::from_vec(vec![0_i64]),
+                false => Buffer::from_vec(vec![0_i32]),
+            });
         }
-        Ok(offsets)
+        Ok(whole(&offsets, if is_large { 8 } else { 4 }))
     }
 
     fn children(
@@ -159,6 +163,11 @@ impl<'a> Columns<'a> {
         }
         Ok(data)
     }
+}
+
+/// A buffer without the part of a value that a damaged one may end in: arrays take whole values for granted.
+fn whole(buffer: &Buffer, width: usize) -> Buffer {
+    buffer.slice_with_length(0, buffer.len() - buffer.len() % width.max(1))
 }
 
 /// Checks lengths, offsets, keys and text.
