@@ -43,7 +43,7 @@ def test_a_repository_is_made_filled_and_looked_at(tmp_path: Path, capsys: pytes
     shown = [re.sub(r"[0-9a-f]{12} .*: ", "", line) for line in capsys.readouterr().out.splitlines()]
     assert shown == ["* merged", "|\\", "| * Put b.txt", "|/", "* first", "* Repository created"]
     assert run(capsys, "fsck", uri) == []
-    assert run(capsys, "gc", uri)["objects"] == "0"
+    assert run(capsys, "gc", uri)["objects"] == 0
 
 
 def drawn(history: list[tuple[str, str]]) -> list[str]:
@@ -192,7 +192,7 @@ def test_files_and_folders_go_in_and_out_in_one_commit(
 ) -> None:
     folder = tmp_path / "folder"
     put = run(capsys, "put", lake, "main", "in", str(folder), "-m", "folder", "--meta", "job=17", "--meta", "k=a=b")
-    assert put["objects"] == "3"
+    assert put["objects"] == 3
     assert paths(capsys, lake) == ["in/a.txt", "in/deep/b.txt", "in/deep/er/c.txt"]
     told = run(capsys, "show", lake)
     assert (told["id"], told["message"], told["metadata"]) == (put["commit"], "folder", {"job": "17", "k": "a=b"})
@@ -204,7 +204,7 @@ def test_files_and_folders_go_in_and_out_in_one_commit(
     assert (known["size_bytes"], known["content_type"], known["metadata"]) == (2, "text/plain", {"o": "1"})
     assert main(["repo", "stat", lake, "main", "b.txt"]) == 0
     assert "metadata o" in capsys.readouterr().out
-    assert run(capsys, "export", lake, "main", str(tmp_path / "out"), "--prefix", "in/deep/") == {"objects": "2"}
+    assert run(capsys, "export", lake, "main", str(tmp_path / "out"), "--prefix", "in/deep/") == {"objects": 2}
     assert (tmp_path / "out/in/deep/er/c.txt").read_text() == "333"
     assert "found nothing at" in failed(capsys, "put", lake, "main", "x", str(tmp_path / "none"))
     (tmp_path / "empty").mkdir()
@@ -222,7 +222,7 @@ def test_files_and_folders_go_in_and_out_in_one_commit(
 def test_imports_are_references(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "folder")
     made = run(capsys, "import", lake, "main", folder, "there/", "-m", "imported", "--meta", "k=v")
-    assert made["objects"] == "3"
+    assert made["objects"] == 3
     assert run(capsys, "show", lake)["id"] == made["commit"]
     run(capsys, "import", lake, "main", f"{folder}/a.txt", "one.txt", "--object")
     assert run(capsys, "stat", lake, "main", "one.txt")["address_type"] == "full"
@@ -286,7 +286,7 @@ def test_settings_and_protection_are_for_all_who_open_it(
 def test_refs_are_packed_dumped_and_restored(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "put", lake, "main", "a", str(tmp_path / "folder/a.txt"))
     run(capsys, "tag", lake, "v1")
-    assert run(capsys, "pack-refs", lake) == {"commits": "2"}
+    assert run(capsys, "pack-refs", lake) == {"commits": 2}
     dump = run(capsys, "refs-dump", lake)
     copy = str(tmp_path / "copy")
     run(capsys, "create", copy)
@@ -295,7 +295,7 @@ def test_refs_are_packed_dumped_and_restored(lake: str, tmp_path: Path, capsys: 
     (tmp_path / "manifest.json").write_text(json.dumps(dump))
     (tmp_path / "wrong.json").write_text("{}")
     assert "expected JSON with commits_meta" in failed(capsys, "refs-restore", copy, str(tmp_path / "wrong.json"))
-    assert run(capsys, "refs-restore", copy, str(tmp_path / "manifest.json")) == {"branches": "1", "tags": "1"}
+    assert run(capsys, "refs-restore", copy, str(tmp_path / "manifest.json")) == {"branches": 1, "tags": 1}
     assert run(capsys, "tag", copy) == run(capsys, "tag", lake)
     assert paths(capsys, copy) == ["a"]
     assert "say --yes" in failed(capsys, "delete", copy)
