@@ -212,7 +212,7 @@ def test_files_and_folders_go_in_and_out_in_one_commit(
     assert "found 1 twice" in failed(capsys, "put", lake, "main", "x", files[0], files[0])
     assert "expected --meta KEY=VALUE" in failed(capsys, "put", lake, "main", "x", files[0], "--meta", "nothing")
     removed = run(capsys, "rm", lake, "main", "a.txt", "one/a.txt", "--meta", "why=old")
-    assert removed["objects"] == "2"
+    assert removed["objects"] == 2
     assert run(capsys, "show", lake, "main")["metadata"] == {"why": "old"}
     assert "nothing was removed" in failed(capsys, "rm", lake, "main", "b.txt", "gone")
     run(capsys, "rm", lake, "main", "-r", "in/deep/")

@@ -182,7 +182,9 @@ class Nothing:
     """No data."""
 
 
-@pytest.mark.parametrize("data", [None, 5, {"a": 1}, {b"a"}, [1], ["a", 2], Nothing()], ids=lambda data: type(data).__name__)
+@pytest.mark.parametrize(
+    "data", [None, 5, {"a": 1}, {b"a"}, [1], ["a", 2], Nothing()], ids=lambda data: type(data).__name__
+)
 def test_what_is_no_data_is_refused(data: object, repo: Repository) -> None:
     with pytest.raises(InvalidArgumentError, match="expected bytes"):
         repo.branch("main").object("x").upload(data)  # type: ignore[arg-type]

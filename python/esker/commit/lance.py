@@ -15,6 +15,7 @@ from ..storage_version import DEFAULT_STORAGE_VERSION
 from .clock import seconds_since
 from .log import TRANSACTIONS, LanceLog, NamingScheme
 from .protocol import Change, CommitLock, NothingPut, Verdict
+from .stores import is_behind_network
 
 APPLICATION_ID = "esker.application.id"
 APPLICATION_VERSION = "esker.application.version"
@@ -27,6 +28,10 @@ DETACHED = "esker.detached"
 
 STAGED_TIME_S = 20 * 60.0
 """For how long a staged transaction holds off clean-ups, in seconds: a third of what a clean-up takes for it."""
+
+LOOK_AGAIN_S = 60.0
+"""On a store behind a network it is looked whether a version is part of the history only this long after its
+transaction was staged, in seconds."""
 
 Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
 """Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
@@ -280,6 +285,9 @@ class LanceCommit:
         if self.log.manifest_store is not None:
             # It gives out no number twice.
             return True
+        if is_behind_network(self.uri) and self._staged_for_s() < LOOK_AGAIN_S:
+            # A look is a request there, and nobody cleans up what came after a transaction that is so young.
+            return True
         try:
             latest = self.log.newest().latest
             if latest <= version or self._came_before(version):
@@ -359,7 +367,10 @@ class LanceCommit:
 
     def _held_up(self) -> bool:
         """Whether its transaction was staged so long ago that a clean-up might soon pass over it."""
-        return seconds_since(self._staged_at, self._staged_at_wall) > STAGED_TIME_S
+        return self._staged_for_s() > STAGED_TIME_S
+
+    def _staged_for_s(self) -> float:
+        return seconds_since(self._staged_at, self._staged_at_wall)
 
     def committed(self, version: int) -> Manifest:
         """The manifest of the version that this became: what was put, without reading it again.

@@ -35,6 +35,18 @@ def _s3_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> St
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 """Schemes of stores behind a network, which take `storage_options`."""
 
+
+def is_behind_network(uri: str) -> bool:
+    """Whether each look at a store costs a request.
+
+    Example:
+        >>> from esker.commit.stores import is_behind_network
+        >>> is_behind_network("s3://bucket/t"), is_behind_network("/data/t")
+        (True, False)
+    """
+    return uri.partition("://")[0].lower() in (*OBJECT_STORES, "s3+ddb")
+
+
 _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
 _factories["s3+ddb"] = _s3_store
 
