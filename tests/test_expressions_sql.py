@@ -11,6 +11,7 @@ from decimal import Decimal
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import esker
@@ -439,3 +440,29 @@ def test_a_list_of_a_hundred_thousand_values_takes_a_moment() -> None:
 def test_a_decimal_in_a_list_is_exact() -> None:
     table = pa.table({"d": pa.array([Decimal("1.10"), Decimal("2.20"), None], pa.decimal128(10, 2))})
     assert kept(table, "d IN (1.1, 5, 6, 7)") == [0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("d < f", [1, 2]),
+        ("f > d", [1, 2]),
+        ("f > decimal_1", [1, 2]),
+        ("d = f", []),
+        ("d < f32", [1, 2]),
+        ("d IN (f)", []),
+    ],
+)
+def test_decimals_and_floats_compare_where_a_float_is_no_number(sql: str, expected: list[int]) -> None:
+    floats = [1.0, float("nan"), 2.0, None]
+    rows = pa.table(
+        {
+            "id": range(4),
+            "f": floats,
+            "f32": pa.array(floats, pa.float32()),
+            "d": pa.array([Decimal("1.50")] * 4, pa.decimal128(5, 2)),
+        }
+    )
+    dataset = esker.write_dataset(rows, "memory://decimals-and-floats", mode="overwrite")
+    given = pc.field("f") > pa.scalar(Decimal("1.25")) if sql == "f > decimal_1" else sql
+    assert dataset.to_table(filter=given)["id"].to_pylist() == expected

@@ -122,6 +122,7 @@ where
     let mut expr = expr;
     if let Ok(data_type) = expr.get_type(schema) {
         expr = days_as_times(expr, &data_type, values.as_mut(), schema);
+        expr = decimals_as_floats(expr, &data_type, values.as_mut(), schema);
     }
     if expr.get_type(schema).is_ok_and(|found| is_time(&found)) {
         let mut sides = vec![expr];
@@ -180,6 +181,29 @@ fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: 
     }
     match is_day(data_type) && types.iter().flatten().any(is_zoned) {
         true => midnight(expr),
+        false => expr,
+    }
+}
+
+/// Decimals that are compared with floats are floats: what is no number has no decimal. Literals are fitted one by one.
+fn decimals_as_floats(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: &DFSchema) -> Expr {
+    let is_decimal = |found: &DataType| matches!(found, DataType::Decimal128(..) | DataType::Decimal256(..));
+    let as_float = |decimal: Expr| Expr::Cast(Cast::new(Box::new(decimal), DataType::Float64));
+    let mut meets_float = false;
+    for value in values.iter_mut() {
+        let Ok(found) = value.get_type(schema) else { continue };
+        let is_number = match &*value {
+            Expr::Literal(ScalarValue::Float64(number), _) => number.is_none_or(f64::is_finite),
+            Expr::Literal(..) => true,
+            _ => false,
+        };
+        meets_float |= found.is_floating() && !is_number;
+        if data_type.is_floating() && is_decimal(&found) && !matches!(value, Expr::Literal(..)) {
+            *value = as_float(std::mem::take(value));
+        }
+    }
+    match is_decimal(data_type) && meets_float && !matches!(expr, Expr::Literal(..)) {
+        true => as_float(expr),
         false => expr,
     }
 }
