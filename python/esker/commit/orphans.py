@@ -17,7 +17,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
-from threading import Lock
 from types import TracebackType
 
 from .._native.store import Store
@@ -90,15 +89,14 @@ class StagedFiles:
 
 _ACKNOWLEDGED: OrderedDict[str, None] = OrderedDict()
 _ACKNOWLEDGED_AT_MOST = 100_000
-_LOCK = Lock()
 
 
 def acknowledge(write_id: str) -> None:
     """Notes that this process knows a commit to have landed: nobody has to be told of it any more."""
-    with _LOCK:
-        _ACKNOWLEDGED[write_id] = None
-        if len(_ACKNOWLEDGED) > _ACKNOWLEDGED_AT_MOST:
-            _ACKNOWLEDGED.popitem(last=False)
+    # Without a lock, which a fork would take along: each of these is one step of the interpreter.
+    _ACKNOWLEDGED[write_id] = None
+    if len(_ACKNOWLEDGED) > _ACKNOWLEDGED_AT_MOST:
+        _ACKNOWLEDGED.popitem(last=False)
 
 
 def is_acknowledged(write_id: str) -> bool:
