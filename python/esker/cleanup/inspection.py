@@ -92,6 +92,8 @@ class Inspection:
     tagged: list[int] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
     staged: list[ObjectMeta] = field(default_factory=list)
+    overtaken: bool = False
+    """Whether another clean-up has removed a version that somebody brings back: its files cannot be told any more."""
     unread: int = 0
     """How many versions stay because their writers may not know yet that they have committed."""
 
@@ -126,6 +128,8 @@ class Inspection:
         for _, manifest in self._manifests(gone.version for gone in needed):
             if manifest is not None:
                 self.references.keep(manifest)
+            else:
+                self.overtaken = True
         self.going = [gone for gone in self.going if gone not in needed]
 
     def keep_newcomers(self) -> Waiting:

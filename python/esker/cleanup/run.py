@@ -92,7 +92,7 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy) -> Cleanup
     if gone:
         waiting = found.keep_newcomers()
     files = list(found.candidates())
-    if gone and waiting.brought_back & {version.version for version in found.going}:
+    if found.overtaken or (gone and waiting.brought_back & {version.version for version in found.going}):
         # Somebody brings back what has just gone: its files are another clean-up's.
         files = [file for file in files if file.unverified]
     removed = remover.remove_all(files)
