@@ -311,7 +311,8 @@ class LanceCommit:
         return bool(self._new_files() & _files_of(self.log.manifest(version, self._scheme).fragments()))
 
     def _new_files(self) -> set[str]:
-        if self._made is None:
+        if self._made is None or self.transaction.operation == "Restore":
+            # What a restore brings back may be brought back by others too.
             return set()
         before = self._put_on.fragments() if self._put_on is not None else []
         return _files_of(self._made.fragments()) - _files_of(before)
@@ -337,7 +338,7 @@ class LanceCommit:
             CommitStateUnknownError: It brought none.
         """
         before = self._put_on.config if self._put_on is not None else {}
-        made = self._made.config if self._made is not None else {}
+        made = self._made.config if self._made is not None and self.transaction.operation != "Restore" else {}
         new = {key: made[key] for key in made if key != _MAX_FIELD_ID and before.get(key) != made[key]}
         if not new and not self._new_files():
             raise CommitStateUnknownError(
