@@ -1,0 +1,107 @@
+"""What a write accepts, as one stream of record batches with a table's column types.
+
+A table, a reader, a dataset, a scanner, pandas, polars, dictionaries, an iterator of batches with a schema, anything
+with `__arrow_c_stream__`: each becomes a `BatchSource`. View types become the plain types that files hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from ..exceptions import InvalidArgumentError
+from .batch_source import BatchSource
+from .casting import cast_batch
+from .plain_types import plain_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    ReaderLike: TypeAlias = (
+        pa.Table
+        | pa.RecordBatch
+        | pa.RecordBatchReader
+        | pyarrow.dataset.Dataset
+        | pyarrow.dataset.Scanner
+        | pd.DataFrame
+        | Iterable[pa.RecordBatch]
+        | Mapping[str, Any]
+        | Any
+    )
+else:
+    ReaderLike = Any
+
+
+def coerce_reader(data_obj: ReaderLike, schema: pa.Schema | None = None) -> BatchSource:
+    """Makes a stream of batches of whatever a write was given.
+
+    Args:
+        data_obj: The data; see the module's head.
+        schema: Column types: required for an iterator of batches, otherwise the data are cast to it.
+
+    Raises:
+        InvalidArgumentError: An iterator without a schema.
+        SchemaMismatchError: The data cannot be cast to `schema`.
+        TypeError: Nothing that holds columns.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.incoming import coerce_reader
+        >>> coerce_reader({"id": [1, 2]}).reader().read_all().num_rows
+        2
+    """
+    source = _source(data_obj, schema)
+    target = plain_schema(source.schema if schema is None else schema)
+    if target.equals(source.schema, check_metadata=True):
+        return source
+    return source.map(target, lambda batch: cast_batch(batch, target))
+
+
+def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
+    module = type(data_obj).__module__.partition(".")[0]
+    if isinstance(data_obj, pa.RecordBatchReader):
+        return BatchSource(data_obj.schema, data_obj)
+    if isinstance(data_obj, pa.Table):
+        return BatchSource(data_obj.schema, data_obj.to_reader())
+    if isinstance(data_obj, pa.RecordBatch):
+        return BatchSource(data_obj.schema, [data_obj])
+    if isinstance(data_obj, pyarrow.dataset.Dataset):
+        # A table of ours brings its blobs along, where a scan would only tell where they lie.
+        rows = getattr(data_obj, "_rows_to_write", None)
+        reader = data_obj.scanner().to_reader() if rows is None else rows()
+        return BatchSource(reader.schema, reader)
+    if isinstance(data_obj, pyarrow.dataset.Scanner):
+        reader = data_obj.to_reader()
+        return BatchSource(reader.schema, reader)
+    if module == "pandas" and hasattr(data_obj, "columns"):
+        return _source(pa.Table.from_pandas(data_obj, schema=schema), None)
+    if module == "polars":
+        frame: Any = data_obj
+        return _source((frame.collect() if hasattr(frame, "collect") else frame).to_arrow(), None)
+    if isinstance(data_obj, Mapping):
+        return _source(pa.Table.from_pydict(dict(data_obj), schema=schema), None)
+    if isinstance(data_obj, list) and data_obj and isinstance(data_obj[0], Mapping):
+        return _source(pa.Table.from_pylist(data_obj, schema=schema), None)
+    if hasattr(data_obj, "__arrow_c_stream__"):
+        return _source(pa.RecordBatchReader.from_stream(data_obj), None)
+    if hasattr(data_obj, "__arrow_c_array__"):
+        return _source(pa.record_batch(data_obj), None)
+    if isinstance(data_obj, Iterable) and not isinstance(data_obj, str | bytes):
+        if schema is None:
+            raise InvalidArgumentError("an iterator of record batches needs a schema, pass schema=")
+        return BatchSource(schema, (cast_batch(_require_batch(item), schema) for item in data_obj))
+    raise TypeError(
+        f"expected a table, a record batch, a reader, a dataset, a data frame, an iterator of batches or an object "
+        f"with __arrow_c_stream__, found {type(data_obj).__name__}"
+    )
+
+
+def _require_batch(item: Any) -> pa.RecordBatch:
+    if isinstance(item, pa.RecordBatch):
+        return item
+    if hasattr(item, "__arrow_c_array__"):
+        return pa.record_batch(item)
+    raise TypeError(f"expected the iterator to yield pyarrow.RecordBatch, found {type(item).__name__}")

@@ -1,0 +1,131 @@
+"""Tables over several roots, and tables that borrow or copy another one's files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+from ..lance.base_path import DatasetBasePath, base_paths_of, checked_base
+from ..lance.change.run import commit_change
+from ..lance.clone import clone, version_of
+from ..lance.handle import DatasetHandle
+from ..lance.log import LanceLog
+from ..lance.operation import LanceOperation
+
+
+class BasePathsApi(DatasetHandle):
+    """The methods of `LanceDataset` that are about other roots, and about tables that borrow its files."""
+
+    def base_paths(self) -> dict[int, DatasetBasePath]:
+        """The roots beside the table's own, by their ids.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> esker.write_dataset(pa.table({"id": [1]}), "memory://doc-bases").base_paths()
+            {}
+        """
+        return {base.id or 0: base for base in base_paths_of(self._table.manifest)}
+
+    def add_bases(
+        self, new_bases: Sequence[DatasetBasePath], transaction_properties: dict[str, str] | None = None
+    ) -> Self:
+        """Lets files of the table lie in more places: writes name them as `target_bases`.
+
+        Args:
+            new_bases: The places. Neither their names nor their paths may be in use.
+            transaction_properties: Noted on the transaction.
+
+        Returns:
+            This dataset, at the version that this made.
+
+        Raises:
+            InvalidArgumentError: A name, path or id is in use.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-add-bases")
+            >>> dataset = dataset.add_bases([esker.DatasetBasePath("memory://doc-cold", "cold")])
+            >>> rows = pa.table({"id": [2]})
+            >>> dataset = esker.write_dataset(rows, dataset, mode="append", target_bases=["cold"])
+            >>> [file.base_id for fragment in dataset.get_fragments() for file in fragment.data_files()]
+            [None, 1]
+        """
+        parts = [checked_base(base).to_parts() for base in new_bases]
+        if not parts:
+            return self
+        operation = LanceOperation.UpdateBases([DatasetBasePath.from_parts(base) for base in parts])
+        self._move_to(commit_change(self._table, lambda _: operation, properties=transaction_properties))
+        return self
+
+    def shallow_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: int | str | tuple[str | None, int | None],
+        storage_options: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Makes a table elsewhere that shows a version of this one and borrows its files: none is copied.
+
+        What is written to the clone lies in the clone. It needs the files of this table for as long as it lasts: a
+        clean-up of old versions here does not know of it.
+
+        Args:
+            target_path: Where the clone goes; there must be no table, and nobody else may be making one.
+            reference: The version to clone; (None, version) and ("main", version) are the same, (None, None) is the
+                latest.
+            storage_options: Options of the clone's store; those of this table by default.
+            **kwargs: Passed on to `LanceDataset`, which opens the clone.
+
+        Raises:
+            AlreadyExistsError: There is a table at `target_path`.
+            NotFoundError: No such version.
+            UnsupportedError: A tag or a branch.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-source")
+            >>> clone = dataset.shallow_clone("memory://doc-clone", 1)
+            >>> _ = clone.delete("id = 1")
+            >>> clone.count_rows(), dataset.count_rows()
+            (1, 2)
+        """
+        return self._clone(target_path, reference, storage_options, True, kwargs)
+
+    def deep_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: int | str | tuple[str | None, int | None],
+        storage_options: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Makes a table elsewhere that shows a version of this one, with copies of all files of that version.
+
+        Arguments and errors are those of `shallow_clone`. A copy that fails leaves files behind at `target_path`, and
+        no table.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-original")
+            >>> dataset.deep_clone("memory://doc-copy", 1).count_rows()
+            2
+        """
+        return self._clone(target_path, reference, storage_options, False, kwargs)
+
+    def _clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: int | str | tuple[str | None, int | None],
+        storage_options: dict[str, str] | None,
+        is_shallow: bool,
+        options: dict[str, Any],
+    ) -> Self:
+        source, version = self._table, version_of(reference)
+        if version is None:
+            source = source.newest()
+        elif version != source.number:
+            source = source.at(source.log.open(version)[0])
+        chosen = storage_options if storage_options is not None else source.storage_options
+        log = LanceLog.at(target_path, storage_options=chosen, manifest_store=options.get("manifest_store"))
+        clone(source, log, is_shallow=is_shallow)
+        return self._open(target_path, storage_options=chosen, **options)

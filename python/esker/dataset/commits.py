@@ -1,0 +1,170 @@
+"""Commits of changes that were prepared elsewhere: one, several as one, or beside the history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Generic, Self, TypedDict, TypeVar
+
+from ..commit.external import ExternalManifestStore
+from ..commit.limits import DEFAULT_COMMIT_TIMEOUT
+from ..commit.loop import Backoff
+from ..commit.protocol import CommitLock
+from ..lance.handle import DatasetHandle, table_or_uri
+from ..lance.operation import LanceOperation, Transaction, merged_append
+from ..lance.write.prepared import commit_prepared, prepared_change
+from ..lance.write.table import WriteCommit
+from ..lance.write.target import open_target
+from ..missing import refuse_options
+
+_Dataset = TypeVar("_Dataset", bound=DatasetHandle)
+
+
+class BulkCommitResult(TypedDict, Generic[_Dataset]):
+    """What `LanceDataset.commit_batch` returns."""
+
+    dataset: _Dataset
+    merged: Transaction
+
+
+class CommitsApi(DatasetHandle):
+    """The methods of `LanceDataset` that commit what was prepared elsewhere."""
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: str | os.PathLike[str] | DatasetHandle,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: CommitLock | None = None,
+        storage_options: dict[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        transaction_properties: dict[str, str] | None = None,
+        application: tuple[str, int] | None = None,
+        commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+        backoff: Backoff | None = None,
+        durable: bool = True,
+        manifest_store: ExternalManifestStore | str | None = None,
+        **pylance_only: Any,
+    ) -> Self:
+        """Makes a change visible that was prepared elsewhere, as a new version.
+
+        Args:
+            base_uri: The table.
+            operation: What changes, or a whole transaction.
+            read_version: The version that it was made from; not needed for an overwrite or a restore.
+            commit_lock: Held around the put, for stores without put-if-absent; that which a dataset given as `base_uri`
+                was opened with by default. The dataset that is returned goes on with it.
+            storage_options: Options of the store.
+            enable_v2_manifest_paths: False gives a new table V1 manifest names.
+            detached: Makes a version beside the history, which only its number leads to.
+            max_retries: Attempts after the first.
+            commit_message: Noted on the transaction.
+            enable_stable_row_ids: Whether a table that this creates has stable row ids.
+            transaction_properties: Noted on the transaction.
+            application: An application's id and the number of this commit among its own. A number that is not above
+                the last one that the table has of the application was committed already, and is not committed again.
+            commit_timeout: For all attempts together; None for no limit.
+            backoff: The pauses between attempts.
+            durable: Whether the commit is on stable storage on return.
+            manifest_store: What orders the versions where the table's store has no put-if-absent: an
+                `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must name it.
+            **pylance_only: Refused unless None.
+
+        Returns:
+            The table at the new version.
+
+        Raises:
+            CommitConflictError: Another writer's change leaves no room for this one.
+            InvalidArgumentError: `read_version` is missing, or the operation does not fit the table.
+            UnsupportedError: An operation that can only be read back.
+
+        Example:
+            `LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=3)`
+        """
+        refuse_options(**pylance_only)
+        how = WriteCommit(
+            lock=commit_lock,
+            v2_names=enable_v2_manifest_paths is not False,
+            stable_row_ids=bool(enable_stable_row_ids),
+            message=commit_message,
+            properties=transaction_properties,
+            application=application,
+            max_retries=max_retries,
+            timeout=commit_timeout,
+            backoff=backoff,
+        )
+        prepared = prepared_change(operation, read_version, how)
+        target = open_target(
+            table_or_uri(base_uri),  # type: ignore[arg-type]
+            storage_options=storage_options,
+            durable=durable,
+            manifest_store=manifest_store,
+        )
+        return cls._of(commit_prepared(target, prepared, how, detached=bool(detached)))
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: str | os.PathLike[str] | DatasetHandle,
+        transactions: Sequence[Transaction],
+        commit_lock: CommitLock | None = None,
+        storage_options: dict[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+        backoff: Backoff | None = None,
+        durable: bool = True,
+        manifest_store: ExternalManifestStore | str | None = None,
+        **pylance_only: Any,
+    ) -> BulkCommitResult[Self]:
+        """Makes several appends visible as one version.
+
+        Args:
+            dest: The table.
+            transactions: Appends, in the order in which their rows shall come.
+            commit_lock: See `commit`, as for all that follows.
+            storage_options: See `commit`.
+            enable_v2_manifest_paths: See `commit`.
+            detached: See `commit`.
+            max_retries: See `commit`.
+            commit_timeout: See `commit`.
+            backoff: See `commit`.
+            durable: See `commit`.
+            manifest_store: See `commit`.
+            **pylance_only: Refused unless None.
+
+        Returns:
+            The table at the new version, and the transaction that made it.
+
+        Raises:
+            UnsupportedError: One of them is no append.
+            CommitConflictError: Another writer's change leaves no room.
+
+        Example:
+            `LanceDataset.commit_batch(uri, transactions)["dataset"].version`
+        """
+        refuse_options(**pylance_only)
+        merged = merged_append(transactions)
+        committed = cls.commit(
+            dest,
+            merged,
+            commit_lock=commit_lock,
+            storage_options=storage_options,
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            detached=detached,
+            max_retries=max_retries,
+            commit_timeout=commit_timeout,
+            backoff=backoff,
+            durable=durable,
+            manifest_store=manifest_store,
+        )
+        return {"dataset": committed, "merged": merged}

@@ -1,0 +1,475 @@
+"""A table at one of its versions, to be scanned, taken from, counted, and looked at in its other versions."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+
+from .._native.table import Manifest
+from ..arrow.blob_arrays import marked_blobs
+from ..arrow.incoming import ReaderLike
+from ..commit.external import ExternalManifestStore
+from ..commit.protocol import CommitLock
+from ..exceptions import InvalidArgumentError
+from ..fragment import LanceFragment
+from ..lance.history.versions import check_version, version_asof
+from ..lance.io_stats import IOMeter, IOStats, Session
+from ..lance.log import LanceLog
+from ..lance.scan.options import ColumnOrdering, Columns, integer
+from ..lance.scan.predicate import Filter
+from ..lance.scan.take import take_rows
+from ..lance.version import TableVersion
+from ..lance.write.request import WriteArguments
+from ..lance.write.table import write_given
+from ..missing import refuse_options
+from ..scanner import LanceScanner, ScannerBuilder
+from ..schema import LanceSchema
+from ..store.pickling import pickled_options
+from .blobs import BlobsApi
+from .cleanup import CleanupApi
+from .clones import BasePathsApi
+from .columns import ColumnsApi
+from .commits import CommitsApi
+from .merge_insert import MergeInsertApi
+from .row_ids import RowIdsApi
+from .rows import RowsApi
+from .settings import SettingsApi
+from .unsupported import UnsupportedApi
+from .validation import ValidationApi
+from .versions import VersionsApi
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NO_COLUMNS = pa.schema([])
+
+
+class LanceDataset(
+    RowIdsApi,
+    RowsApi,
+    MergeInsertApi,
+    VersionsApi,
+    CommitsApi,
+    SettingsApi,
+    ColumnsApi,
+    BlobsApi,
+    BasePathsApi,
+    CleanupApi,
+    ValidationApi,
+    UnsupportedApi,
+    pyarrow.dataset.UnionDataset,  # type: ignore[misc]
+):
+    """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
+
+    Args:
+        uri: The table: a path, or a URI of a registered scheme.
+        version: The version to show, the latest by default.
+        storage_options: Options of the store, such as credentials.
+        default_scan_options: Options that scans of the user's own start from: `scanner`, `to_table`, `to_batches`,
+            `to_pandas`, `head`, `slice`, `schema`, and the dataset as a source of rows. Counts, takes, samples,
+            fragments and changes go by the version as it is.
+        block_size: A hint of pylance, of no effect here, like all cache sizes.
+        commit_lock: Held around commits, for stores without put-if-absent.
+        session: Keeps one account of what several datasets cost.
+        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one. All writers must name it.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
+        **pylance_only: Refused unless None.
+
+    Raises:
+        NotFoundError: No table there, or no such version.
+        CorruptFileError: A damaged manifest.
+        UnsupportedError: A table that needs a newer reader, or an option that this release does not have.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> dataset = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-dataset")
+        >>> dataset.to_table(filter="id > 1").num_rows
+        2
+    """
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """A dataset that pyarrow's C++ code may be handed."""
+        self: Self = super().__new__(cls)
+        # Functions of pyarrow go to the C++ object of a dataset without asking, and would kill the process where there
+        # is none. Ours is of no parts and no columns: see `_scanner_options` for what becomes of a scan of it.
+        pyarrow.dataset.UnionDataset.__init__(self, _NO_COLUMNS, [])
+        return self
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        version: int | None = None,
+        block_size: int | None = None,
+        index_cache_size: int | None = None,
+        metadata_cache_size: int | None = None,
+        commit_lock: CommitLock | None = None,
+        storage_options: dict[str, str] | None = None,
+        serialized_manifest: bytes | None = None,
+        default_scan_options: dict[str, Any] | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        index_cache_size_bytes: int | None = None,
+        session: Session | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+        base_store_params: dict[str, dict[str, str]] | None = None,
+        **pylance_only: Any,
+    ) -> None:
+        del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
+        refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
+        table = TableVersion.open(
+            uri,
+            None if version is None else check_version(version),
+            storage_options=storage_options,
+            commit_lock=commit_lock,
+            manifest_store=manifest_store,
+            base_store_params=base_store_params,
+        )
+        if session is not None:
+            session._watch(table.store)
+        self._bind(table, default_scan_options)
+
+    def _bind(self, table: TableVersion, default_scan_options: dict[str, Any] | None) -> None:
+        self._table = table
+        self._default_scan_options = default_scan_options
+        self._meter = IOMeter([table.store])
+
+    @classmethod
+    def _of(cls, table: TableVersion, default_scan_options: dict[str, Any] | None = None) -> Self:
+        self = cls.__new__(cls)
+        self._bind(table, default_scan_options)
+        return self
+
+    @classmethod
+    def _open(cls, uri: str | os.PathLike[str], **options: Any) -> Self:
+        return cls(uri, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The absolute URI: the copy may wake up in another working folder.
+        log = self._table.log
+        state = (
+            log.uri,
+            self._table.manifest,
+            pickled_options(self._table.storage_options),
+            self._default_scan_options,
+            log.manifest_store,
+            {place: pickled_options(given) for place, given in (log.bases.params or {}).items()} or None,
+        )
+        return _unpickle, state
+
+    def __setstate__(self, state: Any) -> None:
+        """Nothing: `__reduce__` tells all."""
+
+    def __copy__(self) -> LanceDataset:
+        return self._at(self._table)
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __repr__(self) -> str:
+        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All rows by the Arrow PyCapsule interface."""
+        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    @property
+    def _ds(self) -> LanceDataset:
+        # Where tools that were built on pylance look for its Rust object: what it has in common with us is our own.
+        return self
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies, as it was given."""
+        return self._table.uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that a scan returns: the table's, unless default scan options say otherwise."""
+        return self.scanner().projected_schema if self._default_scan_options else self._table.schema
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """The columns with their field ids."""
+        return LanceSchema(self._table.manifest.schema)
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id given out so far, be it of a column that is gone."""
+        return self._table.manifest.max_field_id
+
+    @property
+    def data_storage_version(self) -> str:
+        """The version of the data files, "2.0" for example; appends may have brought files of others."""
+        return self._table.manifest.data_storage_version
+
+    @property
+    def version(self) -> int:
+        """The version that this dataset shows."""
+        return self._table.number
+
+    def scanner(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Any = None,
+        full_text_query: Any = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: Sequence[ColumnOrdering | str] | None = None,
+        row_range: tuple[int, int] | None = None,
+        progress: Callable[[int], object] | None = None,
+        **options: Any,
+    ) -> LanceScanner:
+        """A scan of this version.
+
+        Args:
+            columns: Names of columns (nested ones with dots) in the order wanted, or a dict of name to SQL expression.
+            filter: Rows for which this is true: the text of a SQL WHERE clause, or a pyarrow expression.
+            limit: At most so many rows, after `filter` and `offset`.
+            offset: Rows to leave out at the start, after `filter`.
+            nearest: Not supported yet.
+            batch_size: Rows per batch at most.
+            batch_size_bytes: Bytes per batch, about.
+            batch_readahead: A hint of pylance, of no effect here.
+            fragment_readahead: A hint of pylance, of no effect here.
+            scan_in_order: False lets batches come as they are ready.
+            fragments: Only these, in this order.
+            index_segments: Not supported yet.
+            full_text_query: Not supported yet.
+            with_row_id: Adds the column `_rowid`.
+            with_row_address: Adds the column `_rowaddr`.
+            strict_batch_size: All batches but the last hold exactly `batch_size` rows.
+            order_by: Sorts the result, in memory.
+            row_range: Physical rows [start, end) of the one fragment in `fragments`.
+            progress: Called after each batch with the rows that have come so far.
+            **options: The other options of pylance's scanner: hints are accepted, anything that would change the result
+                is refused.
+
+        Raises:
+            InvalidArgumentError: A column that does not exist, a filter that does not parse, an unknown option.
+            UnsupportedError: An option that this release does not have.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [3, 1, 2]}), "memory://doc-scanner")
+            >>> dataset.scanner(columns={"twice": "id * 2"}, order_by=["id"], limit=1).to_table().to_pylist()
+            [{'twice': 2}]
+        """
+        builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
+        options |= {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "nearest": nearest,
+            "batch_size": batch_size,
+            "batch_size_bytes": batch_size_bytes,
+            "batch_readahead": batch_readahead,
+            "fragment_readahead": fragment_readahead,
+            "scan_in_order": scan_in_order,
+            "fragments": fragments,
+            "index_segments": index_segments,
+            "full_text_query": full_text_query,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "strict_batch_size": strict_batch_size,
+            "order_by": order_by,
+            "row_range": row_range,
+            "progress": progress,
+        }
+        return builder.apply_defaults(options).to_scanner()
+
+    def _rows_to_write(self) -> pa.RecordBatchReader:
+        """All rows with their blobs, to be written elsewhere."""
+        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table.schema)
+
+    def to_table(self, *args: Any, **options: Any) -> pa.Table:
+        """The rows as a table in memory. Arguments are those of `scanner`."""
+        return self.scanner(*args, **options).to_table()
+
+    def to_batches(self, *args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, decoded as they are asked for. Arguments are those of `scanner`."""
+        return self.scanner(*args, **options).to_batches()
+
+    def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas data frame. Arguments are those of `scanner`, and `blob_mode` of its `to_pandas`."""
+        blob_mode = options.pop("blob_mode", "lazy")
+        return self.scanner(*args, **options).to_pandas(blob_mode=blob_mode)
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first `num_rows` rows. `options` are those of `scanner`."""
+        return self.scanner(**{**options, "limit": num_rows}).to_table()
+
+    def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
+        """Rows [start, end) by position.
+
+        Raises:
+            InvalidArgumentError: `start` is negative, or `end` lies before it.
+        """
+        start, end = integer("start", start), integer("end", end)
+        if start < 0 or end < start:
+            raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
+        return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
+
+    def take(self, indices: Any, columns: Columns | None = None) -> pa.Table:
+        """Rows by number, in the order asked for and as often as asked for.
+
+        Args:
+            indices: Row numbers from 0: a list, a range, a numpy or an Arrow array.
+            columns: As in `scanner`.
+
+        Raises:
+            OutOfRangeError: A number beyond the last row, or a negative one.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [10, 11, 12]}), "memory://doc-take")
+            >>> dataset.take([2, 0, 2])["id"].to_pylist()
+            [12, 10, 12]
+        """
+        table = self._table
+        return take_rows(
+            table.store,
+            table.manifest,
+            table.described_schema,
+            indices,
+            columns,
+            fragment_ids=None,
+            rows=table.num_rows,
+        )
+
+    def sample(
+        self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
+    ) -> pa.Table:
+        """`num_rows` rows by chance, each at most once; in the table's order unless `randomize_order`."""
+        refuse_options(**options)
+        total, num_rows = self._table.num_rows, integer("num_rows", num_rows, least=0)
+        if num_rows > total:
+            raise InvalidArgumentError(f"expected a sample of at most {total} rows, found {num_rows}")
+        numbers = random.sample(range(total), num_rows)
+        return self.take(numbers if randomize_order else sorted(numbers), columns)
+
+    def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
+        """How many rows satisfy `filter`. Without one nothing is read."""
+        if filter is None and not options:
+            return self._table.num_rows
+        # Default scan options have no say: they are those of the user's own scans.
+        return ScannerBuilder(self).apply_defaults({"filter": filter, **options}).to_scanner().count_rows()
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
+        """All fragments, in order. A filter is refused, as in pylance."""
+        refuse_options(filter=filter)
+        return [LanceFragment(self, None, fragment=fragment) for fragment in self._table.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """The fragment of that id, None if there is none."""
+        found = [fragment for fragment in self._table.fragments if fragment.id == fragment_id]
+        return LanceFragment(self, None, fragment=found[0]) if found else None
+
+    def fragment_ids(self) -> list[int]:
+        """The ids of all fragments, in order."""
+        return [fragment.id for fragment in self._table.fragments]
+
+    def io_stats(self) -> IOStats:
+        """Requests and bytes of this dataset since the last call."""
+        return self._meter.take()
+
+    io_stats_incremental = io_stats
+
+    def io_stats_snapshot(self) -> IOStats:
+        """Requests and bytes of this dataset since the last `io_stats`, without starting anew."""
+        return self._meter.snapshot()
+
+    def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteArguments]) -> None:
+        """Writes rows and moves this dataset to the version that they made. See `write_dataset`."""
+        written = write_given(self, data, None, mode, options)
+        self._move_to(self._table.at(written.manifest))
+
+
+def dataset(
+    uri: str | os.PathLike[str],
+    version: int | None = None,
+    asof: datetime | str | None = None,
+    block_size: int | None = None,
+    commit_lock: CommitLock | None = None,
+    index_cache_size: int | None = None,
+    storage_options: dict[str, str] | None = None,
+    default_scan_options: dict[str, Any] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
+    **pylance_only: Any,
+) -> LanceDataset:
+    """Opens a table.
+
+    Args:
+        uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`).
+        version: The version to open, the latest by default.
+        asof: Opens the latest version before this time (local if it names no zone) when `version` is not given.
+        block_size: A hint of pylance, of no effect here, like the cache sizes.
+        commit_lock: Held around commits, for stores without put-if-absent.
+        index_cache_size: See `block_size`.
+        storage_options: Options of the store, such as credentials.
+        default_scan_options: Options that the user's own scans of it start from; see `LanceDataset`.
+        metadata_cache_size_bytes: See `block_size`.
+        index_cache_size_bytes: See `block_size`.
+        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one.
+        **pylance_only: Refused unless None.
+
+    Raises:
+        NotFoundError: No table there, no such version, or none before `asof`.
+        CorruptFileError: A damaged manifest.
+        UnsupportedError: A table that needs a newer reader.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> _ = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-open")
+        >>> esker.dataset("memory://doc-open").version
+        1
+    """
+    del block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
+    found = LanceDataset(
+        uri,
+        version,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+        commit_lock=commit_lock,
+        manifest_store=manifest_store,
+        **pylance_only,
+    )
+    if version is None and asof is not None:
+        return found.checkout_version(version_asof(found._table, asof))
+    return found
+
+
+def _unpickle(
+    uri: str,
+    manifest: Manifest,
+    storage_options: dict[str, str] | None,
+    default_scan_options: dict[str, Any] | None,
+    manifest_store: ExternalManifestStore | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+) -> LanceDataset:
+    log = LanceLog.at(
+        uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+    )
+    return LanceDataset._of(TableVersion.of(uri, log, manifest, storage_options), default_scan_options)

@@ -1,0 +1,260 @@
+"""Upserts: rows of a source against rows of the table, by key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ..arrow.incoming import ReaderLike
+from ..commit.limits import CONFLICT_RETRIES, RETRY_TIMEOUT, retry_limits
+from ..commit.orphans import StagedFiles
+from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..lance.base_path import base_paths_of, target_ids
+from ..lance.change.run import CommitTerms
+from ..lance.handle import DatasetHandle
+from ..lance.merge.explain import analyzed, explained
+from ..lance.merge.merge import MergeSpecification, execute, kept_source, key_columns, prepare
+from ..lance.merge.outcome import ExecuteResult
+from ..lance.merge.source import check_columns
+from ..lance.operation import Transaction
+from ..lance.scan.predicate import Filter
+from ..storage_version import storage_version
+
+
+class MergeInsertApi(DatasetHandle):
+    """The methods of `LanceDataset` that upsert."""
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Starts an upsert: rows that are inserted, updated or deleted by how their keys compare, in one commit.
+
+        Rows of the source and of the table match where their keys are equal. A key with a null matches nothing; NaN
+        matches NaN, and 0.0 does not match -0.0. What happens to rows that match, and to those of either side that do
+        not, is for the builder to say.
+
+        Args:
+            on: The key: one column or several. The table's declared (unenforced) primary key by default.
+
+        Raises:
+            InvalidArgumentError: No such column, or no key.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2], "v": ["a", "b"]}), "memory://doc-upsert")
+            >>> merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            >>> merge.execute(pa.table({"id": [2, 3], "v": ["B", "C"]}))
+            {'num_inserted_rows': 1, 'num_updated_rows': 1, 'num_deleted_rows': 0}
+            >>> dataset.to_table().to_pydict()
+            {'id': [1, 2, 3], 'v': ['a', 'B', 'C']}
+        """
+        return MergeInsertBuilder(self, on)
+
+
+class MergeInsertBuilder:
+    """An upsert in the making; see `LanceDataset.merge_insert`. Its methods return it.
+
+    The key columns of the whole table are read, of its other columns what a condition names and what the source lacks,
+    and of those the rows that match. The source is read once: what is larger than the memory limit waits on disk.
+    """
+
+    def __init__(self, dataset: DatasetHandle, on: str | Iterable[str] | None) -> None:
+        self._dataset = dataset
+        self._spec = MergeSpecification(key_columns(dataset._table, on))
+        self._conflict_retries = CONFLICT_RETRIES
+        self._retry_timeout = RETRY_TIMEOUT
+
+    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Rows of the source take the place of the rows of the table that they match.
+
+        Columns that the source lacks keep their values, and so do fields that its structs lack, even below a null: that
+        is a null in the fields that the source has. Takes the place of other `when_matched` clauses.
+
+        Args:
+            condition: SQL over `source.column` and `target.column`: rows for which it is not true stay as they are.
+        """
+        if condition is not None and not isinstance(condition, str):
+            raise TypeError(f"expected the condition as SQL text, found {type(condition).__name__}")
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "update", condition
+        return self
+
+    def when_matched_delete(self) -> MergeInsertBuilder:
+        """Rows of the table that match go. The source need have no columns but the key."""
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "delete", None
+        return self
+
+    def when_matched_fail(self) -> MergeInsertBuilder:
+        """The merge fails with `InvalidArgumentError` if any rows match."""
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "fail", None
+        return self
+
+    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
+        """Rows of the source that match none are inserted, with nulls in columns and fields that the source lacks."""
+        self._spec.clauses.insert = True
+        return self
+
+    def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> MergeInsertBuilder:
+        """Rows of the table that match none of the source go.
+
+        Args:
+            expr: A filter over the table's columns: only rows for which it is true go.
+
+        Raises:
+            InvalidArgumentError: The filter does not parse, or names a column that is not there.
+        """
+        self._spec.clauses.delete_unmatched, self._spec.clauses.delete_filter = True, expr
+        self._spec.clauses.delete_predicate(self._dataset._table)
+        return self
+
+    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+        """How often the merge is computed again where others changed the same rows meanwhile; 10 by default."""
+        self._conflict_retries = max_retries
+        retry_limits(max_retries, self._retry_timeout)
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+        """The time after which it is not computed again, however long the first try takes; 30 seconds by default."""
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"expected a timedelta, found {type(timeout).__name__}")
+        retry_limits(self._conflict_retries, timeout)
+        self._retry_timeout = timeout
+        return self
+
+    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+        """The file version of new files; the table's by default."""
+        self._spec.data_storage_version = storage_version(version, self._dataset._table.manifest, "append")
+        return self
+
+    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+        """Of no effect: the key columns are read in any case."""
+        del use_index
+        return self
+
+    def write_mode(self, mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> MergeInsertBuilder:
+        """Whether changed rows are written anew as a whole, or stay and get new columns.
+
+        Args:
+            mode: "rewrite_rows" and "auto" write whole rows to new fragments. "rewrite_columns" writes the source's
+                columns, for all rows of each fragment that holds a row which matches, to a new file of that fragment:
+                less where rows are wide and many of them change. It takes a source that lacks columns of the table,
+                only updates rows that match, and holds the rows that change in memory.
+        """
+        if mode not in ("auto", "rewrite_rows", "rewrite_columns"):
+            raise InvalidArgumentError(
+                f"invalid write_mode: expected 'auto', 'rewrite_rows' or 'rewrite_columns', found {mode!r}"
+            )
+        self._spec.in_place = mode == "rewrite_columns"
+        return self
+
+    def memory_limit(self, nbytes: int) -> MergeInsertBuilder:
+        """Bytes that the merge may hold, about; 128 MiB by default. What is larger waits on disk.
+
+        A source that is in memory anyway (a table, a batch) does not count. pylance has no such limit.
+        """
+        if nbytes <= 0:
+            raise InvalidArgumentError(f"expected memory_limit > 0, found {nbytes}")
+        self._spec.memory_limit = nbytes
+        return self
+
+    def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
+        """New files go to these base paths of the table in turn.
+
+        Args:
+            bases: Their names or paths.
+        """
+        self._spec.target_bases = target_ids(base_paths_of(self._dataset._table.manifest), bases, None)
+        return self
+
+    def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
+        """New files go to all base paths of the table in turn, and to its own root if `include_primary`."""
+        targets = target_ids(base_paths_of(self._dataset._table.manifest), None, True)
+        self._spec.target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
+        return self
+
+    def mark_sstables_as_compacted(self, sstables: Any) -> MergeInsertBuilder:
+        """Raises `UnsupportedError`: there is no write-ahead log."""
+        raise UnsupportedError(
+            "mark_sstables_as_compacted is not supported yet", operation="mark_sstables_as_compacted"
+        )
+
+    def execute(
+        self,
+        data_obj: ReaderLike,
+        *,
+        schema: pa.Schema | None = None,
+        commit_message: str | None = None,
+        application: tuple[str, int] | None = None,
+        durable: bool = True,
+    ) -> ExecuteResult:
+        """Merges rows, commits, and moves the dataset to the version that this makes.
+
+        Where others changed other rows meanwhile, their change and this one are merged. Where they changed the same
+        rows, or may have inserted rows under the same keys, this one is computed again from the newest version.
+
+        Args:
+            data_obj: The source: whatever a write takes. A stream may be read only once: it is kept for as long as it
+                takes.
+            schema: Its column types, where it does not say.
+            commit_message: Noted on the transaction.
+            application: An application's id and the number of this change among its own: what an earlier run did under
+                that number, or a higher one, is not done again.
+            durable: Whether files and commit are on stable storage on return.
+
+        Returns:
+            `num_inserted_rows`, `num_updated_rows` and `num_deleted_rows`.
+
+        Raises:
+            InvalidArgumentError: No clause; several rows of the source match one of the table, which is updated or
+                deleted; a row matches and `when_matched_fail` was called; a condition that does not parse.
+            SchemaMismatchError: The source's columns are not of the table.
+            CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
+        """
+        table = self._dataset._table
+        source = kept_source(table, self._spec, data_obj, schema)
+        limits = retry_limits(self._conflict_retries, self._retry_timeout)
+        terms = CommitTerms(limits, commit_message, application, durable)
+        committed, result = execute(table, self._spec, source, terms)
+        self._dataset._move_to(committed)
+        return result
+
+    def execute_uncommitted(
+        self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, ExecuteResult]:
+        """Merges rows and returns the transaction that makes the change visible, for `LanceDataset.commit`.
+
+        Arguments and errors are those of `execute`, but for conflicts.
+        """
+        table = self._dataset._table
+        merged = prepare(table, self._spec, kept_source(table, self._spec, data_obj, schema))
+        return Transaction(table.number, merged.operation), merged.result
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """How a merge would go, as text. Nothing is read.
+
+        Args:
+            schema: The source's columns; the table's by default.
+            verbose: Of no effect.
+        """
+        del verbose
+        spec, table = self._spec, self._dataset._table
+        spec.clauses.check()
+        source = table.schema if schema is None else schema
+        check_columns(source, table.schema, on=spec.on, insert=spec.clauses.insert, update=spec.clauses.updates)
+        return explained(table, spec.on, spec.clauses, source, spec.clauses.update_condition(source, table))
+
+    def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
+        """Merges rows without a commit and tells how it went, as text. What was written is removed again.
+
+        Arguments and errors are those of `execute`, but for conflicts.
+        """
+        started = time.perf_counter()
+        spec, table = self._spec, self._dataset._table
+        source = kept_source(table, spec, data_obj, schema)
+        merged = prepare(table, spec, source)
+        elapsed = time.perf_counter() - started
+        StagedFiles((table.store, path) for path in merged.files).discard()
+        condition = spec.clauses.update_condition(source.schema, table)
+        plan = explained(table, spec.on, spec.clauses, source.schema, condition)
+        return analyzed(plan, merged, source.rows, elapsed)

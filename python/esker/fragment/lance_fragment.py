@@ -1,0 +1,209 @@
+"""One fragment of a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from .._native import table as native
+from .._native.table import DataFile
+from ..arrow.incoming import ReaderLike
+from ..exceptions import NotFoundError, UnsupportedError
+from ..lance.fragment_metadata import FragmentMetadata
+from ..lance.fragment_of_file import fragment_of_file
+from ..lance.scan.take import take_rows
+from ..progress import Progress
+from ..scanner import LanceScanner, ScannerBuilder
+from ..scanner.lance_scanner import ScannedDataset, pinned
+from .changes import FragmentChangesApi
+from .session import FragmentSession
+from .writing import write_fragments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class LanceFragment(FragmentChangesApi):
+    """One fragment of a dataset, to be scanned, taken from and counted by itself. A `pyarrow.dataset.Fragment` to
+    `isinstance`.
+
+    Args:
+        dataset: The dataset, at the version that it shows.
+        fragment_id: The fragment's id.
+
+    Raises:
+        NotFoundError: The version has no such fragment.
+
+    Example:
+        `[fragment.count_rows() for fragment in dataset.get_fragments()]`
+    """
+
+    def __init__(
+        self, dataset: ScannedDataset, fragment_id: int | None, *, fragment: native.Fragment | None = None
+    ) -> None:
+        if fragment is None:
+            found = [item for item in dataset._table.fragments if item.id == fragment_id]
+            if not found:
+                table = dataset._table
+                raise NotFoundError(
+                    f"version {table.number} of {table.uri} has no fragment {fragment_id}",
+                    uri=table.uri,
+                    version=table.number,
+                )
+            fragment = found[0]
+        self._ds = dataset
+        self._table = dataset._table
+        self._fragment = fragment
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # No subclass, which would lack the C++ object that functions of pyarrow go to without asking.
+        return pyarrow.dataset.Fragment  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceFragment, (pinned(self._ds, self._table), self.fragment_id)
+
+    def __repr__(self) -> str:
+        paths = [file.path for file in self._fragment.files]
+        return f"LanceFragment(id={self.fragment_id}, data_files={paths})"
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: ScannedDataset, fragment_id: int) -> FragmentMetadata:
+        """A fragment of a data file that is in place already, for a `LanceOperation.Append` or `Overwrite`.
+
+        Args:
+            filename: The file's name in the folder `data` of the table. Its columns are found by their names.
+            dataset: The table.
+            fragment_id: The fragment's id; an append gives it another one.
+
+        Raises:
+            NotFoundError: No such file.
+            SchemaMismatchError: A column that the table does not have, or of another type.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-from-file")
+            >>> name = dataset.get_fragment(0).data_files()[0].path
+            >>> esker.LanceFragment.create_from_file(name, dataset, 0).physical_rows
+            2
+        """
+        return fragment_of_file(filename, dataset._table, fragment_id)
+
+    def open_session(
+        self, columns: list[str] | dict[str, str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Takes from the same columns, again and again.
+
+        Args:
+            columns: As in `LanceDataset.scanner`.
+            with_row_address: Adds the column `_rowaddr`.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-fragment-session")
+            >>> dataset.get_fragment(0).open_session(["id"]).take([1]).to_pydict()
+            {'id': [2]}
+        """
+        return FragmentSession(self._table, self.fragment_id, self.take, columns, with_row_address)
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str],
+        data: ReaderLike,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = 1024,
+        progress: Progress | None = None,
+        mode: str = "append",
+        **options: Any,
+    ) -> FragmentMetadata:
+        """Writes all data as one fragment. See `write_fragments` for the arguments."""
+        options = {"max_rows_per_file": 2**62, "max_rows_per_group": max_rows_per_group, **options}
+        fragments: list[FragmentMetadata] = write_fragments(
+            data, dataset_uri, schema, mode=mode, progress=progress, **options
+        )
+        if len(fragments) != 1:
+            raise UnsupportedError(f"the data make {len(fragments)} fragments, expected 1; use write_fragments")
+        return FragmentMetadata.from_native(fragments[0].to_native().with_id(fragment_id or 0))
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What the manifest holds of it."""
+        return FragmentMetadata.from_native(self._fragment)
+
+    @property
+    def num_deletions(self) -> int:
+        """Rows that are deleted."""
+        return self._fragment.num_deletions
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the files, deleted ones among them."""
+        return self._fragment.physical_rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self._table.schema
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """The table's schema: a fragment shows all its columns, also those that its files lack."""
+        return self._table.schema
+
+    @property
+    def partition_expression(self) -> Any:
+        """Raises `UnsupportedError`: Lance tables are not partitioned by expressions."""
+        raise UnsupportedError("a fragment has no partition expression")
+
+    def data_files(self) -> list[DataFile]:
+        """The data files, each with all rows of some columns."""
+        return self._fragment.files
+
+    def deletion_file(self) -> str | None:
+        """Path of the deletion file relative to the table's root, None if no row is deleted."""
+        return self._fragment.deletion_file
+
+    def count_rows(self, filter: str | pa.compute.Expression | None = None) -> int:
+        """How many live rows satisfy `filter`, all of them if there is none."""
+        known = self._fragment.num_rows if filter is None else None
+        return known if known is not None else self.scanner(filter=filter).count_rows()
+
+    def scanner(self, **options: Any) -> LanceScanner:
+        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`; the dataset's defaults for them
+        have no say."""
+        dataset = pinned(self._ds, self._table)
+        return ScannerBuilder(dataset).apply_defaults({"fragments": [self], **options}).to_scanner()
+
+    def to_table(self, **options: Any) -> pa.Table:
+        """The rows as a table. `options` are those of `LanceDataset.scanner`."""
+        return self.scanner(**options).to_table()
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+        """The rows as batches. `options` are those of `LanceDataset.scanner`."""
+        return self.scanner(**options).to_batches()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas data frame. `options` are those of `LanceDataset.scanner`."""
+        return self.scanner(**options).to_pandas()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first `num_rows` rows."""
+        return self.scanner(limit=num_rows, **options).to_table()
+
+    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
+        return take_rows(
+            self._table.store,
+            self._table.manifest,
+            self._table.described_schema,
+            indices,
+            columns,
+            fragment_ids=[self.fragment_id],
+            rows=self.count_rows(),
+            blobs="bytes",
+        )

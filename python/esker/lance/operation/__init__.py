@@ -1,0 +1,21 @@
+"""Changes to a table, described apart from being made: for writers that work on many machines and commit on one."""
+
+from .index import Index
+from .operations import LanceOperation
+from .transaction import (
+    LANCE_COMMIT_MESSAGE_KEY,
+    Transaction,
+    application_properties,
+    merge_message,
+    merged_append,
+)
+
+__all__ = [
+    "LANCE_COMMIT_MESSAGE_KEY",
+    "Index",
+    "LanceOperation",
+    "Transaction",
+    "application_properties",
+    "merge_message",
+    "merged_append",
+]

@@ -1,0 +1,103 @@
+"""What a scan returns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ...exceptions import InvalidArgumentError
+from .predicate import Filter
+
+Columns: TypeAlias = list[str] | dict[str, str]
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """One key of an order.
+
+    Args:
+        column_name: The column.
+        ascending: Smallest first.
+        nulls_first: Nulls before values rather than after them.
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class ScanStatistics:
+    """What a scan cost: requests and bytes that reached the store, and rows that came out."""
+
+    iops: int
+    requests: int
+    bytes_read: int
+    rows: int
+    seconds: float
+    groups: int = 0
+    """Groups of rows with statistics that the scan came to; only files of version 0.1 have any."""
+    groups_skipped: int = 0
+    """Those among them that the statistics ruled out."""
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """Everything that says what a scan returns."""
+
+    columns: Columns | None = None
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int | None = None
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+    strict_batch_size: bool = False
+    scan_in_order: bool = True
+    fragment_ids: tuple[int, ...] | None = None
+    row_range: tuple[int, int] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    order_by: tuple[ColumnOrdering, ...] = ()
+    include_deleted_rows: bool = False
+    use_stats: bool = True
+    blobs: Literal["bytes", "descriptions"] = "descriptions"
+    scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
+    progress: Callable[[int], object] | None = field(default=None, compare=False)
+
+
+def integer(name: str, value: Any, *, least: int | None = None) -> int:
+    """An option that counts something, as an int: whatever Python takes for an index.
+
+    Raises:
+        TypeError: No integer.
+        InvalidArgumentError: Less than `least`, or more than any table has.
+
+    Example:
+        >>> from esker.lance.scan.options import integer
+        >>> integer("limit", 3, least=0)
+        3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"expected {name} as an integer, found {type(value).__name__}") from None
+    if least is not None and number < least:
+        rule = "non-negative" if least == 0 else f"at least {least}"
+        raise InvalidArgumentError(f"{name} must be {rule}, found {number}")
+    if number > _MOST:
+        raise InvalidArgumentError(f"{name} must be at most 2^63 - 1, found {number}")
+    return number
+
+
+_MOST = 2**63 - 1
+
+
+class ScannedFragment:
+    """A fragment that a scan can be told to read."""
+
+    @property
+    def fragment_id(self) -> int:
+        """The fragment's id within its table."""
+        raise NotImplementedError

@@ -1,0 +1,104 @@
+"""Writes: rows become data files that are complete, and that nobody sees before a commit names them.
+
+```
+whatever the user has ──coerce_reader──> batches ──checked──> ──conformed──> rows of the table ──stored──> fragments
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..._native import table as native
+from ..._native.write import write_fragments
+from ...arrow.incoming import coerce_reader
+from ...arrow.struct_offsets import rebased
+from ...commit.orphans import StagedFiles
+from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ..base_path import DatasetBasePath, numbered, target_ids
+from .checking import checked
+from .conforming import ConformedRows, conformed
+from .request import DEFAULT_MAX_ROWS_PER_GROUP, WriteMode, WriteRequest
+from .target import WriteTarget
+
+
+@dataclass(frozen=True)
+class StagedFragments:
+    """Fragments that wait for their commit, with all that a commit must know of them."""
+
+    target: WriteTarget
+    mode: WriteMode
+    fragments: list[native.Fragment]
+    schema: native.Schema
+    data_storage_version: str
+    initial_bases: list[DatasetBasePath]
+
+    def transaction(self, properties: dict[str, str] | None = None) -> native.Transaction:
+        """The transaction that makes them visible: an append to a table that exists, else an overwrite."""
+        if self.mode == "append" and self.target.base is not None:
+            return native.Transaction.append(self.target.read_version, self.fragments, properties=properties)
+        bases = [base.to_parts() for base in self.initial_bases]
+        operation = native.Operation.overwrite(self.fragments, self.schema, initial_bases=bases)
+        return native.Transaction(self.target.read_version, operation, properties=properties)
+
+    def tell(self, files: StagedFiles) -> None:
+        """Tells which files they are."""
+        for fragment in self.fragments:
+            for file in fragment.files:
+                files.add(self.target.log.store, file.location)
+
+
+def stage(request: WriteRequest) -> StagedFragments:
+    """Writes data files for a table and returns their fragments; nothing is visible yet.
+
+    Raises:
+        AlreadyExistsError: The mode is "create" and there is a table.
+        SchemaMismatchError: An append whose columns are not the table's.
+        UnsupportedError: A file version, or a type in it, that cannot be written.
+    """
+    target = request.target
+    if request.mode == "create" and target.base is not None:
+        raise AlreadyExistsError(
+            f'a table at {target.log.uri} exists already; use mode="append" or mode="overwrite"', uri=target.log.uri
+        )
+    incoming = coerce_reader(request.data, request.schema)
+    return _stored(conformed(checked(incoming), request), request)
+
+
+def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
+    target = request.target
+    bases = _bases(target, request.initial_bases, request.mode)
+    targets = target_ids(bases, request.target_bases, request.target_all_bases)
+    target.log.bases.mount(target.log.store, [base.to_parts() for base in bases])
+    fragments = rows.source.feed(
+        lambda reader: write_fragments(
+            target.log.store,
+            rebased(reader),
+            schema=rows.fields,
+            data_storage_version=rows.data_storage_version,
+            max_rows_per_file=request.max_rows_per_file,
+            max_bytes_per_file=request.max_bytes_per_file,
+            memory_limit=request.memory_limit,
+            external_blobs=request.external_blobs,
+            max_rows_per_group=request.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,
+            allow_null_loss=request.allow_null_loss,
+            base=target.base if request.mode == "append" else None,
+            target_bases=targets,
+        )
+    )
+    initial = bases if target.base is None else []
+    return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial)
+
+
+def _bases(target: WriteTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
+    """The base paths that a table has, or will have."""
+    if target.base is None:
+        return numbered(initial)
+    if initial:
+        raise InvalidArgumentError(
+            f"Cannot register new bases in {mode.capitalize()} mode: expected initial_bases for a new table only, "
+            f"found a table at {target.log.uri}; add them by add_bases",
+            uri=target.log.uri,
+        )
+    return [DatasetBasePath.from_parts(parts) for parts in target.base.base_paths]
