@@ -179,16 +179,17 @@ def _named(condition: Callable[[Section], bool]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("section", _named(lambda section: section.ours is not None))
+@pytest.mark.parametrize("section", _named(lambda section: True))
 def test_a_row_tells_the_truth(section: Section, instances: dict[str, Any]) -> None:
-    assert section.ours is not None
-    owner = instances.get(section.ours, _found(section.ours))
+    owner = None if section.ours is None else instances.get(section.ours, _found(section.ours))
     for name, (here, note) in section.rows.items():
         if here == "yes":
             assert _has(owner, name), f"{section.ours}.{name} is not there: the row says that it is"
         elif here == "missing":
-            assert _refuses(owner, name), f"{section.ours}.{name} is there: the row says that it is missing"
             assert note, f"{section.peer}.{name}: what to do instead?"
+            # Where nothing stands for the module or class, a name of ours that is the same by chance says nothing.
+            told = section.ours is None or _refuses(owner, name)
+            assert told, f"{section.ours}.{name} is there: the row says that it is missing"
         else:
             assert _found(here.strip("`")) is not None
 
