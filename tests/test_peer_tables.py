@@ -111,7 +111,7 @@ def _has(owner: Any, name: str) -> bool:
 
 
 def _refuses(owner: Any, name: str) -> bool:
-    """Whether a name is not there, or answers with `UnsupportedError`."""
+    """Whether a name is not there, or answers with `UnsupportedError`; or leads to an object all of whose names do."""
     try:
         found = getattr(owner, name)
         if callable(found):
@@ -122,9 +122,11 @@ def _refuses(owner: Any, name: str) -> bool:
                 and parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
             ]
             found(*["x"] * len(needed))
+            return False
     except (AttributeError, UnsupportedError):
         return True
-    return False
+    names = [name for name in dir(found) if not name.startswith("_")]
+    return bool(names) and all(_refuses(found, name) for name in names)
 
 
 @pytest.fixture(scope="module")
