@@ -17,8 +17,8 @@ from esker._native.store import Store
 from esker.cli import main
 from esker.commit import pickle_storage_options
 from esker.delta import DeltaTable, Schema, write_deltalake
-from esker.delta.filesystem import DataFiles
-from esker.delta.write_plan import plan_write
+from esker.delta.read.filesystem import DataFiles
+from esker.delta.write.plan import plan_write
 from esker.file import LanceFileReader
 from esker.spark.options import table_address
 from tests.samples import people

@@ -11,7 +11,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import CommitProperties, DeltaTable, Transaction, write_deltalake
-from esker.delta.conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
+from esker.delta.log.conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
 
 OLD = {"minReaderVersion": 1, "minWriterVersion": 2}
 ADD = {"f": {"dataChange": True, "partitionValues": {"p": "a"}}}
@@ -169,7 +169,7 @@ def test_two_commits_of_one_application(tmp_path: Path) -> None:
 
 
 def test_a_table_that_another_creates_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from esker.delta import writer
+    from esker.delta.write import writer
 
     found = writer.WriteTarget.of(tmp_path, None)
     _table(tmp_path)

@@ -3,7 +3,6 @@
 In a program that says `from deltalake import DeltaTable, write_deltalake`, say `from esker.delta import ...`.
 """
 
-from .convert import convert_to_deltalake
 from .features import TableFeatures
 from .metadata import Metadata, ProtocolVersions
 from .properties import (
@@ -16,8 +15,9 @@ from .properties import (
 )
 from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
 from .table import DeltaTable
-from .write_transaction import AddAction
-from .writer import write_deltalake
+from .write.add_files import AddAction
+from .write.convert import convert_to_deltalake
+from .write.writer import write_deltalake
 
 __all__ = [
     "AddAction",

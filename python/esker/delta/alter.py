@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
-from .commit import DeltaCommit
-from .conflict import ReadSet
-from .constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
+from .definition.constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
+from .definition.protocol import WRITER_FEATURES, protocol_with
+from .definition.schema_merge import SchemaMerge
+from .definition.table_state import TableState
 from .features import TableFeatures
-from .incoming import fit, reader_of
-from .log_store import resolve_for_writing
-from .post_commit import PostCommit
+from .log.commit import DeltaCommit
+from .log.conflict import ReadSet
+from .log.post_commit import PostCommit
+from .log.store import resolve_for_writing
 from .properties import CommitProperties, PostCommitHookProperties
+from .read.sql_names import columns_in_backticks, in_own_words
 from .schema import Field, Schema, StructType
-from .schema_merge import SchemaMerge
-from .sql_names import columns_in_backticks, in_own_words
-from .table_metadata import TableState
 from .table_properties import check_changes, check_properties
-from .write_protocol import WRITER_FEATURES, protocol_with
+from .write.incoming import fit, reader_of
 
 if TYPE_CHECKING:
     from .table import DeltaTable

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias, cast
 import pyarrow as pa
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .incoming_values import is_list_like
+from .write.incoming_values import is_list_like
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),

@@ -16,31 +16,31 @@ from .._native.delta import FileSelection, Snapshot
 from ..commit.pickling import pickled_options
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
-from . import history as versions
-from .add_actions import add_actions
 from .alter import TableAlterer
-from .change_feed import ChangeFeed, version_range
-from .checkpoint_write import write_checkpoint
-from .external_log import ExternalLog
-from .file_errors import file_errors
-from .file_reader import check_read
-from .filesystem import DataFiles
-from .filters import BoundFilter, FilterType, bind
-from .log_cleanup import clean_log
+from .log import entries as versions
+from .log.checkpoint import write_checkpoint
+from .log.cleanup import clean_log
+from .log.external import ExternalLog
 from .metadata import Metadata, ProtocolVersions, protocol_of
 from .properties import CommitProperties, PostCommitHookProperties
-from .scan import TableScan
+from .read.add_actions import add_actions
+from .read.change_feed import ChangeFeed, version_range
+from .read.file_errors import file_errors
+from .read.file_reader import check_read
+from .read.filesystem import DataFiles
+from .read.filters import BoundFilter, FilterType, bind
+from .read.scan import TableScan
+from .read.session_zone import zone_name
 from .schema import Schema, large
-from .session_zone import zone_name
 from .table_properties import check_properties
-from .write_transaction import AddAction, selection_vectors, symlink_manifests, write_transaction
-from .writer import create_table
+from .write.add_files import AddAction, selection_vectors, symlink_manifests, write_transaction
+from .write.writer import create_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .._native.table import ArrowSchemaExportable
-    from .filters import RowFilter
+    from .read.filters import RowFilter
 
 
 class DeltaTable:

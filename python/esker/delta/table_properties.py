@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .constraints import CONSTRAINT
-from .durations import milliseconds
+from .definition.constraints import CONSTRAINT
+from .definition.durations import milliseconds
 
 PROPERTY = "delta."
 """How names of the protocol's properties start."""

@@ -14,13 +14,13 @@ from pyspark.sql.types import StructType
 
 from esker._native.expr import Predicate
 from esker.commit import resolve
-from esker.delta.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.delta.file_reader import DataFile, FileReader
-from esker.delta.filesystem import DataFiles
-from esker.delta.filters import BoundFilter, bind
-from esker.delta.history import LOG
-from esker.delta.scan import TableScan
-from esker.delta.sql_names import columns_in_backticks
+from esker.delta.log.entries import LOG
+from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.delta.read.file_reader import DataFile, FileReader
+from esker.delta.read.filesystem import DataFiles
+from esker.delta.read.filters import BoundFilter, bind
+from esker.delta.read.scan import TableScan
+from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch

@@ -29,18 +29,18 @@ from esker._native.store import Store
 from esker.commit import resolve
 from esker.commit.orphans import StagedFiles
 from esker.commit.pickling import pickled_options
-from esker.delta.commit import NO_TABLE, newest_version
-from esker.delta.constraints import Constraints
-from esker.delta.data_files import DataFileWriter
-from esker.delta.filesystem import DataFiles
-from esker.delta.log_store import resolve_for_writing
-from esker.delta.partition_replacement import PartitionReplacement
+from esker.delta.definition.constraints import Constraints
+from esker.delta.definition.table_state import TableState
+from esker.delta.log.commit import NO_TABLE, newest_version
+from esker.delta.log.store import resolve_for_writing
 from esker.delta.properties import CommitProperties
-from esker.delta.replacement import Replacement, keeps_change_feed
+from esker.delta.read.filesystem import DataFiles
 from esker.delta.schema import Schema
-from esker.delta.table_metadata import TableState
 from esker.delta.table_properties import check_properties
-from esker.delta.write_plan import SchemaMode, WritePlan, plan_write
+from esker.delta.write.data_files import DataFileWriter
+from esker.delta.write.partition_replacement import PartitionReplacement
+from esker.delta.write.plan import SchemaMode, WritePlan, plan_write
+from esker.delta.write.replacement import Replacement, keeps_change_feed
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.commit.stores import OBJECT_STORES
-from esker.delta.session_zone import zone_name
+from esker.delta.read.session_zone import zone_name
 from esker.delta.table_properties import PROPERTY
 from esker.exceptions import InvalidArgumentError
 

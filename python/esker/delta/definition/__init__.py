@@ -1,0 +1,1 @@
+"""What a table is: columns, properties, protocol, constraints, and how its values are spelled."""

@@ -1,0 +1,510 @@
+"""Delta's side of the commit loop: one log entry on its way into one table.
+
+A log entry is JSON, one action a line, put if absent as `_delta_log/{version:020}.json`. `commitInfo` stands first and
+has the `txnId` by which a writer finds its own entry again after a lost reply.
+
+Spec: "Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot, canonical_path
+from ..._native.store import Store
+from ...commit.clock import seconds_since
+from ...commit.loop import CommitLimits
+from ...commit.loop import commit as run
+from ...commit.orphans import StagedFiles
+from ...commit.protocol import Change, Verdict
+from ...exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from ..definition.durations import LOG_FILES, retention
+from ..definition.protocol import check_writable
+from ..properties import CommitProperties
+from .conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
+from .entries import LOG, commit_path, read_actions
+from .external import ExternalLog
+
+NO_TABLE = -1
+"""The version of a table that is not there yet: its first entry makes version 0."""
+DEFAULT_RETRIES = 15
+"""As in deltalake."""
+_VERSION = re.compile(r"^_delta_log/(\d{20})\.(json|checkpoint\.)")
+_ICT = "delta.enableInCommitTimestamps"
+_SINCE = "delta.inCommitTimestampEnablement"
+_HELD_UP_S = 3600.0
+"""A writer that was away for so long asks whether its number came free meanwhile."""
+
+
+def engine_info() -> str:
+    """Who writes: the `engineInfo` of log entries."""
+    from ... import __version__
+
+    return f"esker/{__version__}"
+
+
+def newest_version(store: Store) -> int:
+    """The newest version of a table by its log's names, -1 if there is none.
+
+    Example:
+        >>> from esker._native.store import Store
+        >>> from esker.delta.log.commit import newest_version
+        >>> newest_version(Store("memory://no-table-here"))
+        -1
+    """
+    found = NO_TABLE
+    for path in store.list_paths(LOG):
+        match = _VERSION.match(path)
+        if match is not None:
+            found = max(found, int(match.group(1)))
+    return found
+
+
+def read_change(store: Store, root: str, version: int) -> DeltaChange:
+    """The actions of a commit; `known` is false if its entry is there no more.
+
+    Raises:
+        CorruptFileError: The entry is not what an entry must be.
+    """
+    info: dict[str, Any] = {}
+    single: dict[str, Any] = {}
+    transactions: dict[str, int] = {}
+    domains = set()
+    files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
+    try:
+        for name, value in read_actions(store, version):
+            if name == "commitInfo":
+                info = value if isinstance(value, dict) else {}
+            elif name in ("protocol", "metaData"):
+                single[name] = value
+            elif name == "txn":
+                transactions[value["appId"]] = value["version"]
+            elif name == "domainMetadata":
+                domains.add(value["domain"])
+            elif name in files:
+                files[name][canonical_path(root, value["path"])] = value
+    except NotFoundError:
+        return DeltaChange(version, known=False)
+    except (KeyError, TypeError) as error:
+        path = commit_path(version)
+        raise CorruptFileError(
+            f"corrupt {path}: version {version}: expected an action with its fields, found none of {error}",
+            path=path,
+            version=version,
+        ) from error
+    return DeltaChange(
+        version,
+        info,
+        single.get("protocol"),
+        single.get("metaData"),
+        transactions,
+        frozenset(domains),
+        files["add"],
+        files["remove"],
+    )
+
+
+class DeltaCommit:
+    """One log entry on its way into one table: a `CommitProtocol`.
+
+    Args:
+        store: The table's.
+        uri: Where it is, for messages.
+        snapshot: The version that the change was computed from; None for a new table.
+        operation: What `commitInfo` says of it.
+        parameters: `operationParameters` of `commitInfo`.
+        actions: `(name, fields)` in the order in which they are written.
+        read: What the change was computed from.
+        properties: What the caller wants of the commit.
+        metrics: `operationMetrics` of `commitInfo`.
+        application: `(appId, version)`: the change is dropped if the application has committed this or a later one.
+        after: Called with the version once the entry is there.
+        write_id: The `txnId`, if the caller looks for it later; drawn if not given.
+        options: Options of the store, which may name an external manifest store.
+
+    Example:
+        `version = DeltaCommit(store, uri, snapshot, "WRITE", {"mode": "Append"}, actions).run()`
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        uri: str,
+        snapshot: Snapshot | None,
+        operation: str,
+        parameters: Mapping[str, Any],
+        actions: list[tuple[str, dict[str, Any]]],
+        *,
+        read: ReadSet | None = None,
+        properties: CommitProperties | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        application: tuple[str, int] | None = None,
+        after: Callable[[int], None] | None = None,
+        write_id: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.write_id = write_id or str(uuid.uuid4())
+        self.read_version = snapshot.version if snapshot is not None else NO_TABLE
+        self._store = store
+        self._external = ExternalLog.of(store, uri, options)
+        self._uri = uri
+        self._root = snapshot.root if snapshot is not None else ""
+        self._operation = operation
+        self._parameters = dict(parameters)
+        self._actions = list(actions)
+        self._properties = properties or CommitProperties()
+        self._metrics = dict(metrics or {})
+        self._application = application
+        self._after = after
+        self._protocol: Mapping[str, Any] = json.loads(snapshot.protocol_json) if snapshot is not None else {}
+        self._configuration = _configuration(snapshot, actions)
+        self._transactions = {name: found[0] for name, found in (snapshot.transactions if snapshot else {}).items()}
+        self._turns_times_on = self.read_version >= 0 and self._has_commit_times and not _is_on(_before(snapshot))
+        self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
+        self._changes: dict[int, DeltaChange] = {}
+        self._known = NO_TABLE
+        self._stages = False
+        self._listed = self._looked = time.monotonic(), time.time()
+        self._why = Conflict.UNKNOWN
+        for transaction in self._properties.app_transactions or []:
+            fields = {"appId": transaction.app_id, "version": transaction.version}
+            updated = transaction.last_updated
+            self._actions.insert(0, ("txn", fields if updated is None else {**fields, "lastUpdated": updated}))
+        if application is not None:
+            fields = {"appId": application[0], "version": application[1], "lastUpdated": _now()}
+            self._actions.insert(0, ("txn", fields))
+        self._ours = self._as_change()
+        self._read = read or ReadSet()
+        level = self._configuration.get("delta.isolationLevel", Isolation.SERIALIZABLE.value)
+        self._level = next((known for known in Isolation if known.value == level), Isolation.SERIALIZABLE)
+
+    @property
+    def _has_commit_times(self) -> bool:
+        return _is_on(self._configuration)
+
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self._uri
+
+    @property
+    def advice(self) -> str:
+        """How somebody who does not know whether it landed finds out."""
+        return f"look for the txnId {self.write_id} in DeltaTable.history()"
+
+    def run(self, staged: StagedFiles | None = None) -> int:
+        """Commits; the version that it became, or the newest if it was applied already.
+
+        Args:
+            staged: The files that were written for it, under names that are nobody else's.
+        """
+        retries = self._properties.max_commit_retries
+        limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries)
+        self._stages = staged is not None
+        return run(self, limits=limits, staged=staged)
+
+    def latest(self) -> int:
+        """The newest version, -1 if there is none. A listing may lag behind what a put has met.
+
+        Raises:
+            CommitConflictError: The table is gone, or another one is in its place.
+        """
+        if self._external is not None:
+            self._known = max(self._known, self._external.latest())
+        self._listed = time.monotonic(), time.time()
+        newest = max(newest_version(self._store), self._known)
+        if newest < self.read_version:
+            try:
+                self._store.head(commit_path(self.read_version))
+            except NotFoundError:
+                raise CommitConflictError(
+                    f"our {self._operation} was computed from version {self.read_version} of {self._uri}, which is "
+                    "there no more, nor a later one: the table was deleted or replaced; nothing of ours is visible, "
+                    "open it again",
+                    uri=self._uri,
+                    operation=self._operation,
+                    version=self.read_version,
+                    retryable=False,
+                ) from None
+            return self.read_version
+        return newest
+
+    def changes_since(self, version: int, latest: int) -> Iterator[DeltaChange]:
+        """The commits after `version` up to `latest`."""
+        for number in range(version + 1, latest + 1):
+            yield self._change(number)
+
+    def _change(self, version: int) -> DeltaChange:
+        if version not in self._changes:
+            self._changes[version] = read_change(self._store, self._root, version)
+        return self._changes[version]
+
+    def applied(self, latest: int) -> bool:
+        """Whether the application has committed this number, or a later one, by version `latest`."""
+        if self._application is None:
+            return False
+        name, number = self._application
+        found = self._transactions.get(name)
+        for change in self.changes_since(self.read_version, latest):
+            if change.write_id == self.write_id:
+                return False
+            found = change.transactions.get(name, found)
+        return found is not None and found >= number
+
+    def judge(self, change: Change) -> Verdict:
+        """By the reference's rules; a change that leaves no room can be computed again by the caller."""
+        if not isinstance(change, DeltaChange) or self.read_version == NO_TABLE:
+            return Verdict.REFUSE
+        found = conflict_of(self._ours, self._read, change, self._level, self._protocol)
+        if found is None:
+            return Verdict.REBASE
+        self._why = found
+        return Verdict.REFUSE if found is Conflict.UNKNOWN else Verdict.RERUN
+
+    def rebase(self, change: Change) -> None:
+        """The next entry must be later than theirs, and has their protocol."""
+        if isinstance(change, DeltaChange):
+            self._newest_time = _commit_time(change) or self._newest_time
+            self._protocol = change.protocol or self._protocol
+
+    def next_bytes(self, version: int) -> bytes:
+        """The entry that makes `version`."""
+        level = effective_isolation(self._level, self._ours)
+        info: dict[str, Any] = {}
+        now = _now()
+        if self._has_commit_times:
+            now = max(now, (self._newest_time if self._newest_time is not None else -1) + 1)
+            info["inCommitTimestamp"] = now
+        info |= {"timestamp": now, "operation": self._operation, "operationParameters": self._parameters}
+        if self.read_version >= 0:
+            info["readVersion"] = self.read_version
+        info |= {
+            "isolationLevel": level.value,
+            "isBlindAppend": self.is_blind_append,
+            "operationMetrics": {name: str(value) for name, value in self._metrics.items()},
+            "engineInfo": engine_info(),
+            "txnId": self.write_id,
+        }
+        given = dict(self._properties.custom_metadata or {})
+        parameters = {
+            name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            for name, value in given.pop("operationParameters", {}).items()
+        }
+        info |= given
+        info["operationParameters"] = {**parameters, **self._parameters}
+        actions = self._actions
+        if self._turns_times_on:
+            # Readers must know from which version on there are such times.
+            since = {f"{_SINCE}Version": str(version), f"{_SINCE}Timestamp": str(now)}
+            actions = [
+                (name, _with_properties(fields, since) if name == "metaData" else fields) for name, fields in actions
+            ]
+        lines = [{"commitInfo": info}, *({name: fields} for name, fields in actions)]
+        text = "\n".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False) for line in lines)
+        try:
+            return f"{text}\n".encode()
+        except UnicodeEncodeError as error:
+            around = text[max(0, error.start - 40) : error.end + 40]
+            raise InvalidArgumentError(
+                f"expected text that has a form in UTF-8, found a lone surrogate in {around!a}; nothing was committed",
+                uri=self._uri,
+            ) from error
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether it only adds, and nothing was read for it."""
+        return self._read.is_empty and not self._ours.removes and bool(self._ours.adds) and self._ours.metadata is None
+
+    def put(self, version: int, data: bytes) -> bool:
+        """Puts the entry of `version` if there is none."""
+        self._looked = self._listed
+        if self._external is not None:
+            landed = self._external.put(version, data)
+        else:
+            landed = self._store.put_if_absent(commit_path(version), data)
+        if not landed:
+            self._known = max(self._known, version)
+        return landed
+
+    def write_id_at(self, version: int) -> str | None:
+        """The `txnId` in the entry of `version`."""
+        if self._external is not None:
+            # What an earlier try put may not be in its place yet.
+            self._external.latest()
+        self._changes.pop(version, None)
+        return self._change(version).write_id
+
+    def is_in_history(self, version: int) -> bool:
+        """Whether `version`, just put, is the newest, or one that others' newer ones follow.
+
+        A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
+        """
+        if self._external is not None or not self._was_held_up():
+            return True
+        try:
+            # A clean-up may have passed it by now, or the one after it; and clocks may be set back.
+            if self._is_followed_well(version) or self.is_part_of(newest_version(self._store)):
+                return True
+            there = self.write_id_at(version)
+            if there == self.write_id:
+                self._store.delete(commit_path(version))
+                self._changes.pop(version, None)
+        except (OSError, ValueError) as error:
+            raise self._lost_sight(version, str(error)) from error
+        if there is None:
+            raise self._lost_sight(version, "its entry is there no more")
+        return False
+
+    def _lost_sight(self, version: int, why: str) -> Exception:
+        return CommitStateUnknownError(
+            f"{why}; version {version} of {self._uri} was put after a long pause, and it is not known whether the "
+            f"table had gone on without it: {self.advice}",
+            uri=self._uri,
+            version=version,
+            transaction=self.write_id,
+        )
+
+    def _was_held_up(self) -> bool:
+        kept_s = retention(self._configuration, LOG_FILES) / 1000
+        return seconds_since(*self._looked) >= min(_HELD_UP_S, kept_s / 2)
+
+    def _is_followed_well(self, version: int) -> bool:
+        """Whether no later version is there, or the next one is and was put after ours.
+
+        A clean-up takes entries away from the oldest on: if ours is there and the next one is not, ours came later.
+        """
+        newest = newest_version(self._store)
+        if newest <= version:
+            return True
+        try:
+            following = self._store.head(commit_path(version + 1)).last_modified_us
+        except NotFoundError:
+            return False
+        try:
+            ours = self._store.head(commit_path(version)).last_modified_us
+        except NotFoundError:
+            return False
+        # Clocks of stores may count in seconds.
+        return ours is None or following is None or ours <= following
+
+    def is_part_of(self, version: int) -> bool:
+        """Whether `version` has a file that only this commit can have brought: their names are random."""
+        if not self._stages or not self._ours.adds:
+            return False
+        selection = Snapshot.load(self._store, version=version).select(self._store)
+        there = pa.record_batch(selection.describe()).column("path").to_pylist()
+        return not self._ours.adds.keys().isdisjoint(there)
+
+    def landed(self, version: int) -> None:
+        """What follows a commit. It does not undo it."""
+        if self._after is not None:
+            self._after(version)
+
+    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+        """Says who was first and what to do."""
+        if self.read_version == NO_TABLE:
+            return AlreadyExistsError(
+                f"a Delta table at {self._uri} exists already (created by another writer meanwhile); "
+                'use mode="append" or mode="overwrite"',
+                uri=self._uri,
+                version=change.version,
+            )
+        theirs = change.operation if isinstance(change, DeltaChange) else "unknown"
+        advice = "run it again on the newest version" if retryable else "look at that version before you write again"
+        return CommitConflictError(
+            f"commit conflict for version {change.version} of {self._uri}: {self._why.value} by the {theirs} that "
+            f"another writer committed after version {self.read_version}, which our {self._operation} was computed "
+            f"from; nothing of ours is visible, {advice}",
+            uri=self._uri,
+            operation=self._operation,
+            version=self.read_version,
+            other_operation=theirs,
+            other_version=change.version,
+            retryable=retryable,
+        )
+
+    def exhausted(self, attempts: int, seconds: float) -> Exception:
+        """Says how often we tried."""
+        return CommitConflictError(
+            f"our {self._operation} to {self._uri} lost the race {attempts} times in {seconds:.1f} s; nothing of ours "
+            "is visible, try again or raise max_commit_retries",
+            uri=self._uri,
+            operation=self._operation,
+            version=self.read_version,
+            retryable=True,
+        )
+
+    def _as_change(self) -> DeltaChange:
+        """Our actions as those of others are seen; raises if two of them reconcile with each other."""
+        single: dict[str, Any] = {}
+        files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
+        transactions: dict[str, int] = {}
+        seen = set()
+        for name, fields in self._actions:
+            key = (name, "")
+            if name in files:
+                path = canonical_path(self._root, fields["path"])
+                files[name][path] = fields
+                key = ("file", path)
+            elif name == "txn":
+                transactions[fields["appId"]] = fields["version"]
+                key = (name, fields["appId"])
+            else:
+                single[name] = fields
+            if key in seen and name != "cdc":
+                raise CommitConflictError(
+                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    uri=self._uri,
+                )
+            seen.add(key)
+        if self._protocol:
+            check_writable(self._protocol)
+        return DeltaChange(
+            protocol=single.get("protocol"),
+            metadata=single.get("metaData"),
+            transactions=transactions,
+            adds=files["add"],
+            removes=files["remove"],
+        )
+
+
+def _is_on(configuration: Mapping[str, str]) -> bool:
+    return configuration.get(_ICT, "").lower() == "true"
+
+
+def _with_properties(metadata: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    return {**metadata, "configuration": {**metadata["configuration"], **properties}}
+
+
+def _before(snapshot: Snapshot | None) -> dict[str, str]:
+    return dict(json.loads(snapshot.metadata_json)["configuration"] or {}) if snapshot is not None else {}
+
+
+def _configuration(snapshot: Snapshot | None, actions: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    for name, fields in actions:
+        if name == "metaData":
+            return dict(fields["configuration"])
+    return _before(snapshot)
+
+
+def _commit_time(change: DeltaChange) -> int | None:
+    found = change.info.get("inCommitTimestamp")
+    return found if isinstance(found, int) else None
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""Rows and files of one version: filters, scans, the change data feed."""

@@ -1,0 +1,1 @@
+"""Rows on their way into a table: checked, conformed, stored in data files, committed."""

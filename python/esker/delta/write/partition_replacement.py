@@ -1,0 +1,55 @@
+"""An overwrite that replaces the partitions which have new rows, and no others: Spark's dynamic partition overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot
+from ..._native.store import Store
+from ..log.conflict import ReadSet
+from ..read.filesystem import DataFiles
+from .replacement import Replacement, remove_actions
+
+
+class PartitionReplacement(Replacement):
+    """Takes out the files of some partitions.
+
+    Args:
+        store: The table's.
+        snapshot: The version.
+        files: Where its data files are.
+        adds: The new files: their partitions are replaced.
+
+    Example:
+        `removes = PartitionReplacement(store, snapshot, files, adds).removes()`
+    """
+
+    def __init__(self, store: Store, snapshot: Snapshot, files: DataFiles, adds: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(store, snapshot, files)
+        self._partitions = {_key(add["partitionValues"]) for add in adds}
+        self._removed: list[dict[str, Any]] = []
+
+    def stage(self) -> None:
+        """Finds out which files are taken out."""
+        removed = remove_actions(self._snapshot, self._selection)
+        self._removed = [action for action in removed if _key(action.get("partitionValues", {})) in self._partitions]
+
+    def removes(self) -> list[dict[str, Any]]:
+        """The `remove` actions."""
+        return self._removed
+
+    def survivors(self) -> Iterator[pa.RecordBatch]:
+        """None: partitions are taken out whole."""
+        return iter(())
+
+    def read_set(self) -> ReadSet:
+        """What a commit of others must not have changed."""
+        paths = frozenset(action["path"] for action in self._removed)
+        return ReadSet(files=paths, matches=lambda add: _key(add.get("partitionValues") or {}) in self._partitions)
+
+
+def _key(values: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted((name, value or None) for name, value in values.items()))

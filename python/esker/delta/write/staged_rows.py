@@ -1,0 +1,43 @@
+"""Rows that were staged for a new table, which another writer has made meanwhile: read back, to be written to it.
+
+The stream that they came from is used up. The other table may have other columns, partitions and rules, so that the
+rows are written to it like any others; what was staged of them is of no use to anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot
+from ..._native.store import Store
+from ..log.entries import commit_path
+from ..read.filesystem import DataFiles
+from ..read.scan import TableScan
+from .plan import WritePlan
+
+
+def staged_rows(plan: WritePlan, store: Store, adds: Sequence[Mapping[str, Any]]) -> pa.RecordBatchReader:
+    """The rows of staged files of a table that was not to be, with the columns that they were given with.
+
+    Args:
+        plan: What they were staged by: for a new table.
+        store: Where they are.
+        adds: Their `add` actions.
+
+    Example:
+        `write_deltalake(plan.uri, staged_rows(plan, store, writer.adds), mode="append")`
+    """
+    # The table as it would have been: its log is kept elsewhere, for as long as it is read.
+    place = Store(f"memory://{uuid.uuid4()}")
+    actions = [*plan.after.actions_after(None), *(("add", dict(add)) for add in adds)]
+    lines = [json.dumps({name: fields}) for name, fields in actions]
+    place.put(commit_path(0), "\n".join(lines).encode())
+    scan = TableScan(place, Snapshot.load(place), DataFiles(store, "", dict(plan.storage_options or {})))
+    place.delete(commit_path(0))
+    schema = pa.schema([field for field in scan.schema if field.name not in plan.missing])
+    return pa.RecordBatchReader.from_batches(schema, scan.batches(schema.names))
