@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError, UnsupportedError
-from ...predicate import portable_predicate
+from ...lance.scan.predicate import portable_predicate
 from ..definition.partition_text import partition_text
 from .implied_terms import Term, all_of, terms_of
 from .session_zone import in_zone, instant

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._native.store import Store
-from ...commit.stores import absolute
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from ...store.stores import absolute
 from ..definition.constraints import Constraints
 from ..definition.partition_text import NULL_DIRECTORY, encode_path, partition_text
 from ..definition.schema_merge import SchemaMerge
