@@ -12,8 +12,8 @@ from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
+from ..arrow.list_layout import is_list_like
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .write.incoming_values import is_list_like
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),

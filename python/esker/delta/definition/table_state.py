@@ -15,9 +15,9 @@ from typing import Any
 from ..._native.delta import Snapshot
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..schema import ArrayType, DataType, Field, MapType, Schema, StructType
-from ..write.data_files import FIELD_ID, PHYSICAL_NAME
 from .constraints import GENERATION, Constraints
 from .partition_text import check_partition_type
+from .physical_names import FIELD_ID, PHYSICAL_NAME
 from .protocol import check_writable, features_of, fields_of, needed_features, protocol_with
 from .schema_merge import SchemaMerge
 
@@ -110,6 +110,16 @@ class TableState:
     def mapped(self) -> bool:
         """Whether columns have physical names."""
         return self.configuration.get(MODE, "none").lower() != "none"
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether no row may be removed."""
+        return self.configuration.get("delta.appendOnly", "").lower() == "true"
+
+    @property
+    def keeps_change_feed(self) -> bool:
+        """Whether the table keeps a change data feed."""
+        return self.configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
 
     @property
     def widens(self) -> bool:

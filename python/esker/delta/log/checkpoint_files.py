@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from ..._native.store import Store
 from ...exceptions import CorruptFileError, EskerError, NotFoundError
-from ..read.filesystem import StoreFile
 from .entries import LOG, json_lines
+from .store_file import StoreFile
 
 SIDECARS = f"{LOG}_sidecars/"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..definition.physical_names import PhysicalNames
+from ..definition.statistics_columns import Path, statistics_columns
 from ..definition.table_state import TableState
-from ..write.data_files import PhysicalNames
-from ..write.file_statistics import Path, statistics_columns
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _LIST = pa.list_(pa.field("element", pa.string()))

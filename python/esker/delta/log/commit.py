@@ -9,14 +9,15 @@ Spec: "Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamp
 from __future__ import annotations
 
 import json
-import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from ..._native import __version__
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
 from ...commit.clock import seconds_since
@@ -34,16 +35,15 @@ from ...exceptions import (
 )
 from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
-from ..properties import CommitProperties
-from .conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import LOG, commit_path, read_actions
+from ..properties import CommitProperties, PostCommitHookProperties
+from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
+from .entries import NO_TABLE, commit_path, newest_version, read_actions
 from .external import ExternalLog
+from .post_commit import PostCommit
+from .target import WriteTarget
 
-NO_TABLE = -1
-"""The version of a table that is not there yet: its first entry makes version 0."""
 DEFAULT_RETRIES = 15
 """As in deltalake."""
-_VERSION = re.compile(r"^_delta_log/(\d{20})\.(json|checkpoint\.)")
 _ICT = "delta.enableInCommitTimestamps"
 _SINCE = "delta.inCommitTimestampEnablement"
 _HELD_UP_S = 3600.0
@@ -52,29 +52,10 @@ _HELD_UP_S = 3600.0
 
 def engine_info() -> str:
     """Who writes: the `engineInfo` of log entries."""
-    from ... import __version__
-
     return f"esker/{__version__}"
 
 
-def newest_version(store: Store) -> int:
-    """The newest version of a table by its log's names, -1 if there is none.
-
-    Example:
-        >>> from esker._native.store import Store
-        >>> from esker.delta.log.commit import newest_version
-        >>> newest_version(Store("memory://no-table-here"))
-        -1
-    """
-    found = NO_TABLE
-    for path in store.list_paths(LOG):
-        match = _VERSION.match(path)
-        if match is not None:
-            found = max(found, int(match.group(1)))
-    return found
-
-
-def read_change(store: Store, root: str, version: int) -> DeltaChange:
+def read_change(store: Store, root: str, version: int) -> CommitActions:
     """The actions of a commit; `known` is false if its entry is there no more.
 
     Raises:
@@ -98,7 +79,7 @@ def read_change(store: Store, root: str, version: int) -> DeltaChange:
             elif name in files:
                 files[name][canonical_path(root, value["path"])] = value
     except NotFoundError:
-        return DeltaChange(version, known=False)
+        return CommitActions(version, known=False)
     except (KeyError, TypeError) as error:
         path = commit_path(version)
         raise CorruptFileError(
@@ -106,7 +87,7 @@ def read_change(store: Store, root: str, version: int) -> DeltaChange:
             path=path,
             version=version,
         ) from error
-    return DeltaChange(
+    return CommitActions(
         version,
         info,
         single.get("protocol"),
@@ -118,77 +99,92 @@ def read_change(store: Store, root: str, version: int) -> DeltaChange:
     )
 
 
+@dataclass(frozen=True)
+class LogEntry:
+    """What one log entry says: an operation, its actions, and what they were computed from.
+
+    Args:
+        operation: `operation` of `commitInfo`.
+        parameters: `operationParameters` of `commitInfo`.
+        actions: `(name, fields)` in the order in which they are written.
+        read: What the actions were computed from.
+        metrics: `operationMetrics` of `commitInfo`.
+
+    Example:
+        `LogEntry("WRITE", {"mode": "Append"}, [("add", {"path": "part-0.parquet", ...})])`
+    """
+
+    operation: str
+    parameters: Mapping[str, Any]
+    actions: Sequence[tuple[str, dict[str, Any]]]
+    read: ReadSet = field(default_factory=ReadSet)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CommitRequest:
+    """What a caller wants of a commit, whatever it changes.
+
+    Args:
+        properties: Keys of `commitInfo`, transactions of applications, how often a lost race is tried again.
+        hooks: What is done after the commit.
+        application: `(appId, version)`: nothing is committed if the application has committed this or a later one.
+        write_id: The `txnId`, for a caller that looks for it later; drawn if not given.
+    """
+
+    properties: CommitProperties | None = None
+    hooks: PostCommitHookProperties | None = None
+    application: tuple[str, int] | None = None
+    write_id: str | None = None
+
+
 class DeltaCommit:
     """One log entry on its way into one table: a `CommitProtocol`.
 
     Args:
-        store: The table's.
-        uri: Where it is, for messages.
-        snapshot: The version that the change was computed from; None for a new table.
-        operation: What `commitInfo` says of it.
-        parameters: `operationParameters` of `commitInfo`.
-        actions: `(name, fields)` in the order in which they are written.
-        read: What the change was computed from.
-        properties: What the caller wants of the commit.
-        metrics: `operationMetrics` of `commitInfo`.
-        application: `(appId, version)`: the change is dropped if the application has committed this or a later one.
-        after: Called with the version once the entry is there.
-        write_id: The `txnId`, if the caller looks for it later; drawn if not given.
-        options: Options of the store, which may name an external manifest store.
+        target: The table, in the version that the entry was computed from.
+        entry: What it says.
+        request: What the caller wants of the commit.
 
     Example:
-        `version = DeltaCommit(store, uri, snapshot, "WRITE", {"mode": "Append"}, actions).run()`
+        `version = DeltaCommit(target, LogEntry("WRITE", {"mode": "Append"}, actions)).run()`
     """
 
-    def __init__(
-        self,
-        store: Store,
-        uri: str,
-        snapshot: Snapshot | None,
-        operation: str,
-        parameters: Mapping[str, Any],
-        actions: list[tuple[str, dict[str, Any]]],
-        *,
-        read: ReadSet | None = None,
-        properties: CommitProperties | None = None,
-        metrics: Mapping[str, Any] | None = None,
-        application: tuple[str, int] | None = None,
-        after: Callable[[int], None] | None = None,
-        write_id: str | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> None:
-        self.write_id = write_id or str(uuid.uuid4())
-        self.read_version = snapshot.version if snapshot is not None else NO_TABLE
-        self._store = store
-        self._external = ExternalLog.of(store, uri, options)
-        self._uri = uri
+    def __init__(self, target: WriteTarget, entry: LogEntry, request: CommitRequest | None = None) -> None:
+        request = request or CommitRequest()
+        snapshot = target.snapshot
+        self.write_id = request.write_id or str(uuid.uuid4())
+        self.read_version = target.read_version
+        self._store = target.store
+        self._external = ExternalLog.of(target.store, target.uri, target.storage_options)
+        self._uri = target.uri
         self._root = snapshot.root if snapshot is not None else ""
-        self._operation = operation
-        self._parameters = dict(parameters)
-        self._actions = list(actions)
-        self._properties = properties or CommitProperties()
-        self._metrics = dict(metrics or {})
-        self._application = application
-        self._after = after
+        self._operation = entry.operation
+        self._parameters = dict(entry.parameters)
+        self._actions = list(entry.actions)
+        self._properties = request.properties or CommitProperties()
+        self._metrics = dict(entry.metrics)
+        self._application = request.application
         self._protocol: Mapping[str, Any] = json.loads(snapshot.protocol_json) if snapshot is not None else {}
-        self._configuration = _configuration(snapshot, actions)
+        self._configuration = _configuration(snapshot, self._actions)
+        self._hooks = PostCommit(target.store, self._configuration, request.hooks, snapshot)
         self._transactions = {name: found[0] for name, found in (snapshot.transactions if snapshot else {}).items()}
         self._turns_times_on = self.read_version >= 0 and self._has_commit_times and not _is_on(_before(snapshot))
         self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
-        self._changes: dict[int, DeltaChange] = {}
+        self._changes: dict[int, CommitActions] = {}
         self._known = NO_TABLE
         self._stages = False
         self._listed = self._looked = time.monotonic(), time.time()
-        self._why = Conflict.UNKNOWN
+        self._why = ConflictReason.UNKNOWN
         for transaction in self._properties.app_transactions or []:
             fields = {"appId": transaction.app_id, "version": transaction.version}
             updated = transaction.last_updated
             self._actions.insert(0, ("txn", fields if updated is None else {**fields, "lastUpdated": updated}))
-        if application is not None:
-            fields = {"appId": application[0], "version": application[1], "lastUpdated": _now()}
-            self._actions.insert(0, ("txn", fields))
+        if request.application is not None:
+            name, number = request.application
+            self._actions.insert(0, ("txn", {"appId": name, "version": number, "lastUpdated": _now()}))
         self._ours = self._as_change()
-        self._read = read or ReadSet()
+        self._read = entry.read
         level = self._configuration.get("delta.isolationLevel", Isolation.SERIALIZABLE.value)
         self._level = next((known for known in Isolation if known.value == level), Isolation.SERIALIZABLE)
 
@@ -206,16 +202,26 @@ class DeltaCommit:
         """How somebody who does not know whether it landed finds out."""
         return f"look for the txnId {self.write_id} in DeltaTable.history()"
 
-    def run(self, staged: StagedFiles | None = None) -> int:
+    def run(self, staged: StagedFiles | None = None, *, rerun: Callable[[int], DeltaCommit] | None = None) -> int:
         """Commits; the version that it became, or the newest if it was applied already.
 
         Args:
             staged: The files that were written for it, under names that are nobody else's.
+            rerun: Where there was no table, and another writer has made one meanwhile: computes the change again on top
+                of the version that it is given. Without it that is a conflict.
         """
         retries = self._properties.max_commit_retries
-        limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries)
+        limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries, max_reruns=1)
         self._stages = staged is not None
-        return run(self, limits=limits, staged=staged)
+        if rerun is None or self.read_version != NO_TABLE:
+            return run(self, limits=limits, staged=staged)
+
+        def again(version: int) -> DeltaCommit:
+            made = rerun(version)
+            made._stages = self._stages
+            return made
+
+        return run(self, limits=limits, staged=staged, rerun=again)
 
     def latest(self) -> int:
         """The newest version, -1 if there is none. A listing may lag behind what a put has met.
@@ -243,12 +249,12 @@ class DeltaCommit:
             return self.read_version
         return newest
 
-    def changes_since(self, version: int, latest: int) -> Iterator[DeltaChange]:
+    def changes_since(self, version: int, latest: int) -> Iterator[CommitActions]:
         """The commits after `version` up to `latest`."""
         for number in range(version + 1, latest + 1):
             yield self._change(number)
 
-    def _change(self, version: int) -> DeltaChange:
+    def _change(self, version: int) -> CommitActions:
         if version not in self._changes:
             self._changes[version] = read_change(self._store, self._root, version)
         return self._changes[version]
@@ -267,17 +273,20 @@ class DeltaCommit:
 
     def judge(self, change: Change) -> Verdict:
         """By the reference's rules; a change that leaves no room can be computed again by the caller."""
-        if not isinstance(change, DeltaChange) or self.read_version == NO_TABLE:
+        if self.read_version == NO_TABLE:
+            # Another writer has made the table.
+            return Verdict.RERUN
+        if not isinstance(change, CommitActions):
             return Verdict.REFUSE
         found = conflict_of(self._ours, self._read, change, self._level, self._protocol)
         if found is None:
             return Verdict.REBASE
         self._why = found
-        return Verdict.REFUSE if found is Conflict.UNKNOWN else Verdict.RERUN
+        return Verdict.REFUSE if found is ConflictReason.UNKNOWN else Verdict.RERUN
 
     def rebase(self, change: Change) -> None:
         """The next entry must be later than theirs, and has their protocol."""
-        if isinstance(change, DeltaChange):
+        if isinstance(change, CommitActions):
             self._newest_time = _commit_time(change) or self._newest_time
             self._protocol = change.protocol or self._protocol
 
@@ -411,8 +420,7 @@ class DeltaCommit:
 
     def landed(self, version: int) -> None:
         """What follows a commit. It does not undo it."""
-        if self._after is not None:
-            self._after(version)
+        self._hooks(version)
 
     def conflict(self, change: Change, *, retryable: bool) -> Exception:
         """Says who was first and what to do."""
@@ -423,7 +431,7 @@ class DeltaCommit:
                 uri=self._uri,
                 version=change.version,
             )
-        theirs = change.operation if isinstance(change, DeltaChange) else "unknown"
+        theirs = change.operation if isinstance(change, CommitActions) else "unknown"
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
         return CommitConflictError(
             f"commit conflict for version {change.version} of {self._uri}: {self._why.value} by the {theirs} that "
@@ -448,7 +456,7 @@ class DeltaCommit:
             retryable=True,
         )
 
-    def _as_change(self) -> DeltaChange:
+    def _as_change(self) -> CommitActions:
         """Our actions as those of others are seen; raises if two of them reconcile with each other."""
         single: dict[str, Any] = {}
         files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
@@ -473,7 +481,7 @@ class DeltaCommit:
             seen.add(key)
         if self._protocol:
             check_writable(self._protocol)
-        return DeltaChange(
+        return CommitActions(
             protocol=single.get("protocol"),
             metadata=single.get("metaData"),
             transactions=transactions,
@@ -501,7 +509,7 @@ def _configuration(snapshot: Snapshot | None, actions: list[tuple[str, dict[str,
     return _before(snapshot)
 
 
-def _commit_time(change: DeltaChange) -> int | None:
+def _commit_time(change: CommitActions) -> int | None:
     found = change.info.get("inCommitTimestamp")
     return found if isinstance(found, int) else None
 

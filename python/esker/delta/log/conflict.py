@@ -42,7 +42,7 @@ class Isolation(Enum):
     SNAPSHOT = "SnapshotIsolation"
 
 
-class Conflict(Enum):
+class ConflictReason(Enum):
     """Why a commit of others leaves no room for ours."""
 
     PROTOCOL_CHANGED = "the protocol was changed"
@@ -74,7 +74,7 @@ class ReadSet:
 
 
 @dataclass(frozen=True)
-class DeltaChange:
+class CommitActions:
     """The actions of one commit, sorted by kind. Paths are in their canonical form."""
 
     version: int = 0
@@ -111,24 +111,24 @@ class DeltaChange:
         return any(action.get("dataChange", True) for part in (self.adds, self.removes) for action in part.values())
 
 
-def effective_isolation(level: Isolation, ours: DeltaChange) -> Isolation:
+def effective_isolation(level: Isolation, ours: CommitActions) -> Isolation:
     """The level that a change is judged by: one that changes neither rows nor metadata misses nothing.
 
     Example:
-        >>> from esker.delta.log.conflict import DeltaChange, Isolation, effective_isolation
-        >>> effective_isolation(Isolation.SERIALIZABLE, DeltaChange()).value
+        >>> from esker.delta.log.conflict import CommitActions, Isolation, effective_isolation
+        >>> effective_isolation(Isolation.SERIALIZABLE, CommitActions()).value
         'SnapshotIsolation'
     """
     return level if ours.changes_data or ours.metadata is not None else Isolation.SNAPSHOT
 
 
 def conflict_of(
-    ours: DeltaChange,
+    ours: CommitActions,
     read: ReadSet,
-    theirs: DeltaChange,
+    theirs: CommitActions,
     level: Isolation,
     protocol: Mapping[str, Any],
-) -> Conflict | None:
+) -> ConflictReason | None:
     """Why `theirs`, committed after what ours was computed from, leaves no room for ours; None if it does.
 
     Args:
@@ -139,31 +139,31 @@ def conflict_of(
         protocol: The protocol of the version that ours was computed from.
 
     Example:
-        >>> from esker.delta.log.conflict import DeltaChange, Isolation, ReadSet, conflict_of
-        >>> theirs = DeltaChange(metadata={})
-        >>> conflict_of(DeltaChange(), ReadSet(), theirs, Isolation.SERIALIZABLE, {}).name
+        >>> from esker.delta.log.conflict import CommitActions, Isolation, ReadSet, conflict_of
+        >>> theirs = CommitActions(metadata={})
+        >>> conflict_of(CommitActions(), ReadSet(), theirs, Isolation.SERIALIZABLE, {}).name
         'METADATA_CHANGED'
     """
     if not theirs.known:
-        return Conflict.UNKNOWN
+        return ConflictReason.UNKNOWN
     if theirs.protocol is not None and _protocol_conflicts(ours, theirs.protocol, protocol):
-        return Conflict.PROTOCOL_CHANGED
+        return ConflictReason.PROTOCOL_CHANGED
     if theirs.metadata is not None:
-        return Conflict.METADATA_CHANGED
+        return ConflictReason.METADATA_CHANGED
     if ours.domains & theirs.domains:
-        return Conflict.DOMAIN_METADATA
+        return ConflictReason.DOMAIN_METADATA
     if (set(ours.transactions) | read.applications) & set(theirs.transactions):
-        return Conflict.CONCURRENT_TRANSACTION
+        return ConflictReason.CONCURRENT_TRANSACTION
     if _append_conflicts(ours, read, theirs, effective_isolation(level, ours)):
-        return Conflict.CONCURRENT_APPEND
+        return ConflictReason.CONCURRENT_APPEND
     if theirs.removes and (read.whole_table or not read.files.isdisjoint(theirs.removes)):
-        return Conflict.CONCURRENT_DELETE_READ
+        return ConflictReason.CONCURRENT_DELETE_READ
     if not ours.removes.keys().isdisjoint(theirs.removes):
-        return Conflict.CONCURRENT_DELETE_DELETE
+        return ConflictReason.CONCURRENT_DELETE_DELETE
     return None
 
 
-def _protocol_conflicts(ours: DeltaChange, theirs: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+def _protocol_conflicts(ours: CommitActions, theirs: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     if ours.protocol is not None:
         return True
     try:
@@ -173,7 +173,7 @@ def _protocol_conflicts(ours: DeltaChange, theirs: Mapping[str, Any], before: Ma
     return not features_of(before) <= features_of(theirs)
 
 
-def _append_conflicts(ours: DeltaChange, read: ReadSet, theirs: DeltaChange, level: Isolation) -> bool:
+def _append_conflicts(ours: CommitActions, read: ReadSet, theirs: CommitActions, level: Isolation) -> bool:
     if read.is_empty or level is Isolation.SNAPSHOT:
         return False
     if level is Isolation.WRITE_SERIALIZABLE and theirs.is_blind_append and ours.metadata is None:

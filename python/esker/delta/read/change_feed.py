@@ -27,7 +27,7 @@ from ..log.entries import commit_path
 from .file_errors import each_batch
 from .file_reader import BATCH_ROWS
 from .filters import BoundFilter
-from .scan import DataFile, TableScan
+from .scan import TableFile, TableScan
 
 CHANGE_TYPE = pa.field("_change_type", pa.string())
 COMMIT_VERSION = pa.field("_commit_version", pa.int64())
@@ -42,7 +42,7 @@ RUN = 64
 
 
 @dataclass(frozen=True)
-class Changes:
+class VersionChanges:
     """The changes of one version: its cdc files, or what was added and removed; and whether it turns the feed on."""
 
     version: int
@@ -53,11 +53,11 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class ChangedRows:
+class FileChange:
     """A file of which rows changed: all of them, or some; what happened to them, None if the file says it itself."""
 
     version: int
-    file: DataFile
+    file: TableFile
     kind: str | None
     only: pa.Array | None = None
 
@@ -110,7 +110,7 @@ class ChangeFeed:
                 for future in pending:
                     future.cancel()
 
-    def _told(self, changed: ChangedRows) -> DataFile:
+    def _told(self, changed: FileChange) -> TableFile:
         """A file of which version, time and kind of change are known as partition values are."""
         key = (changed.version, changed.kind)
         if key not in self._known:
@@ -126,7 +126,7 @@ class ChangeFeed:
         return self._times.get(version, 0) * 1000
 
     def _of_dataset(
-        self, files: list[DataFile], names: list[str], where: BoundFilter | None
+        self, files: list[TableFile], names: list[str], where: BoundFilter | None
     ) -> Iterator[pa.RecordBatch]:
         read = list(names)
         if where is not None:
@@ -141,11 +141,11 @@ class ChangeFeed:
             if kept.num_rows:
                 yield self._scan.conformed(kept.select(names))
 
-    def _changes(self, start: int, end: int) -> Iterator[Changes]:
+    def _changes(self, start: int, end: int) -> Iterator[VersionChanges]:
         enabled = self._enabled_before(start)
         for first in range(start, end + 1, RUN):
             for found in read_changes(self._store, self._snapshot.root, first, min(first + RUN - 1, end)):
-                change = Changes(*found)
+                change = VersionChanges(*found)
                 enabled = enabled if change.enabled is None else change.enabled
                 if not enabled:
                     raise UnsupportedError(
@@ -165,28 +165,28 @@ class ChangeFeed:
         configuration: dict[str, str] = json.loads(before.metadata_json)["configuration"]
         return configuration.get(_ENABLED, "").lower() == "true"
 
-    def _of_version(self, change: Changes) -> Iterator[ChangedRows]:
+    def _of_version(self, change: VersionChanges) -> Iterator[FileChange]:
         version = change.version
         if change.cdc:
             for action in change.cdc:
-                yield ChangedRows(version, self._file(action), None)
+                yield FileChange(version, self._file(action), None)
             return
         removed = {action[0]: action for action in change.removes}
         for action in change.adds:
             before = removed.pop(action[0], None)
             if before is None:
-                yield ChangedRows(version, self._file(action), "insert")
+                yield FileChange(version, self._file(action), "insert")
                 continue
             # The same file with other deleted rows: only those between the two vectors changed.
             old, new = self._deleted(before), self._deleted(action)
             whole = replace(self._file(action), deletion_vector=None)
             for kind, rows in (("delete", _minus(new, old)), ("insert", _minus(old, new))):
                 if len(rows):
-                    yield ChangedRows(version, whole, kind, rows)
+                    yield FileChange(version, whole, kind, rows)
         for action in removed.values():
-            yield ChangedRows(version, self._file(action), "delete")
+            yield FileChange(version, self._file(action), "delete")
 
-    def _rows(self, changed: ChangedRows, names: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
+    def _rows(self, changed: FileChange, names: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         extra = [CHANGE_TYPE] if changed.kind is None else []
         wanted = set(names)
         if where is not None:
@@ -211,14 +211,14 @@ class ChangeFeed:
                 found.append(kept.select(names))
         return found
 
-    def _file(self, action: ChangedFile) -> DataFile:
+    def _file(self, action: ChangedFile) -> TableFile:
         path, spelled, vector = action
         if spelled is None and self._snapshot.partition_columns:
             raise UnsupportedError(
                 f"the removal of {path} says nothing of its partition, so that its rows cannot be told; start after it",
                 path=path,
             )
-        return DataFile(path, self._partition(spelled or {}), vector)
+        return TableFile(path, self._partition(spelled or {}), vector)
 
     def _partition(self, spelled: dict[str, str | None]) -> dict[str, pa.Scalar]:
         key = tuple(sorted(spelled.items()))
@@ -231,7 +231,7 @@ class ChangeFeed:
         return self._partitions[key]
 
     def _deleted(self, action: ChangedFile) -> pa.Array:
-        found = self._scan.deleted(DataFile(action[0], {}, action[2]))
+        found = self._scan.deleted(TableFile(action[0], {}, action[2]))
         return pa.array([], pa.uint64()) if found is None else found
 
 

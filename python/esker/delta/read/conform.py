@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...arrow.list_layout import is_list_like, offsets_of
 from ...exceptions import CorruptFileError, UnsupportedError
-from ..write.incoming_values import is_list_like, offsets_of
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
 

@@ -19,7 +19,7 @@ from ..._native.store import Store
 from ...exceptions import UnsupportedError
 from .conform import MappingMode, conform, find, physical_name, plain
 from .file_errors import each_batch, file_errors
-from .filesystem import DataFiles
+from .filesystem import FileLocator
 from .filters import BoundFilter
 from .implied_terms import all_of
 from .parquet_footer import ParquetSources
@@ -36,7 +36,7 @@ _DV_FIELDS = {
 
 
 @dataclass(frozen=True)
-class DataFile:
+class TableFile:
     """One Parquet file of a version, and what the log says of it."""
 
     path: str
@@ -45,7 +45,7 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class FileReader:
+class TableFileReader:
     """Reads files of one version of a table.
 
     Args:
@@ -58,18 +58,18 @@ class FileReader:
     """
 
     store: Store
-    files: DataFiles
+    files: FileLocator
     annotated: pa.Schema
     mode: MappingMode
     version: int
     partition_columns: list[str]
 
     @classmethod
-    def of(cls, store: Store, snapshot: Snapshot, files: DataFiles) -> FileReader:
+    def of(cls, store: Store, snapshot: Snapshot, files: FileLocator) -> TableFileReader:
         """The reader of a version.
 
         Example:
-            `FileReader.of(store, snapshot, files).read(file, ["id"])`
+            `TableFileReader.of(store, snapshot, files).read(file, ["id"])`
         """
         mode = cast("MappingMode", snapshot.column_mapping)
         return cls(store, files, pa.schema(snapshot), mode, snapshot.version, snapshot.partition_columns)
@@ -84,7 +84,7 @@ class FileReader:
 
     def read(
         self,
-        file: DataFile,
+        file: TableFile,
         columns: list[str],
         where: BoundFilter | None = None,
         *,
@@ -137,7 +137,7 @@ class FileReader:
                 yield made
 
     def _row_groups(
-        self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: DataFile, where: BoundFilter | None
+        self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None
     ) -> list[int]:
         """The row groups that may hold rows that the filter keeps, by their own statistics."""
         every = list(range(parquet.num_row_groups))
@@ -163,7 +163,7 @@ class FileReader:
             # The file's columns are not the table's: rows are filtered once they are made to fit.
             return every
 
-    def deleted(self, file: DataFile) -> pa.Array | None:
+    def deleted(self, file: TableFile) -> pa.Array | None:
         """The numbers of a file's deleted rows, ascending, None if all are there."""
         if file.deletion_vector is None:
             return None

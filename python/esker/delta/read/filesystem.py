@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import posixpath
 from typing import Any
 
@@ -13,58 +12,7 @@ from ..._native.store import Store
 from ...exceptions import NotFoundError, UnsupportedError
 from ...store.pickling import pickled_options
 from ...store.stores import resolve
-
-
-class StoreFile(io.RawIOBase):
-    """One object of a store, for reading.
-
-    Example:
-        `pa.PythonFile(StoreFile(store, "a.parquet"))`
-    """
-
-    def __init__(self, store: Store, path: str) -> None:
-        self._store = store
-        self._path = path
-        self._size = store.head(path).size
-        self._at = 0
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def size(self) -> int:
-        """Bytes."""
-        return self._size
-
-    def tell(self) -> int:
-        """Where the next read starts."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves to where the next read shall start."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes, all that are left if no number is given."""
-        left = max(0, self._size - self._at)
-        wanted = left if size is None or size < 0 else min(size, left)
-        if wanted == 0:
-            return b""
-        (data,) = self._store.get_ranges(self._path, [(self._at, self._at + wanted)])
-        self._at += len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        """The next bytes into a buffer."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+from ..log.store_file import StoreFile
 
 
 class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
@@ -121,7 +69,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
-class DataFiles:
+class FileLocator:
     """Where the data files of a table are: within its root, or elsewhere by absolute path.
 
     Args:
@@ -130,7 +78,7 @@ class DataFiles:
         storage_options: For stores of files elsewhere.
 
     Example:
-        `filesystem, path = DataFiles(store, "/t/", {}).locate("a.parquet")`
+        `filesystem, path = FileLocator(store, "/t/", {}).locate("a.parquet")`
     """
 
     def __init__(
@@ -154,7 +102,7 @@ class DataFiles:
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.filesystem if self._given else None
-        return DataFiles, (self._store, self._root, pickled_options(self._options), given)
+        return FileLocator, (self._store, self._root, pickled_options(self._options), given)
 
     def store_of(self, path: str) -> tuple[Store, str]:
         """The store of a file outside of the table, and its path there, by its canonical path."""

@@ -19,13 +19,13 @@ from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
 from .conform import conform, plain
 from .file_errors import each_batch
-from .file_reader import BATCH_ROWS, DataFile, FileReader, guarantee
-from .filesystem import DataFiles
+from .file_reader import BATCH_ROWS, TableFile, TableFileReader, guarantee
+from .filesystem import FileLocator
 from .filters import BoundFilter
 from .hidden_nulls import loosened, may_hide
 from .parquet_footer import ParquetSources
 
-__all__ = ["DataFile", "TableScan"]
+__all__ = ["TableFile", "TableScan"]
 
 
 class TableScan:
@@ -39,13 +39,13 @@ class TableScan:
     """
 
     def __init__(
-        self, store: Store, snapshot: Snapshot, files: DataFiles, selection: FileSelection | None = None
+        self, store: Store, snapshot: Snapshot, files: FileLocator, selection: FileSelection | None = None
     ) -> None:
         self._store = store
         self._snapshot = snapshot
         self._files = files
         self._selection = selection if selection is not None else snapshot.select(store)
-        self._reader = FileReader.of(store, snapshot, files)
+        self._reader = TableFileReader.of(store, snapshot, files)
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,7 +75,7 @@ class TableScan:
                 )
         return rows
 
-    def data_files(self) -> list[DataFile]:
+    def table_files(self) -> list[TableFile]:
         """The files, with their partition values."""
         batch = pa.record_batch(self._selection.describe())
         partition = batch.column("partition")
@@ -83,11 +83,11 @@ class TableScan:
         columns = [partition.field(i) for i in range(len(names))]
         vectors = batch.column("deletion_vector").to_pylist()
         return [
-            DataFile(path, {name: column[row] for name, column in zip(names, columns, strict=True)}, vectors[row])
+            TableFile(path, {name: column[row] for name, column in zip(names, columns, strict=True)}, vectors[row])
             for row, path in enumerate(batch.column("path").to_pylist())
         ]
 
-    def is_plain(self, data_files: list[DataFile]) -> bool:
+    def is_plain(self, data_files: list[TableFile]) -> bool:
         """Whether pyarrow's dataset reads these files right."""
         if self._reader.mode != "none" or any(_was_widened(field) for field in self._reader.annotated):
             return False
@@ -97,7 +97,7 @@ class TableScan:
 
     def dataset(
         self,
-        data_files: list[DataFile],
+        data_files: list[TableFile],
         *,
         schema: pa.Schema | None = None,
         read_options: ds.ParquetReadOptions | None = None,
@@ -132,7 +132,7 @@ class TableScan:
         if where is not None:
             wanted = where.columns if where.columns is not None else self.schema.names
             read += [name for name in wanted if name not in read]
-        data_files = self.data_files()
+        data_files = self.table_files()
         if self.is_plain(data_files):
             dataset = self.dataset(data_files, is_filtered=where is not None)
             expression = where.implied if where is not None else None
@@ -146,7 +146,7 @@ class TableScan:
             yield batch.select(names)
 
     def _ahead(
-        self, data_files: list[DataFile], columns: list[str], where: BoundFilter | None, threads: int
+        self, data_files: list[TableFile], columns: list[str], where: BoundFilter | None, threads: int
     ) -> Iterator[pa.RecordBatch]:
         """Files in their order, the next ones being read while one is handed out."""
         pending: deque[Future[list[pa.RecordBatch]]] = deque()
@@ -162,7 +162,7 @@ class TableScan:
                 for future in pending:
                     future.cancel()
 
-    def _read_all(self, file: DataFile, columns: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
+    def _read_all(self, file: TableFile, columns: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
         return list(self.read(file, columns, where))
 
     def physical_names(self) -> dict[str, str]:
@@ -171,17 +171,17 @@ class TableScan:
 
     def read(
         self,
-        file: DataFile,
+        file: TableFile,
         columns: list[str],
         where: BoundFilter | None = None,
         *,
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one file; arguments as in `FileReader.read`."""
+        """The rows of one file; arguments as in `TableFileReader.read`."""
         return self._reader.read(file, columns, where, extra=extra, only=only)
 
-    def deleted(self, file: DataFile) -> pa.Array | None:
+    def deleted(self, file: TableFile) -> pa.Array | None:
         """The numbers of a file's deleted rows, ascending, None if all are there."""
         return self._reader.deleted(file)
 

@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-import pyarrow as pa
-
-from ...commit.loop import follow
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
-from ..definition.partition_text import directories, encode_path, partition_text
+from ..definition.partition_text import encode_path
 from ..definition.table_state import TableState
-from ..log.commit import DeltaCommit
+from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.conflict import ReadSet
-from ..log.post_commit import PostCommit
-from ..properties import CommitProperties, PostCommitHookProperties
+from ..log.target import WriteTarget
 from ..read.filters import FilterType
+from ..read.selection import select_files
 from ..schema import Schema
-from .plan import MODES
+from .plan import MODES, WriteRequest
 from .replacement import remove_actions
-
-if TYPE_CHECKING:
-    from ..table import DeltaTable
 
 
 @dataclass
@@ -66,24 +60,31 @@ class AddAction:
         }
 
 
-def write_transaction(
-    table: DeltaTable,
+def add_files(
+    target: WriteTarget,
     actions: Sequence[AddAction],
-    mode: str,
     schema: Schema,
-    partition_by: list[str],
+    request: WriteRequest,
     partition_filters: FilterType | None,
-    properties: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
+    commit: CommitRequest,
 ) -> None:
     """Commits added files, in mode `overwrite` with the removal of those that are there.
 
+    Args:
+        target: The table.
+        actions: The files.
+        schema: Their columns.
+        request: The mode, and the table's partition columns.
+        partition_filters: In mode `overwrite`: which partitions are replaced; all if not given.
+        commit: What the caller wants of the commit.
+
     Example:
-        `write_transaction(table, [AddAction(...)], "append", table.schema(), [], None, None, None)`
+        `add_files(target, [AddAction(...)], schema, WriteRequest(mode="append"), None, CommitRequest())`
     """
+    mode, partition_by = request.mode, list(request.partition_columns or [])
     if mode not in ("append", "overwrite"):
         raise InvalidArgumentError(f"expected mode as append or overwrite, found {mode!r}")
-    snapshot = table._snapshot
+    snapshot = target.base
     before = TableState.of(snapshot)
     before.check_writable()
     if partition_by != before.partition_by:
@@ -106,14 +107,11 @@ def write_transaction(
             )
     removes: list[dict[str, Any]] = []
     if mode == "overwrite":
-        if before.configuration.get("delta.appendOnly", "").lower() == "true":
+        if before.is_append_only:
             raise InvalidArgumentError("the table is append-only (delta.appendOnly): an overwrite would remove rows")
-        selection = table._select(partition_filters)
+        selection = select_files(target.store, snapshot, partition_filters, target.session_timezone)
         removes = remove_actions(snapshot, selection)
-    version = DeltaCommit(
-        table._store,
-        table.table_uri,
-        snapshot,
+    entry = LogEntry(
         "WRITE",
         {"mode": MODES[mode], "partitionBy": json.dumps(partition_by, separators=(",", ":"))},
         [
@@ -121,53 +119,6 @@ def write_transaction(
             *(("remove", action) for action in removes),
             *(("add", action.fields()) for action in actions),
         ],
-        options=table._storage_options,
-        read=ReadSet(whole_table=True) if mode == "overwrite" else None,
-        properties=properties,
-        after=PostCommit(table._store, after.configuration, hooks),
-    ).run()
-    follow(table.update_incremental, f"version {version}")
-
-
-def selection_vectors(table: DeltaTable) -> pa.RecordBatchReader:
-    """For each file with deleted rows which of its rows are there.
-
-    Example:
-        `selection_vectors(DeltaTable("t")).read_all().column_names`
-    """
-    schema = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
-    scan = table._scan()
-
-    def batches() -> Any:
-        uris = table._select(None).uris()
-        for file, uri in zip(scan.data_files(), uris, strict=True):
-            deleted = scan.deleted(file)
-            if deleted is None:
-                continue
-            rows = sum(batch.num_rows for batch in scan.read(replace(file, deletion_vector=None), []))
-            gone = set(deleted.to_pylist())
-            place = uri if "://" in uri else f"file://{uri}"
-            yield pa.record_batch([[place], [[row not in gone for row in range(rows)]]], schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def symlink_manifests(table: DeltaTable) -> None:
-    """Writes lists of the table's files, for engines that read no log: one a partition, under
-    `_symlink_format_manifest/`.
-
-    Example:
-        `symlink_manifests(DeltaTable("t"))`
-    """
-    selection = table._select(None)
-    if any(file.deletion_vector is not None for file in table._scan().data_files()):
-        raise InvalidArgumentError("expected a table without deletion vectors: a list of files does not tell of them")
-    lists: dict[str, list[str]] = {}
-    described = pa.record_batch(selection.describe()).column("partition")
-    names = [described.type.field(i).name for i in range(described.type.num_fields)]
-    columns = [described.field(i) for i in range(len(names))]
-    for row, uri in enumerate(selection.uris()):
-        values = {name: partition_text(column[row]) for name, column in zip(names, columns, strict=True)}
-        lists.setdefault(directories(values), []).append(uri)
-    for folder, uris in lists.items():
-        table._store.put(f"_symlink_format_manifest/{folder}manifest", "".join(f"{uri}\n" for uri in uris).encode())
+        ReadSet(whole_table=mode == "overwrite"),
+    )
+    target.committed(DeltaCommit(target, entry, commit).run())

@@ -19,16 +19,18 @@ from ...store.stores import absolute
 from ..definition.constraints import Constraints
 from ..definition.partition_text import NULL_DIRECTORY, encode_path, partition_text
 from ..definition.schema_merge import SchemaMerge
+from ..definition.statistics_columns import statistics_columns
 from ..definition.table_state import MODE, TableState
-from ..log.commit import NO_TABLE, DeltaCommit, newest_version
-from ..log.post_commit import PostCommit
+from ..log.commit import CommitRequest, DeltaCommit, LogEntry
+from ..log.entries import NO_TABLE, newest_version
 from ..log.store import resolve_for_writing
+from ..log.store_file import StoreFile
+from ..log.target import WriteTarget
 from ..properties import CommitProperties, PostCommitHookProperties
-from ..read.filesystem import StoreFile
 from ..schema import Schema
 from ..table_properties import check_properties
-from .file_statistics import FileStatistics, statistics_columns
-from .incoming import fit
+from .conformed import conformed
+from .file_statistics import FileStatistics
 
 _BATCH_ROWS = 64 * 1024
 
@@ -113,17 +115,16 @@ def convert_to_deltalake(
         if collect_stats or checked:
             add["stats"] = _statistics(store, meta.path, columns, after, constraints if checked else None, values)
         adds.append(add)
-    commit = DeltaCommit(
-        store,
-        where,
-        None,
+    entry = LogEntry(
         "CONVERT",
         {"numFiles": str(len(adds)), "partitionedBy": str(names), "collectStats": str(collect_stats).lower()},
         [*after.actions_after(None), *(("add", add) for add in adds)],
-        options=storage_options,
-        properties=commit_properties,
         metrics={"numConvertedFiles": len(adds)},
-        after=PostCommit(store, after.configuration, post_commithook_properties),
+    )
+    commit = DeltaCommit(
+        WriteTarget(where, store, None, storage_options),
+        entry,
+        CommitRequest(commit_properties, post_commithook_properties),
     )
     try:
         commit.run()
@@ -205,7 +206,7 @@ def _statistics(
     statistics = FileStatistics(statistics_columns(schema.to_arrow(), state.configuration))
     batches = parquet.iter_batches(batch_size=_BATCH_ROWS)
     reader = pa.RecordBatchReader.from_batches(parquet.schema_arrow, batches)
-    for batch in fit(reader, schema):
+    for batch in conformed(reader, schema):
         statistics.add(batch)
         if constraints is not None:
             whole = batch

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
+from ...arrow.list_layout import is_list_like
 from ...exceptions import SchemaMismatchError
 from ..schema import Schema
-from .incoming_values import fitted, is_list_like
 
 BATCH_ROWS = 128 * 1024
 
 
-def reader_of(data: Any) -> pa.RecordBatchReader:
+def incoming(data: Any) -> pa.RecordBatchReader:
     """What hands out Arrow data, as a stream.
 
     Args:
@@ -27,8 +27,8 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
 
     Example:
         >>> import pyarrow as pa
-        >>> from esker.delta.write.incoming import reader_of
-        >>> reader_of(pa.table({"x": [1]})).schema.names
+        >>> from esker.delta.write.incoming import incoming
+        >>> incoming(pa.table({"x": [1]})).schema.names
         ['x']
     """
     if isinstance(data, pa.RecordBatchReader):
@@ -128,46 +128,3 @@ def _check_fields(kind: pa.DataType, given: pa.DataType, path: str, merging: boo
                     'give it, or give schema_mode="merge" for nulls in its place',
                     column=f"{path}.{name}",
                 )
-
-
-def fit(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
-    """Batches with the table's columns and types; columns that were not given are nulls.
-
-    Raises:
-        SchemaMismatchError: Values that do not fit the column's type.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta import Field, Schema
-        >>> from esker.delta.write.incoming import fit, reader_of
-        >>> next(fit(reader_of(pa.table({"x": [1]})), Schema([Field("x", "integer")]))).schema
-        x: int32
-    """
-    target = schema.to_arrow()
-    # Nulls where there may be none are told of by name later.
-    loose = pa.schema([pa.field(field.name, _loose(field.type)) for field in target])
-    for whole in reader:
-        for start in range(0, whole.num_rows, BATCH_ROWS):
-            batch = whole.slice(start, BATCH_ROWS)
-            columns = []
-            for field in loose:
-                index = batch.schema.get_field_index(field.name)
-                found = (
-                    pa.nulls(batch.num_rows, field.type)
-                    if index < 0
-                    else fitted(batch.column(index), field.type, field.name)
-                )
-                columns.append(found)
-            yield pa.RecordBatch.from_arrays(columns, schema=loose)
-
-
-def _loose(kind: pa.DataType) -> pa.DataType:
-    """The type with nulls allowed everywhere."""
-    if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return pa.struct([pa.field(field.name, _loose(field.type)) for field in fields])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, _loose(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(pa.field("key", _loose(kind.key_type), False), pa.field("value", _loose(kind.item_type)))
-    return kind

@@ -7,10 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._native.delta import Snapshot
-from ..._native.store import Store
 from ..log.conflict import ReadSet
-from ..read.filesystem import DataFiles
+from ..log.target import WriteTarget
 from .replacement import Replacement, remove_actions
 
 
@@ -18,17 +16,15 @@ class PartitionReplacement(Replacement):
     """Takes out the files of some partitions.
 
     Args:
-        store: The table's.
-        snapshot: The version.
-        files: Where its data files are.
+        target: The table, in the version whose files are taken out.
         adds: The new files: their partitions are replaced.
 
     Example:
-        `removes = PartitionReplacement(store, snapshot, files, adds).removes()`
+        `removes = PartitionReplacement(target, adds).removes()`
     """
 
-    def __init__(self, store: Store, snapshot: Snapshot, files: DataFiles, adds: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(store, snapshot, files)
+    def __init__(self, target: WriteTarget, adds: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(target)
         self._partitions = {_key(add["partitionValues"]) for add in adds}
         self._removed: list[dict[str, Any]] = []
 

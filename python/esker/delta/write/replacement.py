@@ -16,83 +16,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.delta import FileSelection, Snapshot
-from ..._native.expr import Expression, Predicate
-from ..._native.store import Store
 from ...exceptions import InvalidArgumentError
 from ..definition.partition_text import partition_text
 from ..log.conflict import ReadSet
+from ..log.target import WriteTarget
 from ..read.conform import physical_name
-from ..read.filesystem import DataFiles
-from ..read.scan import DataFile, TableScan
-from ..read.session_zone import in_zone
-
-
-class RowPredicate:
-    """Which rows an overwrite replaces: those that it takes out, and those that it brings.
-
-    Args:
-        sql: Its text.
-        schema: The table's columns.
-        session_timezone: What times without a zone mean in it; UTC if not given.
-
-    Raises:
-        InvalidArgumentError: It does not parse, or names no column.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta.write.replacement import RowPredicate
-        >>> RowPredicate("x > 1", pa.schema([("x", pa.int64())])).mask(pa.record_batch({"x": [1, 2, None]})).to_pylist()
-        [False, True, False]
-    """
-
-    def __init__(self, sql: str, schema: pa.Schema, session_timezone: str | None = None) -> None:
-        schema = in_zone(schema, session_timezone)
-        predicate = Predicate.parse_sql(sql, schema)
-        self.predicates = [predicate]
-        self.columns = predicate.columns
-        self._expression = Expression.parse_sql(sql, schema)
-
-    def mask(self, batch: pa.RecordBatch) -> pa.Array:
-        """Whether each row is one of them: null is no yes."""
-        found = pa.array(self._expression.evaluate(batch))
-        return pc.fill_null(found.cast(pa.bool_()), False)
-
-    def check(self, batch: pa.RecordBatch) -> None:
-        """Raises if new rows are none of them.
-
-        Raises:
-            InvalidArgumentError: It names the first of them.
-        """
-        wrong = pc.invert(self.mask(batch))
-        if pc.any(wrong).as_py():
-            row = batch.filter(wrong).slice(0, 1).select(self.columns).to_pylist()
-            raise InvalidArgumentError(
-                f"expected rows for which the predicate is true, found {row[0]}; nothing was written"
-            )
+from ..read.filesystem import FileLocator
+from ..read.scan import TableFile, TableScan
+from .plan import DeltaWritePlan
+from .row_predicate import RowPredicate
 
 
 class Replacement:
     """What an overwrite does to the files of a version.
 
     Args:
-        store: The table's.
-        snapshot: The version.
-        files: Where its data files are.
+        target: The table, in that version.
         predicate: Which rows are taken out, as SQL; all if not given.
         session_timezone: What times without a zone mean in it; UTC if not given.
 
     Example:
-        `removes = Replacement(store, snapshot, files, "day = '2024-01-01'").removes()`
+        `removes = Replacement(target, "day = '2024-01-01'").removes()`
     """
 
-    def __init__(
-        self,
-        store: Store,
-        snapshot: Snapshot,
-        files: DataFiles,
-        predicate: str | None = None,
-        session_timezone: str | None = None,
-    ) -> None:
+    def __init__(self, target: WriteTarget, predicate: str | None = None, session_timezone: str | None = None) -> None:
+        store, snapshot = target.store, target.base
+        files = FileLocator(store, snapshot.root, dict(target.storage_options or {}))
         self._snapshot = snapshot
         schema = TableScan.schema_of(snapshot)
         self._where = RowPredicate(predicate, schema, session_timezone) if predicate is not None else None
@@ -101,13 +50,13 @@ class Replacement:
         self._scan = TableScan(store, snapshot, files, self._selection)
         self._by_partition = self._where is not None and set(self._where.columns) <= set(snapshot.partition_columns)
         self._taken: dict[str, dict[str, Any]] = {}
-        self._partial: list[DataFile] = []
-        self._whole: list[DataFile] = []
+        self._partial: list[TableFile] = []
+        self._whole: list[TableFile] = []
 
     def stage(self) -> None:
         """Finds out which files are taken out."""
         removed = remove_actions(self._snapshot, self._selection)
-        for file, action in zip(self._scan.data_files(), removed, strict=True):
+        for file, action in zip(self._scan.table_files(), removed, strict=True):
             if self._where is None or self._by_partition:
                 matching, whole = self._matches(file), True
             else:
@@ -168,13 +117,13 @@ class Replacement:
     def _mode(self) -> Any:
         return self._snapshot.column_mapping
 
-    def _matches(self, file: DataFile) -> bool:
+    def _matches(self, file: TableFile) -> bool:
         if self._where is None:
             return True
         batch = pa.record_batch([pa.repeat(value, 1) for value in file.partition.values()], names=[*file.partition])
         return bool(pc.any(self._mask(batch)).as_py())
 
-    def _count(self, file: DataFile) -> tuple[bool, bool]:
+    def _count(self, file: TableFile) -> tuple[bool, bool]:
         """Whether some rows of a file match, and whether all do."""
         where = self._where
         some, every = False, True
@@ -188,6 +137,32 @@ class Replacement:
 
     def _mask(self, batch: pa.RecordBatch) -> pa.Array:
         return self._where.mask(batch) if self._where is not None else pa.repeat(True, batch.num_rows)
+
+
+def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | None:
+    """The files that a write takes out; None if it takes out none.
+
+    Raises:
+        InvalidArgumentError: The table is append-only.
+
+    Example:
+        `replacement = replaced_files(plan, target)`
+    """
+    request = plan.request
+    if request.mode != "overwrite" or target.snapshot is None:
+        return None
+    if plan.after.is_append_only and target.snapshot.num_files:
+        raise InvalidArgumentError(
+            f"the table at {plan.uri} is append-only (delta.appendOnly): an overwrite would remove rows"
+        )
+    found = Replacement(target, request.predicate, request.session_timezone)
+    found.stage()
+    return found
+
+
+def tells_changes(plan: DeltaWritePlan, replacement: Replacement | None) -> bool:
+    """Whether a write needs files of changes: the table keeps a change feed, and its data files do not tell."""
+    return replacement is not None and replacement.rewrites and plan.after.keeps_change_feed
 
 
 def remove_actions(snapshot: Snapshot, selection: FileSelection) -> list[dict[str, Any]]:
@@ -225,8 +200,3 @@ def remove_actions(snapshot: Snapshot, selection: FileSelection) -> list[dict[st
             action["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
         actions.append(action)
     return actions
-
-
-def keeps_change_feed(configuration: Mapping[str, str]) -> bool:
-    """Whether a table keeps a change data feed."""
-    return configuration.get("delta.enableChangeDataFeed", "").lower() == "true"

@@ -16,12 +16,12 @@ import pyarrow as pa
 from ..._native.delta import Snapshot
 from ..._native.store import Store
 from ..log.entries import commit_path
-from ..read.filesystem import DataFiles
+from ..read.filesystem import FileLocator
 from ..read.scan import TableScan
-from .plan import WritePlan
+from .plan import DeltaWritePlan
 
 
-def staged_rows(plan: WritePlan, store: Store, adds: Sequence[Mapping[str, Any]]) -> pa.RecordBatchReader:
+def staged_rows(plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, Any]]) -> pa.RecordBatchReader:
     """The rows of staged files of a table that was not to be, with the columns that they were given with.
 
     Args:
@@ -37,7 +37,7 @@ def staged_rows(plan: WritePlan, store: Store, adds: Sequence[Mapping[str, Any]]
     actions = [*plan.after.actions_after(None), *(("add", dict(add)) for add in adds)]
     lines = [json.dumps({name: fields}) for name, fields in actions]
     place.put(commit_path(0), "\n".join(lines).encode())
-    scan = TableScan(place, Snapshot.load(place), DataFiles(store, "", dict(plan.storage_options or {})))
+    scan = TableScan(place, Snapshot.load(place), FileLocator(store, "", dict(plan.storage_options or {})))
     place.delete(commit_path(0))
     schema = pa.schema([field for field in scan.schema if field.name not in plan.missing])
     return pa.RecordBatchReader.from_batches(schema, scan.batches(schema.names))

@@ -1,41 +1,38 @@
-"""`write_deltalake` and what creates tables, with deltalake's names and arguments."""
+"""`write_deltalake`, with deltalake's names and arguments: a Delta write from the rows of a caller to a log entry.
+
+```
+incoming -> plan -> conformed -> checked -> stored -> entry -> committed
+```
+"""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from ..._native.delta import Snapshot
-from ..._native.store import Store
-from ...commit.loop import follow
+import pyarrow as pa
+
 from ...commit.orphans import StagedFiles
-from ...exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from ...store.stores import absolute
-from ..definition.constraints import Constraints
-from ..definition.table_state import TableState
-from ..log.commit import NO_TABLE, DeltaCommit, newest_version
-from ..log.external import ExternalLog
-from ..log.post_commit import PostCommit
-from ..log.store import resolve_for_writing
+from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ..log.commit import CommitRequest, DeltaCommit, LogEntry
+from ..log.target import OpenTable, WriteTarget
 from ..properties import CommitProperties, PostCommitHookProperties, WriterProperties
-from ..read.filesystem import DataFiles
 from ..read.sql_names import columns_in_backticks, in_own_words
 from ..schema import Schema
 from ..table_properties import check_properties
-from .incoming import reader_of
-from .plan import MODES, Mode, plan_write
-from .replacement import Replacement, remove_actions
+from .checked import checked
+from .conformed import conformed
+from .entry import write_entry
+from .incoming import incoming
+from .plan import DeltaWritePlan, Mode, SchemaMode, WriteRequest, check_mode, plan_write
+from .replacement import replaced_files, tells_changes
 from .staged_rows import staged_rows
-
-if TYPE_CHECKING:
-    from ..table import DeltaTable
+from .staging import StagedWrite, Staging
 
 
 def write_deltalake(
-    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    table_or_uri: str | os.PathLike[str] | OpenTable,
     data: Any,
     *,
     partition_by: list[str] | str | None = None,
@@ -43,7 +40,7 @@ def write_deltalake(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
-    schema_mode: Literal["merge", "overwrite"] | None = None,
+    schema_mode: SchemaMode | None = None,
     storage_options: dict[str, str] | None = None,
     predicate: str | None = None,
     target_file_size: int | None = None,
@@ -90,8 +87,7 @@ def write_deltalake(
     Example:
         `write_deltalake("s3://lake/events", table, partition_by="day", mode="append")`
     """
-    if mode not in MODES:
-        raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
+    check_mode(mode)
     if (txn_app_id is None) != (txn_version is None):
         raise InvalidArgumentError("expected txn_app_id and txn_version together, found one of them")
     check_properties(configuration or {}, strict=True)
@@ -108,216 +104,61 @@ def write_deltalake(
             raise AlreadyExistsError(
                 f'a Delta table at {target.uri} exists already; use mode="append" or mode="overwrite"', uri=target.uri
             )
-        if mode == "ignore" or (application is not None and target.has(*application)):
+        if mode == "ignore" or (application is not None and target.has(application)):
             return
-    reader = reader_of(data)
-    replaced = columns_in_backticks(predicate) if predicate is not None else None
-    plan = plan_write(
-        target.uri,
-        target.snapshot,
-        Schema.from_arrow(reader.schema),
+    request = WriteRequest(
         mode=mode,
+        schema_mode=schema_mode,
+        predicate=columns_in_backticks(predicate) if predicate is not None else None,
+        given_predicate=predicate,
         partition_by=partition_by,
         name=name,
         description=description,
         configuration=configuration,
-        schema_mode=schema_mode,
-        predicate=replaced,
-        storage_options=target.storage_options,
         target_file_size=target_file_size,
-        properties=writer_properties,
+        parquet=writer_properties,
         session_timezone=session_timezone or target.session_timezone,
     )
-    with in_own_words(predicate or "", replaced or ""):
-        replacement = plan.replacement(target.store, target.snapshot)
-    with ExitStack() as open_:
-        staged = open_.enter_context(StagedFiles())
-        writer = open_.enter_context(plan.writer(target.store, staged))
-        changes = plan.changes(target.store, replacement, staged)
-        if changes is not None:
-            open_.enter_context(changes)
-        plan.stage(writer, reader, changes)
-        rows = writer.rows
-        plan.stage_survivors(writer, replacement, changes)
-        adds = writer.close()
+    commit = CommitRequest(commit_properties, post_commithook_properties, application)
+    _write(target, incoming(data), request, commit)
+
+
+def _write(target: WriteTarget, rows: pa.RecordBatchReader, request: WriteRequest, commit: CommitRequest) -> None:
+    """Stages the rows and commits them; an open table goes to the new version."""
+    superseded = StagedFiles()
+    with StagedFiles() as staged:
+        plan, written, ours = _staged(target, rows, request, commit, staged)
+
+        def rerun(version: int) -> DeltaCommit:
+            """Writes the rows to the table that another writer has made, as if it had been there before."""
+            there = target.at(version)
+            for action in [*written.adds, *written.changes]:
+                superseded.add(target.store, action["_staged"])
+            if commit.application is not None and there.has(commit.application):
+                return DeltaCommit(there, LogEntry("WRITE", {}, []), commit)
+            return _staged(there, staged_rows(plan, target.store, written.adds), request, commit, staged)[2]
+
+        may_rerun = request.mode in ("append", "overwrite")
         try:
-            version = plan.commit(
-                target.store,
-                target.snapshot,
-                adds,
-                rows,
-                replacement=replacement,
-                changes=changes.close() if changes is not None else (),
-                properties=commit_properties,
-                hooks=post_commithook_properties,
-                application=application,
-                staged=staged,
-            )
+            version = ours.run(staged, rerun=rerun if may_rerun else None)
         except AlreadyExistsError:
-            if mode == "error" or target.snapshot is not None:
+            if request.mode != "ignore" or target.snapshot is not None:
                 raise
-            # Another writer made the table meanwhile: it is written to as if it had been there before.
-            write_deltalake(
-                target.uri,
-                staged_rows(plan, target.store, adds),
-                partition_by=partition_by,
-                mode=mode,
-                schema_mode=schema_mode,
-                storage_options=storage_options,
-                predicate=predicate,
-                target_file_size=target_file_size,
-                writer_properties=writer_properties,
-                commit_properties=commit_properties,
-                post_commithook_properties=post_commithook_properties,
-                txn_app_id=txn_app_id,
-                txn_version=txn_version,
-                durable=durable,
-                session_timezone=session_timezone,
-            )
             staged.discard()
             return
+    superseded.discard()
     target.committed(version)
 
 
-class WriteTarget:
-    """Where a write goes: a table, or a place where there is none yet.
-
-    Example:
-        `WriteTarget.of("s3://lake/events", None).snapshot is None`
-    """
-
-    def __init__(
-        self, uri: str, store: Store, snapshot: Snapshot | None, options: dict[str, str] | None, table: Any = None
-    ) -> None:
-        self.uri = uri
-        self.store = store
-        self.snapshot = snapshot
-        self.storage_options = options
-        self._table: DeltaTable | None = table
-
-    @staticmethod
-    def of(
-        table_or_uri: str | os.PathLike[str] | DeltaTable, options: dict[str, str] | None, *, durable: bool = True
-    ) -> WriteTarget:
-        """The table, or the place."""
-        from ..table import DeltaTable
-
-        if isinstance(table_or_uri, DeltaTable):
-            table = table_or_uri
-            resolve_for_writing(table._uri, table._storage_options)
-            return WriteTarget(table._uri, table._store, table._snapshot, table._storage_options, table)
-        uri = absolute(table_or_uri)
-        store = resolve_for_writing(uri, options, durable=durable)
-        external = ExternalLog.of(store, uri, options)
-        if external is not None:
-            external.latest()
-        if newest_version(store) == NO_TABLE:
-            return WriteTarget(uri, store, None, options)
-        return WriteTarget(uri, store, Snapshot.load(store), options)
-
-    @property
-    def session_timezone(self) -> str | None:
-        """What times without a zone mean in filters of an open table."""
-        return self._table._session_timezone if self._table is not None else None
-
-    def files(self) -> DataFiles:
-        """Where its data files are."""
-        if self.snapshot is None:
-            raise NotFoundError(f"no Delta table at {self.uri}; create it first", uri=self.uri)
-        return DataFiles(self.store, self.snapshot.root, self.storage_options)
-
-    def has(self, application: str, number: int) -> bool:
-        """Whether an application has committed this number, or a later one."""
-        found = self.snapshot.transactions.get(application) if self.snapshot is not None else None
-        return found is not None and found[0] >= number
-
-    def hooks(self, configuration: dict[str, str], properties: PostCommitHookProperties | None) -> PostCommit:
-        """What follows a commit."""
-        return PostCommit(self.store, configuration, properties, self.snapshot)
-
-    def committed(self, version: int) -> None:
-        """An open table goes to the new version."""
-        if self._table is not None:
-            follow(self._table.update_incremental, f"version {version}")
-
-
-def create_table(
-    uri: str | os.PathLike[str],
-    schema: Any,
-    mode: Mode,
-    partition_by: list[str] | str | None,
-    *,
-    name: str | None,
-    description: str | None,
-    configuration: Mapping[str, str | None] | None,
-    storage_options: dict[str, str] | None,
-    commit_properties: CommitProperties | None,
-    post_commithook_properties: PostCommitHookProperties | None,
-) -> None:
-    """Creates a table without rows, or puts one in the place of another.
-
-    Example:
-        `create_table("t", schema, "error", None, name=None, description=None, ...)`
-    """
-    if mode not in MODES:
-        raise InvalidArgumentError(f"expected mode as one of {', '.join(MODES)}, found {mode!r}")
-    target = WriteTarget.of(uri, storage_options)
-    before = None
-    if target.snapshot is not None:
-        if mode == "ignore":
-            return
-        if mode != "overwrite":
-            raise AlreadyExistsError(
-                f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
-            )
-        before = TableState.of(target.snapshot)
-        before.check_writable()
-        if before.configuration.get("delta.appendOnly", "").lower() == "true" and target.snapshot.num_files:
-            raise InvalidArgumentError(
-                f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
-            )
-    made = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
-    columns = [partition_by] if isinstance(partition_by, str) else list(partition_by or [])
-    after = TableState.new(
-        made, columns, name=name, description=description, configuration=configuration, replaced=before
-    )
-    Constraints(after.schema, after.configuration, after.protocol, is_new=True)
-    replacement = Replacement(target.store, target.snapshot, target.files()) if target.snapshot is not None else None
-    removes = []
-    if target.snapshot is not None:
-        removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
-    commit = DeltaCommit(
-        target.store,
-        target.uri,
-        target.snapshot,
-        "CREATE TABLE" if before is None else "CREATE OR REPLACE TABLE",
-        {
-            "isManaged": "false",
-            "description": description,
-            "partitionBy": json.dumps(columns, separators=(",", ":")),
-            "properties": json.dumps(after.configuration, separators=(",", ":")),
-        },
-        [*after.actions_after(before), *(("remove", action) for action in removes)],
-        options=target.storage_options,
-        read=replacement.read_set() if replacement is not None else None,
-        properties=commit_properties,
-        after=target.hooks(after.configuration, post_commithook_properties),
-    )
-    try:
-        commit.run()
-    except AlreadyExistsError:
-        if mode not in ("ignore", "overwrite") or before is not None:
-            raise
-        # Another writer made the table meanwhile.
-        create_table(
-            uri,
-            schema,
-            mode,
-            partition_by,
-            name=name,
-            description=description,
-            configuration=configuration,
-            storage_options=storage_options,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
-        )
+def _staged(
+    target: WriteTarget, rows: pa.RecordBatchReader, request: WriteRequest, commit: CommitRequest, staged: StagedFiles
+) -> tuple[DeltaWritePlan, StagedWrite, DeltaCommit]:
+    """The rows in staged files, and the commit that will name them."""
+    plan = plan_write(target, Schema.from_arrow(rows.schema), request)
+    with in_own_words(request.given_predicate or "", request.predicate or ""):
+        replacement = replaced_files(plan, target)
+    with Staging(plan, target.store, staged, tells_changes=tells_changes(plan, replacement)) as staging:
+        staging.store(checked(conformed(rows, plan.after.schema), plan))
+        staging.store_survivors(replacement)
+        written = staging.finish()
+    return plan, written, DeltaCommit(target, write_entry(plan, written, replacement), commit)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...arrow.list_layout import is_list_like, mask_of, offsets_of
 from ...exceptions import SchemaMismatchError
 
 
@@ -33,7 +34,7 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
     Example:
         >>> import pyarrow as pa
-        >>> from esker.delta.write.incoming_values import fitted
+        >>> from esker.delta.write.conformed_values import fitted
         >>> fitted(pa.array([7]), pa.decimal128(10, 2), "x")[0].as_py()
         Decimal('7.00')
     """
@@ -62,44 +63,6 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             expected=str(kind),
             found=str(values.type),
         ) from error
-
-
-def is_list_like(kind: pa.DataType) -> bool:
-    """Whether values of a type are lists, however their items lie.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta.write.incoming_values import is_list_like
-        >>> is_list_like(pa.list_view(pa.int8()))
-        True
-    """
-    types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
-
-
-def offsets_of(values: pa.Array) -> pa.Array:
-    """Where each list starts among the items that `flatten` gives, and where the last one ends.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.delta.write.incoming_values import offsets_of
-        >>> offsets_of(pa.array([[1], None, [2, 3]])).to_pylist()
-        [0, 1, 1, 3]
-    """
-    lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
-    ends = pc.cumulative_sum(lengths).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends])
-
-
-def mask_of(values: pa.Array) -> pa.Array | None:
-    """Which values are null; None if none is."""
-    return values.is_null() if values.null_count else None
 
 
 def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
