@@ -19,6 +19,7 @@ class TableFeatures(Enum):
     ColumnMapping = "ColumnMapping"
     DeletionVectors = "DeletionVectors"
     TimestampWithoutTimezone = "TimestampWithoutTimezone"
+    TimestampNanos = "TimestampNanos"
     V2Checkpoint = "V2Checkpoint"
     AppendOnly = "AppendOnly"
     Invariants = "Invariants"

@@ -25,6 +25,7 @@ from .log.external import ExternalLog
 from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
+from .missing import MissingMethods
 from .properties import CommitProperties, PostCommitHookProperties
 from .read import versions
 from .read.add_actions import add_actions
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from .read.filters import RowFilter
 
 
-class DeltaTable:
+class DeltaTable(MissingMethods):
     """One version of a Delta table.
 
     Args:

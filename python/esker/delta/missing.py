@@ -1,0 +1,106 @@
+"""deltalake's names that this release does not have: each raises `UnsupportedError`, which says what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..exceptions import UnsupportedError
+
+_REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
+
+TABLE_METHODS: dict[str, str] = {
+    "compact_logs": "call create_checkpoint(), from which readers replay the log",
+    "delete": f"give no rows to {_REPLACE}",
+    "merge": f"join the rows yourself, and give the result to {_REPLACE}",
+    "repair": "overwrite the partitions whose files are gone, or repair the table with deltalake",
+    "restore": 'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
+    "update": f"compute the new rows, and give them to {_REPLACE}",
+    "vacuum": "run VACUUM with deltalake or Spark; esker deletes no data file of a table",
+}
+"""Methods of `deltalake.DeltaTable`."""
+
+OPTIMIZER_METHODS: dict[str, str] = {
+    "compact": 'write the rows anew with larger files: write_deltalake(..., mode="overwrite", target_file_size=...)',
+    "z_order": 'sort the rows and write them anew: write_deltalake(..., mode="overwrite")',
+}
+"""Methods of `deltalake.DeltaTable.optimize`."""
+
+TABLE_ATTRIBUTES: dict[str, str] = {
+    "table_config": "leave it out; without_files and log_buffer_size change nothing here",
+}
+"""Properties of `deltalake.DeltaTable`."""
+
+NAMES: dict[str, str] = {
+    "DeltaStorageHandler": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
+    "DeltaTableConfig": TABLE_ATTRIBUTES["table_config"],
+    "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
+    "QueryBuilder": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
+    "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
+    "TableMerger": TABLE_METHODS["merge"],
+    "TableOptimizer": OPTIMIZER_METHODS["compact"],
+    "VariantType": "read the other columns by their names; values of type variant are not read",
+    "create_table_with_add_actions": "call DeltaTable.create, then create_write_transaction",
+    "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",
+    "encode_partition_value": "give values as they are; partition values are spelled by write_deltalake",
+    "fs": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
+    "init_tracing": "trace the program that calls esker; it sends no spans of its own",
+    "query": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
+    "rust_core_version": "look at esker.__version__",
+    "transaction": "import AddAction, CommitProperties, PostCommitHookProperties and Transaction from esker.delta",
+    "warnings": "leave it out; esker.delta warns of nothing experimental",
+    "writer": "import write_deltalake, convert_to_deltalake and WriterProperties from esker.delta",
+}
+"""Names of the module `deltalake` and of its submodules."""
+
+
+class _MissingAttribute(UnsupportedError, AttributeError):
+    """Raised by properties, so that `hasattr` and `inspect` go past them."""
+
+
+def missing(name: str, advice: str) -> UnsupportedError:
+    """The error that says that a name of deltalake is not there, and what to do instead.
+
+    Example:
+        >>> from esker.delta.missing import missing
+        >>> print(missing("QueryBuilder", "use DuckDB"))
+        esker.delta has no QueryBuilder of deltalake yet; use DuckDB
+    """
+    return UnsupportedError(f"esker.delta has no {name} of deltalake yet; {advice}", operation=name)
+
+
+def _method(owner: str, name: str, advice: str) -> Callable[..., NoReturn]:
+    def method(self: object, *args: Any, **kwargs: Any) -> NoReturn:
+        raise missing(f"{owner}.{name}", advice)
+
+    method.__name__, method.__qualname__ = name, f"{owner}.{name}"
+    method.__doc__ = f"Not in this release: {advice}."
+    return method
+
+
+def _property(owner: str, name: str, advice: str) -> property:
+    def get(self: object) -> NoReturn:
+        raise _MissingAttribute(f"esker.delta has no {owner}.{name} of deltalake yet; {advice}", operation=name)
+
+    return property(get, doc=f"Not in this release: {advice}.")
+
+
+class MissingOptimizer:
+    """What `DeltaTable.optimize` is: its methods say what to do instead."""
+
+
+class MissingMethods:
+    """The methods and properties of deltalake's `DeltaTable` that this release does not have."""
+
+    @property
+    def optimize(self) -> MissingOptimizer:
+        """Not in this release: its methods say what to do instead."""
+        return MissingOptimizer()
+
+
+for _name, _advice in TABLE_METHODS.items():
+    setattr(MissingMethods, _name, _method("DeltaTable", _name, _advice))
+for _name, _advice in OPTIMIZER_METHODS.items():
+    setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _advice))
+for _name, _advice in TABLE_ATTRIBUTES.items():
+    setattr(MissingMethods, _name, _property("DeltaTable", _name, _advice))
