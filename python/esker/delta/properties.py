@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal, cast
 
-from pyarrow.parquet import ParquetWriter
-
 from ..exceptions import InvalidArgumentError, UnsupportedError
 
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
@@ -235,6 +233,8 @@ class WriterProperties:
             if (bloom := column.bloom_filter_properties) is not None and bloom.set_bloom_filter_enabled
         }
         if filters:
+            from pyarrow.parquet import ParquetWriter
+
             if "bloom_filter_options" not in signature(ParquetWriter).parameters:
                 raise UnsupportedError(
                     "this release of pyarrow writes no bloom filters; upgrade pyarrow to 24 or newer"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
 from ..exceptions import InvalidArgumentError
@@ -47,6 +46,7 @@ from .write.symlink_manifests import symlink_manifests
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset as ds
 
     from .._native.table import ArrowSchemaExportable
     from .read.filters import RowFilter
@@ -383,6 +383,8 @@ class DeltaTable(MissingMethods):
         data_files = scan.table_files()
         if scan.is_plain(data_files):
             return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)
+        import pyarrow.dataset as ds
+
         return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))
 
     def to_pyarrow_table(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..._native.store import Store
 from ...exceptions import CorruptFileError, EskerError, NotFoundError
@@ -54,6 +53,8 @@ def check_checkpoint(store: Store, version: int) -> None:
     Example:
         `check_checkpoint(store, 10)`
     """
+    import pyarrow.parquet as pq
+
     for path in checkpoint_parts(store, version):
         if path.endswith(".json"):
             continue
@@ -76,6 +77,8 @@ def sidecars_of(store: Store, path: str) -> list[str]:
     Example:
         `sidecars_of(store, "_delta_log/00000000000000000010.checkpoint.parquet")`
     """
+    import pyarrow.parquet as pq
+
     data = store.get(path) if path.endswith(".json") else StoreFile(store, path)
     try:
         if isinstance(data, bytes):

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from ..._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
 from ..._native.store import Store
@@ -23,6 +21,9 @@ from .filesystem import FileLocator
 from .filters import BoundFilter
 from .implied_terms import all_of
 from .parquet_footer import ParquetSources
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BATCH_ROWS = 64 * 1024
 _UNREAD = b"esker.unread"
@@ -100,6 +101,8 @@ class TableFileReader:
             extra: Columns that the file has beside the table's.
             only: The numbers of the rows to read, ascending, instead of all that are not deleted.
         """
+        import pyarrow.parquet as pq
+
         check_read(self.annotated.field(name) for name in columns)
         deleted = self.deleted(file)
         filesystem, path = self.files.locate(file.path)
@@ -140,6 +143,8 @@ class TableFileReader:
         self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None
     ) -> list[int]:
         """The row groups that may hold rows that the filter keeps, by their own statistics."""
+        import pyarrow.dataset as ds
+
         every = list(range(parquet.num_row_groups))
         if where is None or len(every) < 2:
             return every
@@ -212,10 +217,10 @@ def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
     """
     whole = None
     for name, value in partition.items():
-        column = ds.field(name)
+        column = pc.field(name)
         term = column == value if value.is_valid else column.is_null()
         whole = term if whole is None else whole & term
-    return ds.scalar(True) if whole is None else whole
+    return pc.scalar(True) if whole is None else whole
 
 
 def _numbered(parquet: pq.ParquetFile, names: list[str], groups: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -10,10 +10,9 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
@@ -24,6 +23,9 @@ from .filesystem import FileLocator
 from .filters import BoundFilter
 from .hidden_nulls import loosened, may_hide
 from .parquet_footer import ParquetSources
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 __all__ = ["TableFile", "TableScan"]
 
@@ -111,6 +113,8 @@ class TableScan:
             read_options: How pyarrow reads Parquet.
             is_filtered: Whether its rows may be filtered.
         """
+        import pyarrow.dataset as ds
+
         options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         format_ = ds.ParquetFileFormat(
             read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)

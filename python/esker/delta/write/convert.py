@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..._native.store import Store
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
@@ -31,6 +30,9 @@ from ..schema import Schema
 from ..table_properties import check_properties
 from .conformed import conformed
 from .file_statistics import FileStatistics
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _BATCH_ROWS = 64 * 1024
 
@@ -141,6 +143,8 @@ def _is_data(path: str) -> bool:
 
 
 def _open(store: Store, path: str) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
     try:
         return pq.ParquetFile(pa.PythonFile(StoreFile(store, path), mode="r"))
     except pa.ArrowInvalid as error:

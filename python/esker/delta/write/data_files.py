@@ -18,12 +18,11 @@ import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ..._native.store import Store
 from ...commit.orphans import StagedFiles
@@ -35,6 +34,9 @@ from ..properties import WriterProperties
 from ..read.hidden_nulls import filled, may_hide
 from ..schema import Schema
 from .file_statistics import FileStatistics
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 DEFAULT_FILE_SIZE = 100 * 1024 * 1024
 MEMORY_LIMIT = 256 * 1024 * 1024
@@ -243,6 +245,8 @@ class DataFileWriter:
         file.encoding = self._pool.submit(self._encode, file, batches)
 
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
+        import pyarrow.parquet as pq
+
         table = pa.Table.from_batches(batches)
         batch = table.select(self._columns).combine_chunks().to_batches()[0]
         if self._hides_nulls:
@@ -303,6 +307,8 @@ class DataFileWriter:
 
 
 def _leaf_columns(schema: pa.Schema) -> list[Any]:
+    import pyarrow.parquet as pq
+
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema, store_schema=False).close()
     parquet = pq.ParquetFile(sink.getvalue()).schema
