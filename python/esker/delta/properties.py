@@ -148,7 +148,7 @@ class ColumnProperties:
         if self.dictionary_enabled:
             raise InvalidArgumentError("expected dictionary_enabled=True or an encoding, found both")
         if self.encoding.upper() not in _ENCODINGS:
-            raise InvalidArgumentError(f"expected one of {', '.join(_ENCODINGS)}, found {self.encoding!r}")
+            raise InvalidArgumentError(f"expected an encoding of {', '.join(_ENCODINGS)}, found {self.encoding!r}")
         self.encoding = self.encoding.upper()
 
 
@@ -195,7 +195,7 @@ class WriterProperties:
             return
         codec = self.compression.upper()
         if codec not in _CODECS:
-            raise InvalidArgumentError(f"expected one of {', '.join(_CODECS)}, found {self.compression!r}")
+            raise InvalidArgumentError(f"expected a compression of {', '.join(_CODECS)}, found {self.compression!r}")
         self.compression = cast("Compression", codec)
         if self.compression_level is None:
             return

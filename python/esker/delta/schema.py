@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
-from ..arrow.list_layout import is_list_like
+from ..arrow.nested import is_list_like
 from ..exceptions import InvalidArgumentError, UnsupportedError
 
 _PRIMITIVES: dict[str, pa.DataType] = {
@@ -115,7 +115,9 @@ class PrimitiveType(_Type):
                     return pa.decimal128(precision, scale)
             except ValueError:
                 pass
-        raise UnsupportedError(f"expected a type of the Delta protocol, found {self.type!r}; upgrade esker to read it")
+        raise UnsupportedError(
+            f"expected a primitive type of the Delta protocol, found {self.type!r}; upgrade esker to read it"
+        )
 
     @property
     def is_unread(self) -> bool:
@@ -356,7 +358,7 @@ def _type(value: Any) -> DataType:
             return PrimitiveType(value)
         except InvalidArgumentError:
             raise UnsupportedError(
-                f"expected a type of the Delta protocol, found {value!r}; upgrade esker to read it"
+                f"expected a column with a type of the Delta protocol, found {value!r}; upgrade esker to read it"
             ) from None
     kind = value["type"]
     if kind == "struct":
@@ -365,7 +367,7 @@ def _type(value: Any) -> DataType:
         return ArrayType(_type(value["elementType"]), value.get("containsNull", True))
     if kind == "map":
         return MapType(_type(value["keyType"]), _type(value["valueType"]), value.get("valueContainsNull", True))
-    raise UnsupportedError(f"expected a type of the Delta protocol, found {kind!r}; upgrade esker to read it")
+    raise UnsupportedError(f"expected a struct, an array or a map, found {kind!r}; upgrade esker to read it")
 
 
 def _of_arrow(found: pa.DataType, name: str) -> DataType:

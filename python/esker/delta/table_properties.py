@@ -106,7 +106,7 @@ def property_name(name: str) -> str:
     for known in _KNOWN:
         if known.lower() == name.lower():
             return known
-    raise InvalidArgumentError(f"expected a property of the protocol, found {name!r}; look at its spelling")
+    raise InvalidArgumentError(f"no property of the protocol is called {name!r}, expected one; look at its spelling")
 
 
 def check_properties(properties: Mapping[str, Any], *, strict: bool) -> None:

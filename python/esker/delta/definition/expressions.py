@@ -86,13 +86,9 @@ class TableExpression:
         _check(sql, where)
         try:
             self._expression = Expression.parse_sql(sql, schema)
-        except InvalidArgumentError as error:
-            if is_new:
-                raise InvalidArgumentError(f"{where}: {error}") from error
-            raise UnsupportedError(
-                f"{where}: this release does not evaluate {sql!r} ({error}); write with another writer"
-            ) from error
         except EskerError as error:
+            if is_new and isinstance(error, InvalidArgumentError):
+                raise InvalidArgumentError(f"{where}: {error}") from error
             raise UnsupportedError(
                 f"{where}: this release does not evaluate {sql!r} ({error}); write with another writer"
             ) from error

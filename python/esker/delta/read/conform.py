@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrow.list_layout import is_list_like, offsets_of
+from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
 from ...exceptions import CorruptFileError, UnsupportedError
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
@@ -105,19 +105,19 @@ def conform(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str)
     if pa.types.is_list(type_):
         if is_list_like(array.type) and not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
             values = conform(array.flatten(), type_.value_type, mode, f"{column}.element")
-            return pa.ListArray.from_arrays(offsets_of(array), values, plain(type_), mask=_mask(array))
+            return pa.ListArray.from_arrays(offsets_of(array), values, plain(type_), mask=mask_of(array))
         if not is_list_like(array.type):
             raise _unfit(array.type, type_, column)
         array = _compact(array)
         values = conform(array.values, type_.value_type, mode, f"{column}.element")
-        return pa.ListArray.from_arrays(array.offsets.cast(pa.int32()), values, plain(type_), mask=_mask(array))
+        return pa.ListArray.from_arrays(array.offsets.cast(pa.int32()), values, plain(type_), mask=mask_of(array))
     if pa.types.is_map(type_):
         if not pa.types.is_map(array.type):
             raise _unfit(array.type, type_, column)
         array = _compact(array)
         keys = conform(array.keys, type_.key_type, mode, f"{column}.key")
         items = conform(array.items, type_.item_type, mode, f"{column}.value")
-        return pa.MapArray.from_arrays(array.offsets, keys, items, plain(type_), mask=_mask(array))
+        return pa.MapArray.from_arrays(array.offsets, keys, items, plain(type_), mask=mask_of(array))
     return _cast(array, type_, column)
 
 
@@ -126,10 +126,6 @@ def _compact(array: pa.Array) -> pa.Array:
     if array.offset == 0:
         return array
     return pa.concat_arrays([array, array.slice(0, 0)]) if len(array) else array.take(pa.array([], pa.int64()))
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
 
 
 def _struct(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str) -> pa.Array:
@@ -145,12 +141,7 @@ def _struct(array: pa.Array, type_: pa.DataType, mode: MappingMode, column: str)
             parts.append(pa.nulls(len(array), plain(wanted.type)))
         else:
             parts.append(conform(flat[found], wanted.type, mode, f"{column}.{wanted.name}"))
-    fields = plain(type_)
-    if not parts:
-        return pa.array([{} if valid else None for valid in array.is_valid().to_pylist()], fields)
-    return pa.StructArray.from_arrays(
-        parts, fields=[fields.field(i) for i in range(fields.num_fields)], mask=_mask(array)
-    )
+    return struct_of(parts, plain(type_), array)
 
 
 def _cast(array: pa.Array, type_: pa.DataType, column: str) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrow.list_layout import mask_of, offsets_of
+from ...arrow.nested import mask_of, offsets_of
 
 
 def may_hide(kind: pa.DataType, *, is_nullable: bool = True) -> bool:

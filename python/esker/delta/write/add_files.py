@@ -89,7 +89,7 @@ def add_files(
     before.check_writable()
     if partition_by != before.partition_by:
         raise InvalidArgumentError(
-            f"expected the table's partition columns {before.partition_by}, found {partition_by}"
+            f"expected files of the table's partition columns {before.partition_by}, found {partition_by}"
         )
     after = before
     if schema.to_arrow() != before.schema.to_arrow():

@@ -17,7 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrow.list_layout import is_list_like, mask_of, offsets_of
+from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
 from ...exceptions import SchemaMismatchError
 
 
@@ -76,10 +76,7 @@ def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             parts.append(fitted(children[names.index(field.name)], field.type, f"{path}.{field.name}"))
         else:
             parts.append(pa.nulls(len(values), field.type))
-    if not parts:
-        return pa.array([{} if valid else None for valid in values.is_valid().to_pylist()], kind)
-    fields = [kind.field(i) for i in range(kind.num_fields)]
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask_of(values))
+    return struct_of(parts, kind, values)
 
 
 def _map(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:

@@ -156,7 +156,7 @@ def _joined(table: Schema, found: Schema, path: str) -> Schema:
     for field in found:
         if field.name in types and types[field.name] != field.type:
             raise SchemaMismatchError(
-                f"column {field.name!r}: expected {types[field.name]!r}, found {field.type!r} in {path}",
+                f"column {field.name!r}: expected {types[field.name]!r} in every file, found {field.type!r} in {path}",
                 column=field.name,
                 path=path,
             )
@@ -192,7 +192,9 @@ def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, st
             found[field.name] = partition_text(pa.scalar(text).cast(kind))
         except pa.ArrowException as error:
             raise InvalidArgumentError(
-                f"column {field.name!r}: expected {kind}, found {text!r} in {path}", column=field.name, path=path
+                f"column {field.name!r}: expected a directory with a value of {kind}, found {text!r} in {path}",
+                column=field.name,
+                path=path,
             ) from error
     return found
 

@@ -124,7 +124,7 @@ class DataFileWriter:
         properties = properties or WriterProperties()
         if not self._columns:
             raise InvalidArgumentError(
-                "expected a column beside those to partition by, found none; data files need one"
+                "expected a column to put into data files, found only those to partition by"
             )
         leaves = [column.path for column in _leaf_columns(self._file_schema)]
         self._arguments = properties.arguments(leaves)

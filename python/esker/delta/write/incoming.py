@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...arrow.list_layout import is_list_like
+from ...arrow.nested import is_list_like
 from ...exceptions import SchemaMismatchError
 from ..schema import Schema
 

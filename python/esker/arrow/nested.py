@@ -1,4 +1,4 @@
-"""How lists lie in Arrow arrays: which types are lists, where each list starts, which are null."""
+"""Nested Arrow arrays: which types are lists, where each list starts, and structs put together from their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def is_list_like(kind: pa.DataType) -> bool:
 
     Example:
         >>> import pyarrow as pa
-        >>> from esker.arrow.list_layout import is_list_like
+        >>> from esker.arrow.nested import is_list_like
         >>> is_list_like(pa.list_view(pa.int8()))
         True
     """
@@ -30,7 +30,7 @@ def offsets_of(values: pa.Array) -> pa.Array:
 
     Example:
         >>> import pyarrow as pa
-        >>> from esker.arrow.list_layout import offsets_of
+        >>> from esker.arrow.nested import offsets_of
         >>> offsets_of(pa.array([[1], None, [2, 3]])).to_pylist()
         [0, 1, 1, 3]
     """
@@ -42,3 +42,24 @@ def offsets_of(values: pa.Array) -> pa.Array:
 def mask_of(values: pa.Array) -> pa.Array | None:
     """Which values are null; None if none is."""
     return values.is_null() if values.null_count else None
+
+
+def struct_of(parts: list[pa.Array], kind: pa.DataType, like: pa.Array) -> pa.Array:
+    """Structs of the given fields, null where another array is.
+
+    Args:
+        parts: The fields of the type, without what lies below null structs.
+        kind: The type.
+        like: The array whose nulls they have.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.nested import struct_of
+        >>> struct_of([], pa.struct([]), pa.array([1, None])).to_pylist()
+        [{}, None]
+    """
+    if not parts:
+        # pyarrow does not know how many structs without fields there are.
+        return pa.array([{} if valid else None for valid in like.is_valid().to_pylist()], kind)
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask_of(like))
