@@ -81,6 +81,9 @@ def test_every_method_of_a_table_is_here_or_says_what_to_do(table: DeltaTable) -
                 getattr(table, name)
         else:
             assert hasattr(table, name), name
+    for name, found in OPTIMIZER_METHODS.items():
+        theirs = [each for each in inspect.signature(getattr(TableOptimizer, name)).parameters if each != "args"]
+        assert theirs == ["self", *found.parameters.split()]
     for name in _public(TableOptimizer):
         with pytest.raises(UnsupportedError, match="write them anew|write the rows anew"):
             getattr(table.optimize, name)()

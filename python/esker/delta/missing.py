@@ -3,26 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
 
 _REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
+_COMMIT = "commit_properties post_commithook_properties"
+_REWRITE = (
+    "target_size max_concurrent_tasks max_spill_size max_temp_directory_size min_commit_interval writer_properties"
+)
 
-TABLE_METHODS: dict[str, str] = {
-    "compact_logs": "call create_checkpoint(), from which readers replay the log",
-    "delete": f"give no rows to {_REPLACE}",
-    "merge": f"join the rows yourself, and give the result to {_REPLACE}",
-    "repair": "overwrite the partitions whose files are gone, or repair the table with deltalake",
-    "restore": 'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
-    "update": f"compute the new rows, and give them to {_REPLACE}",
-    "vacuum": "run VACUUM with deltalake or Spark; esker deletes no data file of a table",
+
+class MissingMethod(NamedTuple):
+    """A method of deltalake's: what to do instead, and its parameters, so that editors and `help` show them."""
+
+    advice: str
+    parameters: str
+
+
+TABLE_METHODS: dict[str, MissingMethod] = {
+    "compact_logs": MissingMethod(
+        "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
+    ),
+    "delete": MissingMethod(f"give no rows to {_REPLACE}", f"predicate writer_properties {_COMMIT}"),
+    "merge": MissingMethod(
+        f"join the rows yourself, and give the result to {_REPLACE}",
+        "source predicate source_alias target_alias merge_schema error_on_type_mismatch writer_properties "
+        f"streamed_exec max_spill_size max_temp_directory_size {_COMMIT}",
+    ),
+    "repair": MissingMethod(
+        "overwrite the partitions whose files are gone, or repair the table with deltalake", f"dry_run {_COMMIT}"
+    ),
+    "restore": MissingMethod(
+        'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
+        f"target ignore_missing_files protocol_downgrade_allowed {_COMMIT}",
+    ),
+    "update": MissingMethod(
+        f"compute the new rows, and give them to {_REPLACE}",
+        f"updates new_values predicate writer_properties error_on_type_mismatch {_COMMIT}",
+    ),
+    "vacuum": MissingMethod(
+        "run VACUUM with deltalake or Spark; esker deletes no data file of a table",
+        f"retention_hours dry_run enforce_retention_duration {_COMMIT} full keep_versions",
+    ),
 }
 """Methods of `deltalake.DeltaTable`."""
 
-OPTIMIZER_METHODS: dict[str, str] = {
-    "compact": 'write the rows anew with larger files: write_deltalake(..., mode="overwrite", target_file_size=...)',
-    "z_order": 'sort the rows and write them anew: write_deltalake(..., mode="overwrite")',
+OPTIMIZER_METHODS: dict[str, MissingMethod] = {
+    "compact": MissingMethod(
+        'write the rows anew with larger files: write_deltalake(..., mode="overwrite", target_file_size=...)',
+        f"partition_filters {_REWRITE} {_COMMIT}",
+    ),
+    "z_order": MissingMethod(
+        'sort the rows and write them anew: write_deltalake(..., mode="overwrite")',
+        f"columns partition_filters {_REWRITE} {_COMMIT}",
+    ),
 }
 """Methods of `deltalake.DeltaTable.optimize`."""
 
@@ -37,8 +73,8 @@ NAMES: dict[str, str] = {
     "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
     "QueryBuilder": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
     "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
-    "TableMerger": TABLE_METHODS["merge"],
-    "TableOptimizer": OPTIMIZER_METHODS["compact"],
+    "TableMerger": TABLE_METHODS["merge"].advice,
+    "TableOptimizer": OPTIMIZER_METHODS["compact"].advice,
     "VariantType": "read the other columns by their names; values of type variant are not read",
     "create_table_with_add_actions": "call DeltaTable.create, then create_write_transaction",
     "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",
@@ -69,12 +105,14 @@ def missing(name: str, advice: str) -> UnsupportedError:
     return UnsupportedError(f"esker.delta has no {name} of deltalake yet; {advice}", operation=name)
 
 
-def _method(owner: str, name: str, advice: str) -> Callable[..., NoReturn]:
+def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoReturn]:
     def method(self: object, *args: Any, **kwargs: Any) -> NoReturn:
-        raise missing(f"{owner}.{name}", advice)
+        raise missing(f"{owner}.{name}", found.advice)
 
     method.__name__, method.__qualname__ = name, f"{owner}.{name}"
-    method.__doc__ = f"Not in this release: {advice}."
+    method.__doc__ = f"Not in this release: {found.advice}."
+    names = ["self", *found.parameters.split()]
+    vars(method)["__signature__"] = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
     return method
 
 
@@ -98,9 +136,9 @@ class MissingMethods:
         return MissingOptimizer()
 
 
-for _name, _advice in TABLE_METHODS.items():
-    setattr(MissingMethods, _name, _method("DeltaTable", _name, _advice))
-for _name, _advice in OPTIMIZER_METHODS.items():
-    setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _advice))
+for _name, _found in TABLE_METHODS.items():
+    setattr(MissingMethods, _name, _method("DeltaTable", _name, _found))
+for _name, _found in OPTIMIZER_METHODS.items():
+    setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _found))
 for _name, _advice in TABLE_ATTRIBUTES.items():
     setattr(MissingMethods, _name, _property("DeltaTable", _name, _advice))

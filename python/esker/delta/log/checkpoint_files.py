@@ -64,7 +64,9 @@ def check_checkpoint(store: Store, version: int) -> None:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, EskerError):
                 raise
-            raise CorruptFileError(f"corrupt {path}: expected a checkpoint with a footer, found: {error}", path=path) from error
+            raise CorruptFileError(
+                f"corrupt {path}: expected a checkpoint with a footer, found: {error}", path=path
+            ) from error
 
 
 def sidecars_of(store: Store, path: str) -> list[str]:
@@ -93,4 +95,6 @@ def sidecars_of(store: Store, path: str) -> list[str]:
     except NotFoundError:
         raise
     except (pa.ArrowException, ValueError, LookupError, AttributeError, TypeError) as error:
-        raise CorruptFileError(f"corrupt {path}: expected a checkpoint that names its sidecars, found: {error}", path=path) from error
+        raise CorruptFileError(
+            f"corrupt {path}: expected a checkpoint that names its sidecars, found: {error}", path=path
+        ) from error

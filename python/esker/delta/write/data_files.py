@@ -123,9 +123,7 @@ class DataFileWriter:
         self._target = target_file_size or int(configuration.get("delta.targetFileSize", DEFAULT_FILE_SIZE))
         properties = properties or WriterProperties()
         if not self._columns:
-            raise InvalidArgumentError(
-                "expected a column to put into data files, found only those to partition by"
-            )
+            raise InvalidArgumentError("expected a column to put into data files, found only those to partition by")
         leaves = [column.path for column in _leaf_columns(self._file_schema)]
         self._arguments = properties.arguments(leaves)
         self._codec = str(self._arguments["compression"])
