@@ -1,4 +1,4 @@
-"""The features of tables, under deltalake's names."""
+"""Table features of the Delta protocol, under deltalake's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Delta table is, and what it asks of readers and writers, under deltalake's names."""
+"""Metadata and protocol versions of a table, under deltalake's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write is told beside its rows, under deltalake's names: of the commit, of Parquet, of what follows."""
+"""Options of writes, commits and post-commit hooks, under deltalake's names."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ class Schema:
         Raises:
             UnsupportedError: The protocol has no such type.
         """
-        # Names that hold a NUL are cut where a schema is handed on: here they are seen whole.
+        # A name with a NUL is cut at it when a schema crosses the C data interface: pyarrow's own schema has it whole.
         whole = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
         return Schema([Field.from_arrow(found) for found in whole])
 
@@ -394,7 +394,7 @@ def _primitive(found: pa.DataType, name: str) -> str:
         return "timestamp_ntz" if found.tz is None else "timestamp"
     if types.is_date(found):
         return "date"
-    # As deltalake does: unsigned integers become the signed ones of the same width.
+    # As in deltalake, unsigned integers become signed integers of the same width.
     widths = {pa.uint8(): "byte", pa.uint16(): "short", pa.uint32(): "integer", pa.uint64(): "long"}
     for arrow, delta in [*((arrow, delta) for delta, arrow in _PRIMITIVES.items()), *widths.items()]:
         if found == arrow:

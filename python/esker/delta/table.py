@@ -174,7 +174,7 @@ class DeltaTable(MissingMethods):
             0
         """
         check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
-        # `memory://` draws a name each time that it is asked.
+        # `memory://` stands for another name each time that it is resolved.
         table_uri = absolute(table_uri)
         request = WriteRequest(
             mode=mode,

@@ -1,4 +1,4 @@
-"""Properties of tables: which there are, what values they have, and which of them a table can go to.
+"""Table properties: which exist, which values they take, and which changes of a value are supported.
 
 Spec: "Table Properties", "Protocol Evolution", "Writer Requirements for Column Mapping".
 """

@@ -1,1 +1,1 @@
-"""What a table is: columns, properties, protocol, constraints, and how its values are spelled."""
+"""The definition of a table: schema, properties, protocol, constraints, and how partition values are spelled."""

@@ -1,4 +1,4 @@
-"""What rows must be to be written: NOT NULL, invariants, CHECK constraints, generated columns.
+"""Constraints on the rows of a write: NOT NULL, invariants, CHECK constraints, generated columns.
 
 Spec: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
@@ -107,7 +107,7 @@ class Constraints:
             held = expression.evaluate(batch)
             if pa.types.is_null(held.type):
                 held = held.cast(pa.bool_())
-            # Null is no yes.
+            # A condition that is null does not hold.
             broken = pc.invert(pc.fill_null(held, False))
             if pc.any(broken).as_py():
                 row = batch.filter(broken).slice(0, 1).select(expression.columns).to_pylist()

@@ -1,11 +1,11 @@
-"""SQL expressions of a table's metadata: those that mean here what they mean to Spark. All others are refused.
+"""SQL expressions in a table's metadata: the subset that means the same here as in Spark. All others are refused.
 
-Of the text of a constraint or of a generated column these parts are taken: columns (plain, in backticks, fields of
+The text of a constraint or of a generated column may have these parts: columns (plain, in backticks, fields of
 structs), literals, `=`, `==`, `<=>`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `AND`, `OR`, `NOT`, `IS [NOT] NULL`, `IN`,
 `BETWEEN`, `LIKE`, `CASE`, `+`, `-`, `*`, `%`, `||`, `CAST`, and the functions `abs`, `coalesce`, `length`, `lower`,
 `upper`; as a whole also `year(x)`, `month(x)`, `day(x)`, `dayofmonth(x)` and `hour(x)`. Times are of UTC.
 
-Not taken: `/`, which gives fractions in Spark and none here; double quotes, which mean text there and a column here.
+Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here.
 
 Spec: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """

@@ -1,4 +1,4 @@
-"""Partition values as texts, and the directories that files of a partition lie in, as Spark spells them.
+"""Partition values as text, and the directories of a partition's files, spelled as Spark spells them.
 
 | type | text |
 |---|---|

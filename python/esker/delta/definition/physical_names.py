@@ -1,4 +1,4 @@
-"""The names and ids that columns have within data files: column mapping, as writers see it.
+"""Physical names and field ids of columns in data files (column mapping), as a writer needs them.
 
 Spec: "Column Mapping", "Writer Requirements for Column Mapping".
 """

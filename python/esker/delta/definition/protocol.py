@@ -1,4 +1,4 @@
-"""What a table asks of its writers, and what of that this release does. What it does not is refused by name.
+"""Writer features of the protocol: which a table requires, and which this release has. Others are refused by name.
 
 | feature | what a write does |
 |---|---|

@@ -1,7 +1,7 @@
-"""The columns that a table has once rows with other columns are in it.
+"""Schema evolution: the columns of a table after rows with other columns were merged into it.
 
 Columns that only the rows have are added. Where the table has type widening on, a column becomes the wider type of the
-two, and its metadata keep what it was: older files have the narrower one. Without it rows are made to fit the table.
+two, and its metadata keep the narrower one, which older files have. Without it rows are cast to the table's types.
 
 Spec: "Type Widening", "Change Metadata".
 """
@@ -57,7 +57,7 @@ class SchemaMerge:
                 metadata[TYPE_CHANGES] = [*metadata.get(TYPE_CHANGES, []), *changes]
                 self.widened.append(path)
             merged.append(Field(field.name, kind, field.nullable, metadata))
-        # Rows that are there already have no value for them.
+        # Existing rows have no value for them.
         return [*merged, *(Field(field.name, field.type, True, field.metadata) for field in given.values())]
 
     def _type(self, table: DataType, data: DataType, path: str, inside: str, changes: list[dict[str, Any]]) -> DataType:

@@ -1,4 +1,4 @@
-"""The metadata and the protocol that a write gives a table: new ones, or what a change of columns makes of the old.
+"""The state of a table before and after a change: its `metaData` and `protocol` actions, and the schema in them.
 
 Spec: "Change Metadata", "Protocol Evolution", "Writer Requirements for Column Mapping".
 """
@@ -248,7 +248,7 @@ def _check_columns(schema: Schema, partition_by: list[str]) -> None:
                 f"expected names that differ not only by case, found columns {other!r} and {path!r}", column=path
             )
         if "\0" in path:
-            # Where Arrow hands columns on, names end there.
+            # The C data interface of Arrow ends a name at a NUL.
             raise InvalidArgumentError(f"expected a name without the character NUL, found column {path!r}", column=path)
     names = {field.name: field for field in schema.fields}
     for number, name in enumerate(partition_by):

@@ -1,1 +1,1 @@
-"""The log of a table: entries, commits, checkpoints, clean-up."""
+"""The log of a table: entries, commits, conflicts, checkpoints, clean-up."""

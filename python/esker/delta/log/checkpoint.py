@@ -1,4 +1,4 @@
-"""Writing checkpoints: all actions of a version in Parquet, so that readers need not replay the log.
+"""Writes checkpoints: all actions of a version in Parquet, so that readers need not replay the log.
 
 ```
 _delta_log/{version:020}.checkpoint.parquet                            one file
@@ -8,7 +8,7 @@ _delta_log/_sidecars/{uuid}.parquet
 _delta_log/_last_checkpoint                                            where a reader may begin
 ```
 
-What a checkpoint is, and what is left out of it, is decided here; Rust replays the log and writes the files.
+This module decides what a checkpoint holds and what it leaves out; Rust replays the log and writes the files.
 
 Spec: "Checkpoints", "Checkpoint Format", "Last Checkpoint File".
 """

@@ -1,4 +1,4 @@
-"""The files of checkpoints that a log has, for its clean-up.
+"""Checkpoint files in a log (parts and sidecars), which its clean-up asks for.
 
 Spec: "Checkpoints", "Sidecar Files".
 """

@@ -1,4 +1,4 @@
-"""The columns of checkpoints, in Spark's order and with Spark's types.
+"""The Parquet schema of checkpoints: columns in Spark's order, with Spark's types.
 
 Spec: "Checkpoint Schema", "Appendix: Per-file Statistics".
 """

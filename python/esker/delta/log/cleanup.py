@@ -1,8 +1,8 @@
-"""Log files that no reader needs any more: which they are, and their end.
+"""Log clean-up: finds the expired log files that no retained version needs, and deletes them.
 
-A version can be opened as long as its own entry, or a checkpoint of it, is there with all that lies between. Entries
-older than `delta.logRetentionDuration` go, up to the newest checkpoint from which every version
-that is kept can be replayed.
+A version can be opened as long as a checkpoint at or before it and all entries after that checkpoint exist. Entries
+older than `delta.logRetentionDuration` are deleted, up to the newest checkpoint from which every retained version can
+be replayed.
 
 Spec: "Metadata Cleanup".
 """
@@ -51,7 +51,7 @@ def expired_log_files(store: Store, configuration: Mapping[str, str], version: i
             check_checkpoint(store, number)
         except (NotFoundError, CorruptFileError):
             continue
-        # An entry that is younger than one behind it stays, and with it all that come after: no gaps.
+        # An entry that is younger than a later one stays, and so do all entries after it: the log has no gaps.
         return [path for found, path, changed in sorted(files) if found < number and changed < cutoff_us]
     return []
 
@@ -74,10 +74,10 @@ def clean_log(store: Store, configuration: Mapping[str, str], version: int) -> l
     sidecars = store.list(SIDECARS)
     used = _sidecars(store, store.list_paths(LOG)) if sidecars else set()
     if used is None:
-        # One of those may be all that is left of a table.
+        # A checkpoint that cannot be read may be the last one of the table, and name any sidecar.
         return sorted(gone)
     for meta in sidecars:
-        # A young one that no checkpoint named may belong to one that is being written.
+        # A young sidecar that no checkpoint names may belong to a checkpoint that is being written.
         before_us = cutoff_us if meta.path in (went_with or ()) else min(cutoff_us, now_us - _IN_THE_MAKING_US)
         if meta.path not in used and (meta.last_modified_us or now_us) < before_us:
             store.delete(meta.path)
@@ -94,7 +94,7 @@ def _sidecars(store: Store, paths: Iterable[str]) -> set[str] | None:
         try:
             found.update(sidecars_of(store, path))
         except NotFoundError:
-            # Another clean-up was faster.
+            # A concurrent clean-up has deleted it.
             continue
         except (CorruptFileError, OSError):
             return None

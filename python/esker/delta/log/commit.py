@@ -274,7 +274,7 @@ class DeltaCommit:
     def judge(self, change: Change) -> Verdict:
         """By the reference's rules; a change that leaves no room can be computed again by the caller."""
         if self.read_version == NO_TABLE:
-            # Another writer has made the table.
+            # There was no table: another writer has created it.
             return Verdict.RERUN
         if not isinstance(change, CommitActions):
             return Verdict.REFUSE
@@ -317,7 +317,7 @@ class DeltaCommit:
         info["operationParameters"] = {**parameters, **self._parameters}
         actions = self._actions
         if self._turns_times_on:
-            # Readers must know from which version on there are such times.
+            # Readers must know the version from which on entries have in-commit timestamps.
             since = {f"{_SINCE}Version": str(version), f"{_SINCE}Timestamp": str(now)}
             actions = [
                 (name, _with_properties(fields, since) if name == "metaData" else fields) for name, fields in actions
@@ -352,7 +352,7 @@ class DeltaCommit:
     def write_id_at(self, version: int) -> str | None:
         """The `txnId` in the entry of `version`."""
         if self._external is not None:
-            # What an earlier try put may not be in its place yet.
+            # An earlier attempt may have put the entry without copying it to its final path.
             self._external.latest()
         self._changes.pop(version, None)
         return self._change(version).write_id
@@ -365,7 +365,7 @@ class DeltaCommit:
         if self._external is not None or not self._was_held_up():
             return True
         try:
-            # A clean-up may have passed it by now, or the one after it; and clocks may be set back.
+            # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
             if self._is_followed_well(version) or self.is_part_of(newest_version(self._store)):
                 return True
             there = self.write_id_at(version)
@@ -407,7 +407,7 @@ class DeltaCommit:
             ours = self._store.head(commit_path(version)).last_modified_us
         except NotFoundError:
             return False
-        # Clocks of stores may count in seconds.
+        # Stores may keep times in whole seconds.
         return ours is None or following is None or ours <= following
 
     def is_part_of(self, version: int) -> bool:

@@ -1,6 +1,6 @@
-"""Which commits of others leave room for ours: the reference's rules, as plain functions of two changes.
+"""Conflict detection: whether a concurrent commit conflicts with ours, by the reference's rules.
 
-The rules are asked in this order, and the first that says so names the conflict:
+The rules are checked in this order, and the first that applies is the reason of the conflict:
 
 | rule | a conflict when theirs |
 |---|---|
@@ -12,7 +12,7 @@ The rules are asked in this order, and the first that says so names the conflict
 | delete-read | removes a file that ours read |
 | delete-delete | removes a file that ours removes |
 
-How many of their files count for "concurrent append" is what the isolation level says:
+The isolation level says which of their files count for "concurrent append":
 
 | level | appends that read nothing (blind) | others |
 |---|---|---|
@@ -178,7 +178,7 @@ def _append_conflicts(ours: CommitActions, read: ReadSet, theirs: CommitActions,
         return False
     if level is Isolation.WRITE_SERIALIZABLE and theirs.is_blind_append and ours.metadata is None:
         return False
-    # Files that only hold rows in another place are covered by what was removed for them.
+    # Files that only move rows (`dataChange` is false) are covered by the files that were removed for them.
     added = [add for add in theirs.adds.values() if add.get("dataChange", True)]
     if read.whole_table:
         return bool(added)

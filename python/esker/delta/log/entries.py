@@ -1,9 +1,6 @@
-"""The versions of a table: when they were made, by whom, and which one was the newest at a time.
+"""Log entries: their paths, their actions, and the newest version by the names in the log.
 
-A version's time is the one that its writer gave it where in-commit timestamps are on, else when its entry was written.
-Clocks differ: no version counts as older than the one before it, as in the reference.
-
-Spec: "In-Commit Timestamps", "Commit Provenance Information".
+Spec: "Delta Log Entries", "Commit Provenance Information".
 """
 
 from __future__ import annotations
@@ -67,7 +64,7 @@ def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
         for number, action in json_lines(data):
             if not isinstance(action, dict):
                 raise ValueError(f"line {number}: a {type(action).__name__}")
-            # Some writers spell what a line is not as null.
+            # Some writers spell the actions that a line does not have as null.
             yield from ((name, value) for name, value in action.items() if value is not None)
     except ValueError as error:
         raise CorruptFileError(

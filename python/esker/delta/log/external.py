@@ -1,16 +1,15 @@
-"""Log entries of a table whose store has no put-if-absent: an external manifest store says which entry a version has.
+"""Log entries in a store without put-if-absent: an external manifest store decides which entry a version has.
 
 ```
-commit  1 put the entry under a name of its own: _delta_log/_staged_commits/{version:020}.{uuid}.json
+commit  1 put the entry as a staged file: _delta_log/_staged_commits/{version:020}.{uuid}.json
         2 put that path into the external store, if the version has none   <- this is the commit
         3 copy the staged entry to _delta_log/{version:020}.json
         4 put the final path into the external store; then the staged one goes
-read    whoever opens the table with the store finishes steps 3 and 4 of the newest version
+read    a reader that opens the table with the external store finishes steps 3 and 4 of the newest version
 ```
 
-Other writers of Delta tables ask no such store, and would overwrite entries: it is taken only where the user says that
-esker alone writes to the table. Who reads without the store sees the table as it was, at worst without its newest
-version.
+Other writers of Delta tables do not ask such a store, and would overwrite entries: it is used only where the user says
+that esker alone writes to the table. A reader without the external store may miss the newest version.
 
 Spec: "Delta Log Entries" (an entry is never overwritten), the Lance format's "External Manifest Store".
 """
@@ -77,7 +76,7 @@ class ExternalLog:
             OSError: A store failed, and nobody knows whether the entry is there.
         """
         if self._is_there(version):
-            # Written before the table had an external store.
+            # The entry was written before the table had an external store.
             return False
         staged = f"{STAGED}{version:020}.{uuid.uuid4()}.json"
         self._store.put(staged, data)
@@ -96,7 +95,7 @@ class ExternalLog:
                     uri=self._uri,
                     version=version,
                 )
-            # A lost reply is no conflict.
+            # A lost reply is not a conflict: our own entry may be there.
             landed = entry.path == path
             if not landed:
                 self._forget(staged)
@@ -104,7 +103,7 @@ class ExternalLog:
         try:
             self._finish(version, path)
         except OSError:
-            # It is committed. Whoever opens the table next finishes it.
+            # It is committed. The next reader or writer with the external store finishes the copy.
             return True
         return True
 
@@ -117,7 +116,7 @@ class ExternalLog:
             data = self._store.get(staged)
         except NotFoundError:
             if self._is_there(version):
-                # Another process was as far, and has cleaned up.
+                # Another process has finished the copy, and deleted the staged file.
                 return
             raise IOFailedError(
                 f"the external manifest store names {staged} as version {version} of {self._uri}, which is not there; "
@@ -140,5 +139,5 @@ class ExternalLog:
         try:
             self._store.delete(staged)
         except (OSError, NotFoundError):
-            # It is named by nothing, and costs room only.
+            # An orphan: nothing names the staged file any more.
             return

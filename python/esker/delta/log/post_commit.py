@@ -1,4 +1,4 @@
-"""What follows a commit: a checkpoint every so many versions, and then the log files that nobody needs any more."""
+"""Post-commit hooks: a checkpoint every `delta.checkpointInterval` versions, and log clean-up after it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PostCommit:
         try:
             write_checkpoint(self._store, snapshot)
         except NotFoundError:
-            # Another writer cleaned up what the older version was replayed from.
+            # A concurrent clean-up deleted the entries that the base version is replayed from.
             snapshot = Snapshot.load(self._store, version=version)
             write_checkpoint(self._store, snapshot)
         clean = self._properties.cleanup_expired_logs

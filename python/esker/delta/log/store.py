@@ -1,4 +1,4 @@
-"""Where a log entry is put: by the store's own put-if-absent, and by nothing beside it unless the user asks for it.
+"""The store that log entries are put to: its own put-if-absent decides, unless the user asks for an external store.
 
 Other writers of Delta tables do not ask an external manifest store, and those that commit through DynamoDB (Spark's
 `S3DynamoDBLogStore`, old releases of deltalake) do not see a conditional put: with either, commits would be lost.

@@ -1,4 +1,4 @@
-"""Where a change of a table goes: its place, its store, and the version that the change is computed from."""
+"""Where a change goes: the table's URI, its store, and the base version that the change is computed from."""
 
 from __future__ import annotations
 

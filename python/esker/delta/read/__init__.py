@@ -1,1 +1,1 @@
-"""Rows and files of one version: filters, scans, the change data feed."""
+"""Reads one version: filters, scans, files, the change data feed."""

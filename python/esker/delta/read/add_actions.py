@@ -1,4 +1,4 @@
-"""The files of a table as one Arrow table: sizes, partition values, statistics."""
+"""`get_add_actions`: the files of a version as one Arrow table, with sizes, partition values and statistics."""
 
 from __future__ import annotations
 

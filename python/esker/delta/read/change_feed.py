@@ -1,8 +1,8 @@
-"""What changed, row by row, between versions.
+"""The change data feed: the rows that were inserted, deleted or updated between two versions.
 
-An entry with `cdc` actions says it itself: its adds and removes are the same changes once more. In other entries the
-rows of added files were inserted, those of removed files deleted; where only a deletion vector changed, those between
-the two.
+An entry with `cdc` actions has all its changes in these files; its adds and removes say the same once more. In other
+entries the rows of added files were inserted and those of removed files deleted; where only the deletion vector of a
+file changed, the rows in which the two vectors differ.
 
 Spec: "Add CDC File", "Reader Requirements for AddCDCFile".
 """
@@ -90,7 +90,7 @@ class ChangeFeed:
     ) -> Iterator[pa.RecordBatch]:
         """The changed rows, version by version; the next files are read while one is handed out."""
         names = self.schema.names if columns is None else columns
-        # Whether the feed was on is known before the first row is handed out.
+        # Find out first whether the feed was on in all versions: no row is handed out before.
         changes = [rows for change in self._changes(start, end) for rows in self._of_version(change)]
         told = [self._told(rows) for rows in changes]
         if all(rows.only is None for rows in changes) and self._scan.is_plain(told):
@@ -177,7 +177,7 @@ class ChangeFeed:
             if before is None:
                 yield FileChange(version, self._file(action), "insert")
                 continue
-            # The same file with other deleted rows: only those between the two vectors changed.
+            # The same file with another deletion vector: the rows in which the two differ changed.
             old, new = self._deleted(before), self._deleted(action)
             whole = replace(self._file(action), deletion_vector=None)
             for kind, rows in (("delete", _minus(new, old)), ("insert", _minus(old, new))):

@@ -1,4 +1,4 @@
-"""Columns as a file has them, made into the columns of the table.
+"""Casts the columns of a data file to the columns of the table.
 
 Files may be older than the schema: fields are missing (null), types were narrower (type widening), timestamps are of
 another unit or of INT96, names are physical ones (column mapping). Nothing is found by position.
@@ -150,7 +150,7 @@ def _cast(array: pa.Array, type_: pa.DataType, column: str) -> pa.Array:
     try:
         if types.is_timestamp(type_) and types.is_timestamp(found):
             if found.tz != type_.tz:
-                # Parquet's flag only says how to show it: the numbers are what the table's type means.
+                # Parquet's UTC flag does not change the values: they are read as the table's type.
                 array = array.view(pa.timestamp(found.unit, type_.tz))
             return pc.cast(array, type_, safe=False)
         if types.is_timestamp(type_) and types.is_date(found):

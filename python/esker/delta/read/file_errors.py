@@ -1,4 +1,4 @@
-"""What pyarrow says of data files that are gone or broken, as errors of esker's that name the version."""
+"""Turns pyarrow's errors about missing or corrupt data files into errors of esker that name the version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def file_errors(version: int, path: str | None = None) -> Iterator[None]:
             **known,
         ) from error
     except (OSError, pa.ArrowInvalid) as error:
-        # Those of the system have a number; those without tell of bytes that are no Parquet.
+        # Errors of the operating system have an errno; pyarrow's errors about the bytes have none.
         if getattr(error, "errno", None) is not None:
             raise IOFailedError(f"{name} of version {version} cannot be read: {error}") from error
         raise CorruptFileError(f"corrupt {name.removeprefix('a ')} of version {version}: {error}", path=path) from error

@@ -1,6 +1,6 @@
-"""One Parquet file of a table, as the table has its rows: names, types and deleted rows put right.
+"""Reads one Parquet file of a table: columns by logical names, in the table's types, without deleted rows.
 
-A reader knows its version by the columns alone, so that it pickles and a task needs no log.
+A reader holds the columns of its version and no log, so that it pickles and a task need not open the table.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class TableFileReader:
         if names:
             batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
-        # Deleted rows are told by their number in the file.
+        # Deletion vectors name rows by their number in the file.
         for first, batch in batches:
             rows = batch.num_rows
             arrays = []
@@ -165,7 +165,7 @@ class TableFileReader:
         try:
             return [group.id for group in fragment.subset(expression, schema=schema).row_groups]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
-            # The file's columns are not the table's: rows are filtered once they are made to fit.
+            # The file's columns differ from the table's: rows are filtered after the cast.
             return every
 
     def deleted(self, file: TableFile) -> pa.Array | None:
@@ -177,7 +177,7 @@ class TableFileReader:
         elsewhere = deletion_vector_elsewhere(self.store.uri, **where)
         if elsewhere is None:
             return pa.array(read_deletion_vector(self.store, **arguments))
-        # A shallow clone's files, and their vectors, are those of the table that it was made from.
+        # The files of a shallow clone, and their deletion vectors, lie in the source table.
         store, path = self.files.store_of(elsewhere)
         return pa.array(read_deletion_vector(store, **arguments, path=path))
 

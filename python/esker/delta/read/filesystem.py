@@ -1,4 +1,4 @@
-"""A store as a file system of pyarrow, for the Parquet files of a table."""
+"""A store as a pyarrow file system, and where each data file of a table lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters as users write them: tuples, SQL or pyarrow expressions; to leave files out and to filter rows."""
+"""Filters: tuples, SQL or pyarrow expressions, bound to a table's columns, to skip files and to filter rows."""
 
 from __future__ import annotations
 
@@ -119,14 +119,14 @@ def bind(
     except (UnsupportedError, InvalidArgumentError):
         if not _takes(schema, expression):
             raise
-        # Rows are filtered all the same; only no file can be left out before it is opened.
+        # Rows are filtered by it, but no file can be skipped.
         return BoundFilter(expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
     if isinstance(filters, pc.Expression):
         terms = terms_of(predicate)
-    # With bounds and a literal NaN pyarrow rules out row groups that it keeps rows of. A text too many costs time only.
+    # With a literal NaN pyarrow skips row groups, by bounds, that hold matching rows. A false positive costs time only.
     names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
     keeps_nan = names_nan or bool(predicate.keeps_nan)
-    # In its simplest form a predicate may read less than the expression, which rows are filtered by.
+    # The simplified predicate may read fewer columns than the expression, by which rows are filtered.
     read = pa.schema([schema.field(name) for name in predicate.columns])
     columns = predicate.columns if _takes(read, expression) else None
     return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)

@@ -1,7 +1,7 @@
-"""Nulls of fields that may have none, where they lie below a null struct and are nobody's value.
+"""Hidden nulls: nulls of non-nullable fields below a null struct, which are not part of any value.
 
-Parquet stores nothing for them, but pyarrow's writer counts them and its cast refuses them. Rows to be written get some
-value in their place; files are read as if such fields could be null, and made the table's type afterwards.
+Parquet stores nothing for them, but pyarrow's writer counts them and its cast refuses them. Before a write they are
+replaced by some value; files are read as if such fields were nullable, and cast to the table's type afterwards.
 """
 
 from __future__ import annotations

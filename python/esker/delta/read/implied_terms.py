@@ -1,7 +1,7 @@
-"""What a filter says of single columns, for whatever can only be asked about those: row groups, by their statistics.
+"""Single-column terms that a filter implies, by which row groups are skipped: their statistics are per column.
 
-Of `a > 3 AND (b = 'x' OR c) AND f(d)` that is `a > 3`. Each row that the filter keeps fulfils every term, so that
-nothing is lost by leaving out what does not; rows are filtered by the whole of it all the same.
+`a > 3 AND (b = 'x' OR c) AND f(d)` implies `a > 3`. Each row that the filter keeps satisfies every term, so that a row
+group without such rows can be skipped; the rows of the others are filtered by the whole filter.
 """
 
 from __future__ import annotations

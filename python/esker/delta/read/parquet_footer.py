@@ -1,9 +1,9 @@
-"""Parquet files without what their writer's Arrow schema says that does not suit the table.
+"""Hides the Arrow schema in Parquet footers whose types do not suit filters of a Delta table.
 
 A writer may keep its Arrow schema in a file's footer, and pyarrow gives columns the types in it: views in files of
 polars, and of deltalake's deletes, updates and merges; times in the zone of whoever wrote them. Filters are compared
 with statistics in those types, for which pyarrow has no kernels. A Delta table has its own schema, so that nothing is
-lost when pyarrow does not find the writer's: in the bytes of the footer, as they are read, its key gets another name.
+lost when pyarrow does not find the writer's: its key is renamed in the bytes of the footer, as they are read.
 
 ```
 ... row groups | footer: ... "ARROW:schema" -> "arrow:schema" ... | length | PAR1
@@ -57,7 +57,7 @@ class TableFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
             tail = file.read_at(size - start, start)
         if _is_odd(tail):
             tail = _renamed(tail)
-        # What was read is not asked for again.
+        # The tail that was read is not requested again.
         return pa.PythonFile(_FileWithTail(file, size, start, tail), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
@@ -165,10 +165,10 @@ def _mapped(path: str) -> pa.NativeFile | None:
             footer = file.read(end - start)
             if not _is_odd(footer):
                 return None
-            # What is written to a private mapping reaches no file.
+            # The mapping is private: changes do not reach the file.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except OSError:
-        # Whoever reads it will say so.
+        # Reading the file will raise the error.
         return None
     at = start + footer.rfind(_KEY)
     mapped[at : at + len(_KEY)] = _OTHER
@@ -236,7 +236,7 @@ def _is_odd(tail: bytes) -> bool:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(tail[at : at + length])))
     except (ValueError, OSError, pa.ArrowException):
-        # pyarrow would stumble over it as well.
+        # pyarrow could not read this schema either.
         return True
     return any(_is_odd_type(kind) for kind in schema.types)
 

@@ -1,7 +1,7 @@
-"""Rows of a table: its files, one after the other or several at the same time, as record batches.
+"""Scans the rows of a version: its files in order, several read ahead, as record batches.
 
-Two ways lead to the same rows. Files that are what the table is are read by pyarrow's dataset. Files with deleted rows,
-with physical names or with types that were widened since are read here, batch by batch, and made to fit.
+Files whose columns are exactly the table's are read by pyarrow's dataset. Files with deletion vectors, physical names
+or widened types are read one by one, and each batch is cast to the table's types.
 """
 
 from __future__ import annotations

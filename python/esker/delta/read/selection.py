@@ -1,4 +1,4 @@
-"""The files of one version that a filter leaves: bound to the version's columns, and asked of its log."""
+"""Selects the files of a version that may hold rows that a filter keeps."""
 
 from __future__ import annotations
 

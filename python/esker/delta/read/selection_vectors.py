@@ -1,4 +1,4 @@
-"""Deleted rows of a version, as one selection vector for each file that has some."""
+"""`DeltaTable.deletion_vectors`: a selection vector for each file that has deleted rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What times without a zone mean in texts of filters, of predicates and of time travel: UTC, or the zone of a session.
+"""The session time zone: what times without a zone mean in filters, predicates and time travel. UTC if not given.
 
 Spark's users write `ts >= '2024-07-02'` and mean midnight of the session's zone. A filter is bound to columns whose
 times are in that zone: then a text without a zone is one of it, and so are what `hour(ts)` and `cast(ts as date)` give.
@@ -111,6 +111,6 @@ def instant(value: pa.Scalar, kind: pa.DataType, session_timezone: str | None) -
     if pa.types.is_timestamp(value.type) and value.type.tz is None and value.is_valid:
         moment: datetime = value.cast(pa.timestamp("us")).as_py()
         zone = zone_of(session_timezone)
-        # Of a clock that goes back the first, as in Spark.
+        # Where clocks go back, the first of the two moments, as in Spark.
         return pa.scalar(moment.replace(tzinfo=zone, fold=0).astimezone(UTC), pa.timestamp("us", "UTC")).cast(kind)
     return pc.cast(value, kind)

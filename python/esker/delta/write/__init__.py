@@ -1,1 +1,1 @@
-"""Rows on their way into a table: checked, conformed, stored in data files, committed."""
+"""Writes to a table: rows come in, are conformed, checked and stored in data files, which one log entry commits."""

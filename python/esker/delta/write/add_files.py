@@ -1,4 +1,4 @@
-"""Commits of files that somebody else wrote: `DeltaTable.create_write_transaction`, with deltalake's names.
+"""Commits files that another program wrote: `DeltaTable.create_write_transaction`, with deltalake's names.
 
 Spec: "Add File and Remove File".
 """

@@ -1,7 +1,7 @@
-"""Files of changes: the rows that a write put in and took out, where its data files do not tell which these are.
+"""Change data files: the rows that a write inserted and deleted, where its data files do not tell them apart.
 
-An overwrite that replaces some rows of a file writes the others anew: in a table that keeps a change data feed it says
-in files under `_change_data/` what changed. These stand for the whole version, so all its changes are in them.
+An overwrite that replaces some rows of a file rewrites the others. In a table that keeps a change data feed it writes
+what changed to files under `_change_data/`, which hold all changes of the version.
 
 Spec: "Add CDC File", "Writer Requirements for AddCDCFile".
 """

@@ -26,7 +26,7 @@ def conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.
         x: int32
     """
     target = schema.to_arrow()
-    # Nulls where there may be none are told of by name later.
+    # Constraints report nulls in non-nullable columns later, by the column's name.
     loose = pa.schema([pa.field(field.name, _loose(field.type)) for field in target])
     for whole in batches:
         for start in range(0, whole.num_rows, BATCH_ROWS):

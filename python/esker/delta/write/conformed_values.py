@@ -1,4 +1,4 @@
-"""Values as a caller gives them, made into values of the table's types: the same values, or an error.
+"""Casts values that a caller gives to the table's types: the same values, or an error.
 
 | column | takes |
 |---|---|
@@ -45,7 +45,7 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), kind)
     if pa.types.is_dictionary(values.type):
-        # pyarrow takes no views from dictionaries: the few values are made to fit before they become many.
+        # pyarrow cannot take views from dictionaries: the distinct values are cast first.
         return pc.take(fitted(values.dictionary, kind, path), values.indices)
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
         return _struct(values, kind, path)
@@ -67,7 +67,7 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     names = [values.type.field(i).name for i in range(values.type.num_fields)]
-    # Without what lies below nulls.
+    # `flatten` drops what lies below null structs.
     children = values.flatten()
     parts = []
     for i in range(kind.num_fields):
@@ -98,7 +98,7 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_temporal(kind) and not (types.is_temporal(found) or is_text(found)):
         raise pa.ArrowInvalid("only times become times")
     if types.is_timestamp(found) and found.unit == "ns":
-        # The protocol has no nanoseconds.
+        # The protocol has microseconds only.
         values, found = values.cast(pa.timestamp("us", found.tz), safe=False), pa.timestamp("us", found.tz)
     if types.is_timestamp(kind) and kind.tz is not None and types.is_timestamp(found) and found.tz is None:
         raise pa.ArrowInvalid(
@@ -113,7 +113,7 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
             raise pa.ArrowInvalid(f"an integer that {kind} does not hold exactly")
         return made
     if types.is_floating(kind) and types.is_decimal(found):
-        # By way of the text: pyarrow's own cast misses the nearest float.
+        # By way of text: pyarrow's own cast does not give the nearest float.
         return values.cast(pa.string()).cast(kind)
     made = values.cast(kind)
     if types.is_floating(kind) and types.is_floating(found):

@@ -1,4 +1,4 @@
-"""`convert_to_deltalake`: a folder of Parquet files becomes a Delta table. The files stay where they are.
+"""`convert_to_deltalake`: makes a Delta table of a folder of Parquet files, which stay where they are.
 
 Spec: "Add File and Remove File".
 """
@@ -131,7 +131,7 @@ def convert_to_deltalake(
     try:
         commit.run()
     except AlreadyExistsError:
-        # Another writer made the table meanwhile.
+        # Another writer created the table meanwhile.
         if mode == "error":
             raise
 

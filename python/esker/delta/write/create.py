@@ -48,7 +48,7 @@ def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, com
     try:
         _create_commit(target, schema, request, commit).run(rerun=rerun)
     except AlreadyExistsError:
-        # Another writer made the table meanwhile.
+        # Another writer created the table meanwhile.
         if request.mode != "ignore":
             raise
 

@@ -1,4 +1,4 @@
-"""New data files of a table: rows in, staged Parquet and its `add` actions out, within a limit of memory.
+"""Writes data files: rows in, staged Parquet files and their `add` actions out, within a memory limit.
 
 ```
 batches -> by partition -> buffered rows -> row groups -> a file of about target_file_size -> store
@@ -6,7 +6,7 @@ batches -> by partition -> buffered rows -> row groups -> a file of about target
 
 Rows of each partition are buffered; what is buffered by all partitions together stays within a limit, and beyond it
 the largest file in the making is finished. Row groups are encoded and files are put by threads of the writer's own,
-while the next rows come. A file gets its name once, by a UUID, and is there before any log entry names it.
+while the next rows come. A file has a unique name (a UUID), and is staged before a log entry names it.
 
 Spec: "Data Files", "Writer Requirements for Column Mapping".
 """
@@ -226,7 +226,7 @@ class DataFileWriter:
             if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
                 self._write_row_group(file)
                 if file.size >= self._target:
-                    # It is smaller once it is encoded.
+                    # Encoding makes it smaller: wait for its size.
                     file.wait()
                 if file.size >= self._target:
                     self._finish(self._open.pop(key))
@@ -267,7 +267,7 @@ class DataFileWriter:
         self._write_row_group(file)
         if file.encoding is None and file.writer is None:
             return
-        # Physical names in directories would tell nobody anything.
+        # Directories of physical names would mean nothing to a reader.
         folder = "" if self._names.mapped else directories(file.values)
         codec = "" if self._codec == "none" else f".{self._codec}"
         path = f"{self._above}{folder}{self._stem}-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
@@ -282,7 +282,7 @@ class DataFileWriter:
         }
         self._adds.append(add)
         self._staged.add(self._store, path)
-        # Its last row group was submitted before, so that a thread is at it already.
+        # Its last row group was submitted before this, so that the pool cannot deadlock.
         self._leaving.append((file, self._pool.submit(self._put, file, add)))
         self._wait(2 * _THREADS, self._limit)
 

@@ -1,4 +1,4 @@
-"""Statistics of a data file: what is gathered while it is written, and their JSON.
+"""Statistics of a data file: gathered while it is written, and spelled as the JSON of its `add` action.
 
 Bounds are kept of the columns that `dataSkippingStatsColumns` names, else of the first `dataSkippingNumIndexedCols`
 leaves (32). Text is cut at 32 characters, a maximum rounded up; times are milliseconds of UTC, a maximum rounded up; a
@@ -51,7 +51,7 @@ def cut_maximum(text: str) -> str | None:
     if not kept:
         return None
     code = ord(kept[-1]) + 1
-    # Surrogates are no characters.
+    # Surrogates are not characters: skip them.
     return kept[:-1] + chr(0xE000 if code == 0xD800 else code)
 
 
@@ -81,7 +81,7 @@ class _Leaf:
             return
         found = pc.min_max(values)
         if pa.types.is_timestamp(values.type):
-            # Numbers: Python has no times behind the year 9999.
+            # As numbers: Python's datetime ends with the year 9999.
             low, high = (found[name].cast(pa.int64()).as_py() for name in ("min", "max"))
         elif pa.types.is_date(values.type):
             low, high = (found[name].cast(pa.int32()).as_py() for name in ("min", "max"))
@@ -123,7 +123,7 @@ class FileStatistics:
         for path in self._columns:
             values = batch.column(path[0])
             for name in path[1:]:
-                # What lies in a struct that is null is null.
+                # The fields of a null struct count as null.
                 values = values.flatten()[values.type.get_field_index(name)]
             if path not in self._leaves:
                 self._leaves[path] = _Leaf(values.type)

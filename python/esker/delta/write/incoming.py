@@ -1,4 +1,4 @@
-"""Rows as a caller gives them, made into batches with exactly the table's columns."""
+"""Incoming rows: any Arrow data as a stream of batches, and the check of its columns against the table's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An overwrite that replaces the partitions which have new rows, and no others: Spark's dynamic partition overwrite."""
+"""Dynamic partition overwrite, as in Spark: replaces the partitions that have new rows, and no others."""
 
 from __future__ import annotations
 

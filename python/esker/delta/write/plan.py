@@ -1,4 +1,4 @@
-"""A write as it is fixed before the first row: what the table is before and after it, and which rows it brings.
+"""The plan of a write, fixed before its first row: the request, and the table's state before and after it.
 
 A plan is plain data that pickles, so that several processes may stage files by it and one of them commits them all.
 """

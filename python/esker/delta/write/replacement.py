@@ -1,7 +1,7 @@
-"""The files that an overwrite takes out of a table, and the rows of them that stay.
+"""The files that an overwrite removes from a table, and the rows of them that survive.
 
-An overwrite with a predicate (Spark's `replaceWhere`) takes out files of which all rows match; of files where only some
-do, the others are written anew.
+An overwrite with a predicate (Spark's `replaceWhere`) removes files with matching rows, and rewrites their rows that do
+not match.
 
 Spec: "Add File and Remove File", "Deletion Vectors".
 """
@@ -179,12 +179,12 @@ def remove_actions(snapshot: Snapshot, selection: FileSelection) -> list[dict[st
     extended = True
     for i in range(partition.type.num_fields):
         field = annotated.field(partition.type.field(i).name)
-        # What the log has of them cannot be spelled again for sure: these fields may be left out.
+        # The log's spelling of binary partition values cannot be restored for sure: the extended fields are left out.
         extended &= not pa.types.is_binary(field.type)
         values[physical_name(field, snapshot.column_mapping)] = partition.field(i)  # type: ignore[arg-type]
     actions = []
     rows = zip(
-        # To the reference a file is what its path is spelled like.
+        # The reference compares paths as they are spelled in the log.
         selection.log_paths(),
         batch.column("size_bytes").to_pylist(),
         batch.column("deletion_vector").to_pylist(),

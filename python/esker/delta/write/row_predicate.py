@@ -1,4 +1,4 @@
-"""The predicate of an overwrite (Spark's `replaceWhere`): which rows it takes out, and which it may bring."""
+"""The predicate of an overwrite (Spark's `replaceWhere`): which rows it replaces, and which new rows are allowed."""
 
 from __future__ import annotations
 

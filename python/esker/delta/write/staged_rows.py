@@ -1,7 +1,7 @@
-"""Rows that were staged for a new table, which another writer has made meanwhile: read back, to be written to it.
+"""Reads staged rows back: those of a new table that another writer has created meanwhile, to append them to it.
 
-The stream that they came from is used up. The other table may have other columns, partitions and rules, so that the
-rows are written to it like any others; what was staged of them is of no use to anybody.
+The stream that they came from is used up. The other table may have other columns, partitions and constraints, so that
+the rows are written to it like any others; the staged files of the first attempt are deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def staged_rows(plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, 
     Example:
         `write_deltalake(plan.uri, staged_rows(plan, store, writer.adds), mode="append")`
     """
-    # The table as it would have been: its log is kept elsewhere, for as long as it is read.
+    # A log with one entry that names the staged files, kept in memory while they are read.
     place = Store(f"memory://{uuid.uuid4()}")
     actions = [*plan.after.actions_after(None), *(("add", dict(add)) for add in adds)]
     lines = [json.dumps({name: fields}) for name, fields in actions]

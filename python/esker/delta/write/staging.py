@@ -1,4 +1,4 @@
-"""The files that one write stages: data files, and files of changes where data files do not tell what changed."""
+"""The staged files of one write: data files, and change data files where data files do not tell what changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of a table's files for engines that read no log (`_symlink_format_manifest/`)."""
+"""Symlink manifests (`_symlink_format_manifest/`): lists of a table's files for engines that cannot read the log."""
 
 from __future__ import annotations
 
