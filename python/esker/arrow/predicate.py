@@ -1,4 +1,4 @@
-"""Expressions of pyarrow as predicates of the Rust core."""
+"""Expressions of pyarrow, made into predicates of the Rust core."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicat
         >>> portable_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
         ['id']
     """
-    return from_expression(expression, schema, as_arrow=True)
+    return predicate_of(expression, schema, as_arrow=True)
 
 
-def from_expression(expression: pc.Expression, schema: pa.Schema, *, as_arrow: bool) -> Predicate:
-    """The predicate that a pyarrow expression means over a schema.
+def predicate_of(expression: pc.Expression, schema: pa.Schema, *, as_arrow: bool) -> Predicate:
+    """The predicate that a pyarrow expression means over these columns.
 
     Args:
-        expression: The expression.
-        schema: The columns that it may name.
-        as_arrow: Whether NaN and nulls compare as pyarrow has them, rather than as SQL has them.
+        expression: It.
+        schema: The columns.
+        as_arrow: Whether NaN and nulls compare as pyarrow has them rather than as SQL does.
 
     Raises:
-        InvalidArgumentError: It names a column that does not exist.
+        InvalidArgumentError: It does not fit the columns.
         UnsupportedError: A function or a type that the Rust core does not have.
     """
     try:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.expr import Predicate
-from ...arrow.predicate import from_expression
-from .projection import with_system_columns
+from ...arrow.predicate import predicate_of
+from ..system_columns import with_system_columns
 
 if TYPE_CHECKING:
     Filter: TypeAlias = str | pc.Expression | Predicate
@@ -38,7 +38,7 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
         return filter
     schema = with_system_columns(schema)
     if isinstance(filter, pc.Expression):
-        return from_expression(filter, schema, as_arrow=False)
+        return predicate_of(filter, schema, as_arrow=False)
     if isinstance(filter, str):
         return Predicate.parse_sql(filter, schema)
     raise TypeError(f"expected a filter as SQL text or pyarrow.compute.Expression, found {type(filter).__name__}")
