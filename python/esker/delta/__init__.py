@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .missing import NAMES, missing
-
 if TYPE_CHECKING:
     from .features import TableFeatures
     from .metadata import Metadata, ProtocolVersions
@@ -69,7 +67,17 @@ _MODULES = {
     "write.writer": ["write_deltalake"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-_SUBMODULES = ("alter", "exceptions", "features", "metadata", "properties", "schema", "table", "table_properties")
+_SUBMODULES = (
+    "alter",
+    "exceptions",
+    "features",
+    "metadata",
+    "missing",
+    "properties",
+    "schema",
+    "table",
+    "table_properties",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -78,8 +86,10 @@ def __getattr__(name: str) -> Any:
         return globals()[name]
     if name in _SUBMODULES:
         return import_module(f".{name}", __name__)
-    if name in NAMES:
-        raise missing(name, NAMES[name])
+    if not name.startswith("_"):
+        names = import_module(".missing", __name__)
+        if name in names.NAMES:
+            raise names.missing(name, names.NAMES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
+from ..missing import missing_method
 
 _REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
 _COMMIT = "commit_properties post_commithook_properties"
@@ -95,22 +96,18 @@ class _MissingAttribute(UnsupportedError, AttributeError):
 
 
 def missing(name: str, advice: str) -> UnsupportedError:
-    """The error that says that a name of deltalake is not there, and what to do instead.
+    """The error that says that a name of deltalake's modules is not there, and what to do instead.
 
     Example:
         >>> from esker.delta.missing import missing
         >>> print(missing("QueryBuilder", "use DuckDB"))
-        esker.delta has no QueryBuilder of deltalake yet; use DuckDB
+        esker.delta.QueryBuilder is not supported yet; use DuckDB
     """
-    return UnsupportedError(f"esker.delta has no {name} of deltalake yet; {advice}", operation=name)
+    return UnsupportedError(f"esker.delta.{name} is not supported yet; {advice}", operation=name)
 
 
 def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoReturn]:
-    def method(self: object, *args: Any, **kwargs: Any) -> NoReturn:
-        raise missing(f"{owner}.{name}", found.advice)
-
-    method.__name__, method.__qualname__ = name, f"{owner}.{name}"
-    method.__doc__ = f"Not in this release: {found.advice}."
+    method = missing_method(owner, name, found.advice)
     names = ["self", *found.parameters.split()]
     vars(method)["__signature__"] = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
     return method
@@ -118,9 +115,9 @@ def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoRetu
 
 def _property(owner: str, name: str, advice: str) -> property:
     def get(self: object) -> NoReturn:
-        raise _MissingAttribute(f"esker.delta has no {owner}.{name} of deltalake yet; {advice}", operation=name)
+        raise _MissingAttribute(f"{owner}.{name} is not supported yet; {advice}", operation=name)
 
-    return property(get, doc=f"Not in this release: {advice}.")
+    return property(get, doc=f"Raises `UnsupportedError`: not supported yet; {advice}.")
 
 
 class MissingOptimizer:
@@ -132,7 +129,7 @@ class MissingMethods:
 
     @property
     def optimize(self) -> MissingOptimizer:
-        """Not in this release: its methods say what to do instead."""
+        """Its methods raise `UnsupportedError`, which says what to do instead."""
         return MissingOptimizer()
 
 

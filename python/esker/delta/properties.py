@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Literal, cast
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
@@ -233,6 +232,8 @@ class WriterProperties:
             if (bloom := column.bloom_filter_properties) is not None and bloom.set_bloom_filter_enabled
         }
         if filters:
+            from inspect import signature
+
             from pyarrow.parquet import ParquetWriter
 
             if "bloom_filter_options" not in signature(ParquetWriter).parameters:
