@@ -33,7 +33,7 @@ from .write.conformed import conformed
 
 
 class TableAlterer:
-    """What `DeltaTable.alter` is. Each change is one commit, and the table goes to the new version.
+    """The value of `DeltaTable.alter`. Each change is one commit, and the table goes to the new version.
 
     Args:
         target: Tells where the table is, and which version of it is open.

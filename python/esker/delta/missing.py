@@ -121,7 +121,7 @@ def _property(owner: str, name: str, advice: str) -> property:
 
 
 class MissingOptimizer:
-    """What `DeltaTable.optimize` is: its methods say what to do instead."""
+    """The value of `DeltaTable.optimize`: its methods say what to do instead."""
 
 
 class MissingMethods:

@@ -37,14 +37,14 @@ _UNREAD = {
     "geometry": pa.binary(),
     "geography": pa.binary(),
 }
-"""What types are in files whose values are not read."""
+"""The Arrow types of columns whose values are not read."""
 
 _NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
 
 
 class _Type:
-    """What all types have: to and from JSON and Arrow."""
+    """The base of all types: to and from JSON and Arrow."""
 
     def _json(self) -> Any:
         raise NotImplementedError

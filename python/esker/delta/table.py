@@ -105,7 +105,7 @@ class DeltaTable(MissingMethods):
         return Snapshot.load(self._store, version=version, timezone=self._timezone)
 
     def _finish_newest(self) -> None:
-        """Has the newest entry in its place, which a writer may have left with an external manifest store only."""
+        """Copies the newest entry to its final path, if a writer left it staged in an external manifest store."""
         external = ExternalLog.of(self._store, self._uri, self._storage_options)
         if external is not None:
             external.latest()

@@ -42,7 +42,7 @@ from esker.delta.write.conformed import conformed
 from esker.delta.write.entry import write_entry
 from esker.delta.write.partition_replacement import PartitionReplacement
 from esker.delta.write.plan import DeltaWritePlan, SchemaMode, WriteRequest, plan_write
-from esker.delta.write.replacement import Replacement, replaced_files, tells_changes
+from esker.delta.write.replacement import Replacement, replaced_files, writes_changes
 from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
@@ -136,7 +136,7 @@ class DeltaWriter(DataSourceArrowWriter):
         if self._asks_zone:
             self._keeps_changes = target.snapshot is not None and self._plan.after.keeps_change_feed
         else:
-            self._keeps_changes = tells_changes(self._plan, replacement)
+            self._keeps_changes = writes_changes(self._plan, replacement)
 
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
@@ -160,7 +160,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         rows = map(cast, chain([first] if first is not None else [], iterator))
         try:
-            with self._staging(plan, self._store(), tells_changes=self._keeps_changes) as staging:
+            with self._staging(plan, self._store(), writes_changes=self._keeps_changes) as staging:
                 staging.store(checked(conformed(rows, plan.after.schema), plan))
                 written = staging.finish()
         except InvalidArgumentError as error:
@@ -215,7 +215,7 @@ class DeltaWriter(DataSourceArrowWriter):
         replacement = self._replacement(plan, target, adds, found)
         # Where tasks have told of changes, the commit tells of all of them.
         tells = self._keeps_changes and replacement is not None
-        with self._staging(plan, store, staged, tells_changes=tells) as staging:
+        with self._staging(plan, store, staged, writes_changes=tells) as staging:
             staging.store_survivors(replacement)
             kept = staging.finish()
         rows = sum(message.rows for message in found)
@@ -307,9 +307,9 @@ class DeltaWriter(DataSourceArrowWriter):
         return plan
 
     def _staging(
-        self, plan: DeltaWritePlan, store: Store, staged: StagedFiles | None = None, *, tells_changes: bool
+        self, plan: DeltaWritePlan, store: Store, staged: StagedFiles | None = None, *, writes_changes: bool
     ) -> Staging:
-        return Staging(plan, store, staged, tells_changes=tells_changes, max_rows=self._options.max_rows_per_file)
+        return Staging(plan, store, staged, writes_changes=writes_changes, max_rows=self._options.max_rows_per_file)
 
     def _zone(self, batch: pa.RecordBatch | None) -> str | None:
         """What times without a zone mean: as an option says, the session, or Spark by how it sends times."""

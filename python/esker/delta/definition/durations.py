@@ -9,7 +9,7 @@ from ...exceptions import InvalidArgumentError
 
 TOMBSTONES = ("delta.deletedFileRetentionDuration", "interval 1 week")
 TRANSACTIONS = "delta.setTransactionRetentionDuration"
-"""Without it numbers of applications stay for ever."""
+"""Without it the transaction versions of applications are kept for ever."""
 LOG_FILES = ("delta.logRetentionDuration", "interval 30 days")
 _UNITS = {
     "microsecond": 0.001,

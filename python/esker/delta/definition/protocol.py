@@ -86,7 +86,7 @@ _UNLESS_ACTIVE = {
 }
 """Features that ask for something only where a property is set."""
 DEFAULT = "CURRENT_DEFAULT"
-"""What keeps a column's default: SQL."""
+"""The key of a column's metadata that holds its default, as SQL."""
 _COLLATIONS = "__COLLATIONS"
 _BY_PROPERTY = {
     "delta.appendOnly": "appendOnly",

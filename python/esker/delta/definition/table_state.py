@@ -28,7 +28,7 @@ _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 @dataclass(frozen=True)
 class TableState:
-    """What a table is, before or after a change.
+    """The state of a table before or after a change.
 
     `metadata` and `protocol` are actions of the log; `schema` is what `metadata` says of the columns.
     """

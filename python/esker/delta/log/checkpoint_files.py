@@ -1,4 +1,4 @@
-"""Checkpoint files in a log (parts and sidecars), which its clean-up asks for.
+"""Checkpoint files in a log (parts and sidecars), which log clean-up looks for.
 
 Spec: "Checkpoints", "Sidecar Files".
 """
@@ -74,7 +74,7 @@ def sidecars_of(store: Store, path: str) -> list[str]:
 
     Raises:
         NotFoundError: The file is not there (any more).
-        CorruptFileError: It cannot be read, so that nobody knows which they are.
+        CorruptFileError: It cannot be read, so that its sidecars are unknown.
 
     Example:
         `sidecars_of(store, "_delta_log/00000000000000000010.checkpoint.parquet")`

@@ -31,7 +31,7 @@ def expired_log_files(store: Store, configuration: Mapping[str, str], version: i
     Args:
         store: The table's.
         configuration: Its properties.
-        version: The newest version: it and its like stay.
+        version: The newest version, whose files stay.
 
     Example:
         `expired_log_files(store, {"delta.logRetentionDuration": "interval 1 day"}, 10)`

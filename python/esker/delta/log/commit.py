@@ -1,4 +1,4 @@
-"""Delta's side of the commit loop: one log entry on its way into one table.
+"""Delta's `CommitProtocol`: puts one log entry into the log of one table.
 
 A log entry is JSON, one action a line, put if absent as `_delta_log/{version:020}.json`. `commitInfo` stands first and
 has the `txnId` by which a writer finds its own entry again after a lost reply.
@@ -56,7 +56,7 @@ def engine_info() -> str:
 
 
 def read_change(store: Store, root: str, version: int) -> CommitActions:
-    """The actions of a commit; `known` is false if its entry is there no more.
+    """The actions of a commit; `known` is false if its entry does not exist any more.
 
     Raises:
         CorruptFileError: The entry is not what an entry must be.
@@ -139,7 +139,7 @@ class CommitRequest:
 
 
 class DeltaCommit:
-    """One log entry on its way into one table: a `CommitProtocol`.
+    """Commits one log entry to one table: a `CommitProtocol`.
 
     Args:
         target: The table, in the version that the entry was computed from.
@@ -199,14 +199,14 @@ class DeltaCommit:
 
     @property
     def advice(self) -> str:
-        """How somebody who does not know whether it landed finds out."""
+        """How a caller finds out whether it landed."""
         return f"look for the txnId {self.write_id} in DeltaTable.history()"
 
     def run(self, staged: StagedFiles | None = None, *, rerun: Callable[[int], DeltaCommit] | None = None) -> int:
         """Commits; the version that it became, or the newest if it was applied already.
 
         Args:
-            staged: The files that were written for it, under names that are nobody else's.
+            staged: The files that were written for it, under unique names.
             rerun: Where there was no table, and another writer has made one meanwhile: computes the change again on top
                 of the version that it is given. Without it that is a conflict.
         """
@@ -227,7 +227,7 @@ class DeltaCommit:
         """The newest version, -1 if there is none. A listing may lag behind what a put has met.
 
         Raises:
-            CommitConflictError: The table is gone, or another one is in its place.
+            CommitConflictError: The table was deleted or replaced.
         """
         if self._external is not None:
             self._known = max(self._known, self._external.latest())
@@ -419,7 +419,7 @@ class DeltaCommit:
         return not self._ours.adds.keys().isdisjoint(there)
 
     def landed(self, version: int) -> None:
-        """What follows a commit. It does not undo it."""
+        """Runs the post-commit hooks, whose failure does not undo the commit."""
         self._hooks(version)
 
     def conflict(self, change: Change, *, retryable: bool) -> Exception:

@@ -35,7 +35,7 @@ from ..definition.protocol import check_writable, features_of
 
 
 class Isolation(Enum):
-    """What a commit must not have missed."""
+    """Isolation levels of the reference: which concurrent appends conflict."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -57,7 +57,7 @@ class ConflictReason(Enum):
 
 @dataclass(frozen=True)
 class ReadSet:
-    """What a change was computed from.
+    """The files and rows that a change was computed from.
 
     `matches` says whether an added file (its `add` action) would have been read; None says that no file would have.
     """
@@ -89,7 +89,7 @@ class CommitActions:
 
     @property
     def write_id(self) -> str | None:
-        """The id that its writer drew: an empty text if it drew none, None if its entry is there no more."""
+        """The id that its writer drew: an empty text if it drew none, None if its entry does not exist any more."""
         if not self.known:
             return None
         found = self.info.get("txnId")
@@ -97,7 +97,7 @@ class CommitActions:
 
     @property
     def operation(self) -> str:
-        """What its writer says that it did."""
+        """The operation that its writer noted."""
         return str(self.info.get("operation", "unknown"))
 
     @property

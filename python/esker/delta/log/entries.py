@@ -75,7 +75,7 @@ def read_actions(store: Store, version: int) -> Iterator[tuple[str, Any]]:
 
 
 def commit_info(store: Store, version: int) -> dict[str, Any]:
-    """What the writer of a version says of it: empty if nothing.
+    """The `commitInfo` of a version; empty if its writer wrote none.
 
     Example:
         `commit_info(store, 0)["operation"]`

@@ -50,7 +50,7 @@ class ExternalLog:
 
     @staticmethod
     def of(store: Store, uri: str, options: Mapping[str, str] | None) -> ExternalLog | None:
-        """That of a table, None if it has none, or if nobody says that only esker writes to the table."""
+        """The external log of a table; None without a store, or without `delta_only_esker_writes`."""
         given = {key.lower(): value for key, value in (options or {}).items()}
         if given.get(ONLY_ESKER, "").lower() != "true" or MANIFEST_STORE not in given:
             return None
@@ -58,7 +58,7 @@ class ExternalLog:
         return ExternalLog(store, external, uri) if external is not None else None
 
     def latest(self) -> int:
-        """The newest version, whose entry is in its place then; -1 if the external store knows none.
+        """The newest version, after its entry was copied to its final path; -1 if the external store knows none.
 
         Raises:
             IOFailedError: The entry could not be copied. Nothing is lost: it can be tried again.
@@ -73,7 +73,7 @@ class ExternalLog:
         """Puts the entry of a version if there is none.
 
         Raises:
-            OSError: A store failed, and nobody knows whether the entry is there.
+            OSError: A store failed, and it is unknown whether the entry is there.
         """
         if self._is_there(version):
             # The entry was written before the table had an external store.

@@ -92,9 +92,9 @@ class ChangeFeed:
         names = self.schema.names if columns is None else columns
         # Find out first whether the feed was on in all versions: no row is handed out before.
         changes = [rows for change in self._changes(start, end) for rows in self._of_version(change)]
-        told = [self._told(rows) for rows in changes]
-        if all(rows.only is None for rows in changes) and self._scan.is_plain(told):
-            yield from self._of_dataset(told, names, where)
+        files = [self._with_constants(rows) for rows in changes]
+        if all(rows.only is None for rows in changes) and self._scan.is_plain(files):
+            yield from self._of_dataset(files, names, where)
             return
         threads = min(8, os.cpu_count() or 1)
         pending: deque[Future[list[pa.RecordBatch]]] = deque()
@@ -110,7 +110,7 @@ class ChangeFeed:
                 for future in pending:
                     future.cancel()
 
-    def _told(self, changed: FileChange) -> TableFile:
+    def _with_constants(self, changed: FileChange) -> TableFile:
         """A file of which version, time and kind of change are known as partition values are."""
         key = (changed.version, changed.kind)
         if key not in self._known:

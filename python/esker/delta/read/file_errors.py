@@ -53,7 +53,7 @@ def file_errors(version: int, path: str | None = None) -> Iterator[None]:
 
 
 def each_batch(batches: Iterable[Any], version: int, path: str | None = None) -> Iterator[Any]:
-    """What a reader of files gives, with `file_errors` around each step.
+    """The batches of a reader, with `file_errors` around each step.
 
     Example:
         `each_batch(dataset.to_batches(), version)`

@@ -207,7 +207,7 @@ def check_read(fields: Iterable[pa.Field]) -> None:
 
 
 def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
-    """What the partition says of all rows of a file.
+    """The partition values of a file as an expression that holds for all its rows.
 
     Example:
         >>> import pyarrow as pa

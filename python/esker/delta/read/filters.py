@@ -151,7 +151,7 @@ def _holds_floats(type_: pa.DataType) -> bool:
 
 
 def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
-    """What tuples imply that must all hold."""
+    """The terms that tuples imply, all of which must hold."""
     terms = []
     for part in filters:
         if not isinstance(part, tuple):

@@ -1,7 +1,7 @@
 """Hides the Arrow schema in Parquet footers whose types do not suit filters of a Delta table.
 
 A writer may keep its Arrow schema in a file's footer, and pyarrow gives columns the types in it: views in files of
-polars, and of deltalake's deletes, updates and merges; times in the zone of whoever wrote them. Filters are compared
+polars, and of deltalake's deletes, updates and merges; times in the zone of their writer. Filters are compared
 with statistics in those types, for which pyarrow has no kernels. A Delta table has its own schema, so that nothing is
 lost when pyarrow does not find the writer's: its key is renamed in the bytes of the footer, as they are read.
 
@@ -118,7 +118,7 @@ class TableFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
 
 
 class ParquetSources:
-    """What the Parquet files of a table are opened from.
+    """The sources that Parquet files of a table are opened from.
 
     A local file is opened by its path, or mapped into memory where its footer has to be changed: no thread of pyarrow
     runs Python for it, which would be in the way when the process ends.

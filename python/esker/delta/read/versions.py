@@ -21,7 +21,7 @@ _COMMIT = re.compile(r"^_delta_log/(\d{20})\.json$")
 
 
 def history(store: Store, newest: int, limit: int | None) -> list[dict[str, Any]]:
-    """What the writers of versions say of them, the newest first, as far back as there are entries."""
+    """The `commitInfo` of versions, the newest first, as far back as there are entries."""
     found: list[dict[str, Any]] = []
     for version in range(newest, -1, -1):
         if limit is not None and len(found) >= limit:

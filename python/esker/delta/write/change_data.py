@@ -71,7 +71,7 @@ class ChangeDataWriter:
         return [{**{key: add[key] for key in kept}, "dataChange": False} for add in self._writer.close()]
 
     def stop(self) -> None:
-        """Gives up what is not written yet, and returns once nothing is on its way."""
+        """Drops what is not written yet, and returns once no put is running."""
         self._writer.stop()
 
     def abandon(self) -> None:

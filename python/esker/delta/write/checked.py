@@ -12,7 +12,7 @@ from .row_predicate import RowPredicate
 
 
 def checked(batches: Iterable[pa.RecordBatch], plan: DeltaWritePlan) -> Iterator[pa.RecordBatch]:
-    """The batches, once they are what the table asks of rows.
+    """The batches with generated columns, after their rows were checked.
 
     Args:
         batches: Rows with the table's columns and types.

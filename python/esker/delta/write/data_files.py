@@ -79,7 +79,7 @@ class DataFileWriter:
     Args:
         store: The table's.
         schema: The table's columns.
-        partition_by: Those that files are told apart by.
+        partition_by: The partition columns.
         configuration: The table's properties: which statistics are kept, how large files are.
         mapped: Whether column mapping is on.
         target_file_size: Bytes of a file, about; `delta.targetFileSize` or 100 MiB if not given.
@@ -165,7 +165,7 @@ class DataFileWriter:
         return self._adds
 
     def stop(self) -> None:
-        """Gives up what is not written yet, and returns once nothing is on its way: then files can be deleted."""
+        """Drops what is not written yet, and returns once no put is running: then files can be deleted."""
         self._open.clear()
         self._pool.shutdown(cancel_futures=True)
 

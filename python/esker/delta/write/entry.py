@@ -19,7 +19,7 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
     Args:
         plan: The write.
         written: What it has staged.
-        replacement: The files that it takes out.
+        replacement: The files that it removes.
 
     Example:
         `DeltaCommit(target, write_entry(plan, staging.finish())).run(staging.staged)`

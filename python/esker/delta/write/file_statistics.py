@@ -56,7 +56,7 @@ def cut_maximum(text: str) -> str | None:
 
 
 class _Leaf:
-    """What is known of one leaf so far."""
+    """The statistics of one leaf so far."""
 
     def __init__(self, kind: pa.DataType) -> None:
         types = pa.types

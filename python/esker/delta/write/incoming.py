@@ -16,7 +16,7 @@ BATCH_ROWS = 128 * 1024
 
 
 def incoming(data: Any) -> pa.RecordBatchReader:
-    """What hands out Arrow data, as a stream.
+    """Arrow data of any library as a stream of batches.
 
     Args:
         data: A table, a batch, a reader, a DataFrame, or batches in a list or from a generator: whatever has the

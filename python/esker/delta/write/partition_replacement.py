@@ -16,7 +16,7 @@ class PartitionReplacement(Replacement):
     """Takes out the files of some partitions.
 
     Args:
-        target: The table, in the version whose files are taken out.
+        target: The table, in the version whose files are removed.
         adds: The new files: their partitions are replaced.
 
     Example:
@@ -29,7 +29,7 @@ class PartitionReplacement(Replacement):
         self._removed: list[dict[str, Any]] = []
 
     def stage(self) -> None:
-        """Finds out which files are taken out."""
+        """Selects the files to remove."""
         removed = remove_actions(self._snapshot, self._selection)
         self._removed = [action for action in removed if _key(action.get("partitionValues", {})) in self._partitions]
 
@@ -38,11 +38,11 @@ class PartitionReplacement(Replacement):
         return self._removed
 
     def survivors(self) -> Iterator[pa.RecordBatch]:
-        """None: partitions are taken out whole."""
+        """None: whole partitions are replaced."""
         return iter(())
 
     def read_set(self) -> ReadSet:
-        """What a commit of others must not have changed."""
+        """The files and partitions that a concurrent commit must not have changed."""
         paths = frozenset(action["path"] for action in self._removed)
         return ReadSet(files=paths, matches=lambda add: _key(add.get("partitionValues") or {}) in self._partitions)
 

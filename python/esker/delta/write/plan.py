@@ -33,7 +33,7 @@ def check_mode(mode: str) -> None:
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """What a caller asks of a write, beside its rows and its place.
+    """The arguments of a write, apart from its rows and its target.
 
     Args:
         mode: What becomes of the rows that are there.
@@ -98,7 +98,7 @@ class DeltaWritePlan:
         before: What the table is.
         after: What it will be.
         missing: The table's columns that the rows do not have.
-        request: What the caller asks of the write.
+        request: The arguments of the write.
         storage_options: Options of the store. They may hold passwords.
 
     Example:
@@ -130,7 +130,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
     Args:
         target: Where it goes.
         incoming: The columns of the rows.
-        request: What the caller asks of it.
+        request: Its arguments.
 
     Raises:
         SchemaMismatchError: The rows do not have the table's columns.
@@ -162,7 +162,7 @@ def plan_write(target: WriteTarget, incoming: Schema, request: WriteRequest) -> 
 
 
 def _after(before: TableState | None, incoming: Schema, request: WriteRequest) -> TableState:
-    """What the table will be."""
+    """The state of the table after the write."""
     columns = request.partition_columns
     if before is None:
         return TableState.new(

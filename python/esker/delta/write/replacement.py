@@ -28,11 +28,11 @@ from .row_predicate import RowPredicate
 
 
 class Replacement:
-    """What an overwrite does to the files of a version.
+    """The files of a version that an overwrite removes or rewrites.
 
     Args:
         target: The table, in that version.
-        predicate: Which rows are taken out, as SQL; all if not given.
+        predicate: Which rows are removed, as SQL; all if not given.
         session_timezone: What times without a zone mean in it; UTC if not given.
 
     Example:
@@ -54,7 +54,7 @@ class Replacement:
         self._whole: list[TableFile] = []
 
     def stage(self) -> None:
-        """Finds out which files are taken out."""
+        """Selects the files to remove, and reads those that the predicate may match in part."""
         removed = remove_actions(self._snapshot, self._selection)
         for file, action in zip(self._scan.table_files(), removed, strict=True):
             if self._where is None or self._by_partition:
@@ -68,7 +68,7 @@ class Replacement:
 
     @property
     def rewrites(self) -> bool:
-        """Whether rows stay of files that are taken out: what changed cannot be told by the files alone then."""
+        """Whether removed files have surviving rows: adds and removes alone do not show the changed rows then."""
         return bool(self._partial)
 
     def removes(self) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ class Replacement:
         return list(self._taken.values())
 
     def survivors(self) -> Iterator[pa.RecordBatch]:
-        """The rows that stay, of the files of which others are taken out."""
+        """The surviving rows of files that the predicate matches in part."""
         names = self._scan.schema.names
         for file in self._partial:
             for batch in self._scan.read(file, names):
@@ -85,7 +85,7 @@ class Replacement:
                     yield kept
 
     def removed_rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows that are taken out."""
+        """The removed rows."""
         names = self._scan.schema.names
         for file in self._whole:
             yield from self._scan.read(file, names)
@@ -96,7 +96,7 @@ class Replacement:
                     yield taken
 
     def read_set(self) -> ReadSet:
-        """What a commit of others must not have changed."""
+        """The files and rows that a concurrent commit must not have changed."""
         if self._where is None:
             return ReadSet(whole_table=True)
         return ReadSet(files=frozenset(self._taken), matches=self._would_read)
@@ -140,7 +140,7 @@ class Replacement:
 
 
 def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | None:
-    """The files that a write takes out; None if it takes out none.
+    """The files that a write removes; None if it removes none.
 
     Raises:
         InvalidArgumentError: The table is append-only.
@@ -160,8 +160,8 @@ def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | N
     return found
 
 
-def tells_changes(plan: DeltaWritePlan, replacement: Replacement | None) -> bool:
-    """Whether a write needs files of changes: the table keeps a change feed, and its data files do not tell."""
+def writes_changes(plan: DeltaWritePlan, replacement: Replacement | None) -> bool:
+    """Whether a write needs change data files: the table keeps a feed, and data files do not show what changed."""
     return replacement is not None and replacement.rewrites and plan.after.keeps_change_feed
 
 

@@ -11,7 +11,7 @@ from ..read.session_zone import in_zone
 
 
 class RowPredicate:
-    """Which rows an overwrite replaces: those that it takes out, and those that it brings.
+    """Which rows an overwrite replaces; its new rows must match as well.
 
     Args:
         sql: Its text.

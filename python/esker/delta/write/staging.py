@@ -19,7 +19,7 @@ from .replacement import Replacement
 
 @dataclass(frozen=True)
 class StagedWrite:
-    """What a write has staged: `add` actions, `cdc` actions, and how many rows it brings."""
+    """The result of staging: `add` actions, `cdc` actions, and the number of new rows."""
 
     adds: list[dict[str, Any]]
     changes: list[dict[str, Any]]
@@ -34,7 +34,7 @@ class Staging:
         plan: The write.
         store: The table's.
         staged: Takes in each file before it is put; if not given, one of its own.
-        tells_changes: Whether files of changes are written.
+        writes_changes: Whether change data files are written.
         max_rows: Rows of one file at most.
 
     Example:
@@ -47,7 +47,7 @@ class Staging:
         store: Store,
         staged: StagedFiles | None = None,
         *,
-        tells_changes: bool = False,
+        writes_changes: bool = False,
         max_rows: int | None = None,
     ) -> None:
         after, request = plan.after, plan.request
@@ -67,7 +67,7 @@ class Staging:
         )
         self._data.max_rows = max_rows
         self._changes: ChangeDataWriter | None = None
-        if tells_changes:
+        if writes_changes:
             self._changes = ChangeDataWriter(
                 store,
                 after,
@@ -85,7 +85,7 @@ class Staging:
                 self._changes.write(batch, "insert")
 
     def store_survivors(self, replacement: Replacement | None) -> None:
-        """Stores the rows that stay of files that are taken out, and in files of changes those that do not."""
+        """Stores the surviving rows of removed files, and their removed rows in change data files."""
         if replacement is None:
             return
         for batch in conformed(replacement.survivors(), self._schema):

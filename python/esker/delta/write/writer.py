@@ -26,7 +26,7 @@ from .conformed import conformed
 from .entry import write_entry
 from .incoming import incoming
 from .plan import DeltaWritePlan, Mode, SchemaMode, WriteRequest, check_mode, plan_write
-from .replacement import replaced_files, tells_changes
+from .replacement import replaced_files, writes_changes
 from .staged_rows import staged_rows
 from .staging import StagedWrite, Staging
 
@@ -157,7 +157,7 @@ def _staged(
     plan = plan_write(target, Schema.from_arrow(rows.schema), request)
     with in_own_words(request.given_predicate or "", request.predicate or ""):
         replacement = replaced_files(plan, target)
-    with Staging(plan, target.store, staged, tells_changes=tells_changes(plan, replacement)) as staging:
+    with Staging(plan, target.store, staged, writes_changes=writes_changes(plan, replacement)) as staging:
         staging.store(checked(conformed(rows, plan.after.schema), plan))
         staging.store_survivors(replacement)
         written = staging.finish()
