@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def is_list_like(kind: pa.DataType) -> bool:
@@ -34,6 +33,8 @@ def offsets_of(values: pa.Array) -> pa.Array:
         >>> offsets_of(pa.array([[1], None, [2, 3]])).to_pylist()
         [0, 1, 1, 3]
     """
+    import pyarrow.compute as pc
+
     lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
     ends = pc.cumulative_sum(lengths).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])
