@@ -17,11 +17,13 @@ from esker._native.store import Store
 from esker.commit import clock as commit_clock
 from esker.commit import stores
 from esker.exceptions import CommitConflictError, InvalidArgumentError, IOFailedError, NotFoundError
-from esker.repo import Branch, Repository, clock, collecting, repository
-from esker.repo.expired import expired_ids
+from esker.repo import Branch, Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.layout import DATA
-from esker.repo.numbered_log import LogEntry, NumberedLog
+from esker.repo.refs import clock
+from esker.repo.refs import gc_runs as collecting
+from esker.repo.refs.expired import expired_ids
+from esker.repo.refs.layout import DATA
+from esker.repo.refs.numbered_log import LogEntry, NumberedLog
 from tests.ages import made_older
 
 HOUR = 3600.0

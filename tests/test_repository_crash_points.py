@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import EskerError
-from esker.repo import Repository, core, packs
+from esker.repo import Repository
+from esker.repo.core import repository_core as core
+from esker.repo.refs import commit_packs as packs
 from tests.faulty import Faulty
 
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full"]

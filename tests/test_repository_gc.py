@@ -25,9 +25,11 @@ from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
-from esker.repo import Repository, collecting, repository, retention
+from esker.repo import Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.objects import table as objects_table
+from esker.repo.objects.object_info import table as objects_table
+from esker.repo.refs import gc_runs as collecting
+from esker.repo.upkeep import retention
 from tests.ages import made_older
 
 AGE_S = 60 * 86400.0

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import IOFailedError, NotFoundError
-from esker.repo import Repository, core, packs, repository
-from esker.repo.numbered_log import OLD_SECONDS, LogEntry, NumberedLog
+from esker.repo import Repository, repository
+from esker.repo.core import repository_core as core
+from esker.repo.refs import commit_packs as packs
+from esker.repo.refs.numbered_log import OLD_SECONDS, LogEntry, NumberedLog
 from tests.servers import S3Server
 from tests.servers.counting import CountingProxy
 

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from esker.repo import MergeConflictError, NoChangesError, Repository, core, packs, repository
+from esker.repo import MergeConflictError, NoChangesError, Repository, repository
+from esker.repo.core import repository_core as core
+from esker.repo.refs import commit_packs as packs
 
 Content = dict[str, str]
 PATHS = st.sampled_from([f"{folder}{name}" for folder in ("", "a/", "b/") for name in "wxyz"])

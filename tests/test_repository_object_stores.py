@@ -15,7 +15,9 @@ import pytest
 
 from esker._native.store import Store
 from esker.exceptions import EskerError
-from esker.repo import MergeConflictError, Repository, core, packs
+from esker.repo import MergeConflictError, Repository
+from esker.repo.core import repository_core as core
+from esker.repo.refs import commit_packs as packs
 from tests.faulty import Faulty
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esker.repo import MergeConflictError, Repository, core, packs, repository
+from esker.repo import MergeConflictError, Repository, repository
+from esker.repo.core import repository_core as core
+from esker.repo.refs import commit_packs as packs
 
 PROCESSES = 16
 COMMITS = 3

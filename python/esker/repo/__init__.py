@@ -5,16 +5,16 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 """
 
 from .branch import Branch, TransactionBranch
-from .commits import Commit
 from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
-from .object_io import ObjectReader, ObjectWriter
-from .objects import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.object_io import ObjectReader, ObjectWriter
+from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
+from .refs.commits import Commit
 from .repository import Repository, RepositoryProperties, repositories, repository
 from .settings import Settings
-from .stored_object import StoredObject, WriteableObject
 from .tag import Tag
 
 __all__ = [

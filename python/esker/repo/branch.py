@@ -12,21 +12,22 @@ from typing import Any
 
 from .._native.graveler import Applied
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
-from . import branch_store, merging
-from .clock import moment
-from .commits import Commit
-from .core import HIDDEN, RepositoryCore, default_committer
+from . import branch_store
+from .committing import merging
+from .committing.needs import Needs
+from .core.repository_core import HIDDEN, RepositoryCore, default_committer
 from .errors import NoChangesError
-from .expired import explained
 from .hooks import HookEvent
 from .import_data import ImportManager
-from .layout import check_name
-from .needs import Needs
-from .numbered_log import LogEntry
-from .objects import Change, CommonPrefix, ObjectInfo, infos
+from .objects.object_info import Change, CommonPrefix, ObjectInfo, infos
+from .objects.staging import Staging
+from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference, ReferenceType, folded, id_of
-from .staging import Staging
-from .stored_object import StoredObject, WriteableObject
+from .refs.clock import moment
+from .refs.commits import Commit
+from .refs.expired import explained
+from .refs.layout import check_name
+from .refs.numbered_log import LogEntry
 from .text import check_pairs, check_text
 from .transaction import Transaction
 

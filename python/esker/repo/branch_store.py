@@ -22,7 +22,7 @@ from ..commit import stores
 from ..exceptions import InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
-    from .core import RepositoryCore
+    from .core.repository_core import RepositoryCore
 
 TRANSACTION = "esker-tx"
 REF = "esker-ref"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
-from .objects import Conflict
+from .objects.object_info import Conflict
 
 
 class MergeConflictError(CommitConflictError):

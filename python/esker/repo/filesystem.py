@@ -23,12 +23,12 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
-from .object_io import PIECE_BYTES
-from .objects import CommonPrefix, ObjectInfo
+from .fsspec_transaction import StagedTransaction
+from .objects.object_info import CommonPrefix, ObjectInfo
+from .objects.object_io import PIECE_BYTES
+from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
 from .repository import Repository
-from .staged_transaction import StagedTransaction
-from .stored_object import StoredObject, WriteableObject
 
 PROTOCOL = "esker"
 

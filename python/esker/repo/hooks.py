@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError
-from .commits import Commit
+from .refs.commits import Commit
 
 EventType = Literal["pre-commit", "post-commit", "pre-merge", "post-merge"]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from .._native.graveler import ChangeStream, ImportedObjects
 from ..commit.stores import absolute
 from ..exceptions import CommitConflictError, InvalidArgumentError
-from .address import address_of, spelled
-from .commits import Commit
-from .staging import Staging
+from .objects.address import address_of, spelled
+from .objects.staging import Staging
+from .refs.commits import Commit
 from .text import check_text
 
 if TYPE_CHECKING:
     from .branch import Branch
-    from .core import RepositoryCore
+    from .core.repository_core import RepositoryCore
 
 MEMORY_BYTES = 32 << 20
 """Of what was listed, so much is held; the rest is sorted in files."""

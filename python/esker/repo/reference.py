@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
 from . import branch_store
-from .address import uri_of
-from .commits import Commit
-from .core import RepositoryCore
+from .committing.path_history import touching
+from .core.repository_core import RepositoryCore
 from .errors import MergeConflictError
-from .expired import explained
-from .export import check_exportable
-from .history import touching
-from .object_io import is_elsewhere
-from .objects import BATCH_ROWS, Change, CommonPrefix, ObjectInfo, info, listed, rows, table
-from .stored_object import StoredObject
+from .objects.address import uri_of
+from .objects.export import check_exportable
+from .objects.object_info import BATCH_ROWS, Change, CommonPrefix, ObjectInfo, info, listed, rows, table
+from .objects.object_io import is_elsewhere
+from .objects.stored_object import StoredObject
+from .refs.commits import Commit
+from .refs.expired import explained
 from .text import check_text
 
 if TYPE_CHECKING:
-    from .staging import Staging
+    from .objects.staging import Staging
 
 _COPIES = 8
 """Objects that are exported side by side."""
@@ -268,7 +268,7 @@ class Reference:
         Example:
             `repository.branch("feature").merge_into("main")`
         """
-        from .merging import merge_into
+        from .committing.merging import merge_into
 
         branch = id_of(destination_branch)
         options: dict[str, Any] = {

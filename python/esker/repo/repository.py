@@ -12,19 +12,20 @@ from urllib.parse import unquote
 from ..commit.external import ExternalManifestStore
 from ..commit.stores import absolute, resolve
 from ..exceptions import AlreadyExistsError
-from . import dump, fsck, packed_heads, retention
 from .branch import Branch
-from .core import RepositoryCore, default_committer, is_hidden
-from .creation import create, is_created
-from .dump import RefsDump
+from .core.creation import create, is_created
+from .core.opening import CACHE_BYTES, origin_of
+from .core.repository_core import RepositoryCore, default_committer, is_hidden
 from .hooks import EventType, Hook
-from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
-from .numbered_log import LogEntry
-from .opening import CACHE_BYTES, origin_of
 from .reference import Reference, ReferenceType, id_of
-from .retention import Collected, Progress
+from .refs import packed_heads
+from .refs.layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
+from .refs.numbered_log import LogEntry
 from .settings import Settings
 from .tag import Tag
+from .upkeep import dump, fsck, retention
+from .upkeep.dump import RefsDump
+from .upkeep.retention import Collected, Progress
 
 
 @dataclass(frozen=True)

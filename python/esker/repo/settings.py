@@ -8,10 +8,10 @@ from typing import Any
 
 from .._native.graveler import SplitRule
 from ..exceptions import CorruptFileError, InvalidArgumentError
-from .atomic import AtomicObjects
-from .layout import SETTINGS
-from .numbered_log import LogEntry, NumberedLog
-from .ref_commit import append
+from .refs.atomic_objects import AtomicObjects
+from .refs.layout import SETTINGS
+from .refs.numbered_log import LogEntry, NumberedLog
+from .refs.ref_commit import append
 
 _MOST = 1 << 63
 _FIT = {

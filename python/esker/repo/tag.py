@@ -7,12 +7,12 @@ import time
 import uuid
 
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
-from .clock import elapsed_s, moment
-from .commits import Commit
-from .layout import check_name, tag_path
-from .needs import Needs
-from .ref_commit import HELD_UP_S
+from .committing.needs import Needs
 from .reference import Reference, ReferenceType, id_of
+from .refs.clock import elapsed_s, moment
+from .refs.commits import Commit
+from .refs.layout import check_name, tag_path
+from .refs.ref_commit import HELD_UP_S
 
 
 class Tag(Reference):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..exceptions import AlreadyExistsError, IOFailedError
-from .staging import Staging
+from .objects.staging import Staging
 
 if TYPE_CHECKING:
     from .branch import Branch, TransactionBranch
