@@ -19,8 +19,7 @@ from esker.commit import stores
 from esker.exceptions import CommitConflictError, InvalidArgumentError, IOFailedError, NotFoundError
 from esker.repo import Branch, Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.refs import clock
-from esker.repo.refs import gc_runs as collecting
+from esker.repo.refs import clock, gc_runs
 from esker.repo.refs.expired import expired_ids
 from esker.repo.refs.layout import DATA
 from esker.repo.refs.numbered_log import LogEntry, NumberedLog
@@ -71,7 +70,7 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         wrong = SimpleNamespace(time=lambda: time.time() + seconds, monotonic=time.monotonic)
         monkeypatch.setattr(clock, "time", wrong)
         monkeypatch.setattr(commit_clock, "time", wrong)
-        monkeypatch.setattr(collecting, "time", wrong)
+        monkeypatch.setattr(gc_runs, "time", wrong)
 
     return to
 
@@ -480,7 +479,7 @@ def test_a_collection_that_is_held_up_while_it_deletes_stops(
         if verb.startswith("delete") and path.startswith(DATA):
             deletions.append(path)
             # The machine sleeps within the first request that deletes.
-            monkeypatch.setattr(collecting, "elapsed_s", lambda then: 2 * HOUR)
+            monkeypatch.setattr(gc_runs, "elapsed_s", lambda then: 2 * HOUR)
 
     watched.watch = watch
     with pytest.raises(IOFailedError, match="held up"):
@@ -498,7 +497,7 @@ def test_a_collection_says_that_it_lives_as_often_as_time_goes_by(
         main.object(str(n)).upload(str(n))
     main.reset_changes()
     made_older(repo.uri, 3 * DAY)
-    monkeypatch.setattr(collecting, "RENEWED_S", 0.0)
+    monkeypatch.setattr(gc_runs, "RENEWED_S", 0.0)
     said: list[str] = []
 
     def watch(verb: str, path: str) -> None:

@@ -27,8 +27,8 @@ from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.objects.object_info import table as objects_table
-from esker.repo.refs import gc_runs as collecting
+from esker.repo.objects.batches import table as objects_table
+from esker.repo.refs import gc_runs
 from esker.repo.upkeep import retention
 from tests.ages import made_older
 
@@ -274,13 +274,13 @@ def test_a_collection_that_was_held_up_deletes_nothing_more(
     first, _ = pristine
     shutil.copytree(first, tmp_path / "repo")
     repo = repository(tmp_path / "repo")
-    announce = collecting.Run.announce
+    announce = gc_runs.Run.announce
 
-    def late(run: collecting.Run) -> None:
+    def late(run: gc_runs.Run) -> None:
         announce(run)
-        run._said = (run._said[0], run._said[1] - collecting.DEAD_S - 1)
+        run._said = (run._said[0], run._said[1] - gc_runs.DEAD_S - 1)
 
-    monkeypatch.setattr(collecting.Run, "announce", late)
+    monkeypatch.setattr(gc_runs.Run, "announce", late)
     with pytest.raises(IOFailedError, match="held up"):
         repo.gc(dry_run=False)
     assert repo.gc().objects == 1

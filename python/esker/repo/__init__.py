@@ -4,7 +4,7 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 `docs/repository.md` is the layout and the protocol.
 """
 
-from .branch import Branch, TransactionBranch
+from .branch import Branch
 from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
@@ -16,6 +16,7 @@ from .refs.commits import Commit
 from .repository import Repository, RepositoryProperties, repositories, repository
 from .settings import Settings
 from .tag import Tag
+from .transaction import TransactionBranch
 
 __all__ = [
     "Branch",

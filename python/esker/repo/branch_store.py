@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
 from ..commit import stores
 from ..exceptions import InvalidArgumentError, NotFoundError
-
-if TYPE_CHECKING:
-    from .core.repository_core import RepositoryCore
+from .core.opening import origin_of
+from .core.repository_core import RepositoryCore
 
 TRANSACTION = "esker-tx"
 REF = "esker-ref"
@@ -67,13 +65,11 @@ def _open_transaction(uri: str, options: Mapping[str, str], durable: bool) -> St
 
 
 def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
-    from .repository import Repository
-
     place, _, rest = uri.removeprefix(f"{REF}://").partition("/")
     ref, _, path = rest.partition("/")
     if not ref:
         raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
-    core = Repository(unquote(place), storage_options=options)._core
+    core = origin_of(unquote(place), options).open()
     content = core.resolve(unquote(ref)).meta_range_id
     return BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths()).store(
         uri, _folder(path), read_only=True

@@ -23,7 +23,7 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
-from .fsspec_transaction import StagedTransaction
+from .fsspec_transaction import FsspecTransaction
 from .objects.object_info import CommonPrefix, ObjectInfo
 from .objects.object_io import PIECE_BYTES
 from .objects.stored_object import StoredObject, WriteableObject
@@ -63,7 +63,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     protocol: ClassVar[str] = PROTOCOL
     root_marker: ClassVar[str] = ""
-    transaction_type: ClassVar[type[StagedTransaction]] = StagedTransaction
+    transaction_type: ClassVar[type[FsspecTransaction]] = FsspecTransaction
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """Stages the object at another path. No bytes are copied."""
         source = self._object(path1)
         branch, key = self._branch(path2)
-        branch._copy(*source._stat(), key)
+        branch._view.stage_copy(*source._stat(), key)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.

@@ -10,7 +10,7 @@ from .core.repository_core import RepositoryCore
 from .objects.staging import SavedStaging
 
 
-class StagedTransaction(Transaction):  # type: ignore[misc]
+class FsspecTransaction(Transaction):  # type: ignore[misc]
     """What `with fs.transaction:` begins and ends.
 
     Example:

@@ -13,18 +13,20 @@ from ..commit.external import ExternalManifestStore
 from ..commit.stores import absolute, resolve
 from ..exceptions import AlreadyExistsError
 from .branch import Branch
+from .committing.new_commit import default_committer
 from .core.creation import create, is_created
 from .core.opening import CACHE_BYTES, origin_of
-from .core.repository_core import RepositoryCore, default_committer, is_hidden
+from .core.repository_core import RepositoryCore
 from .hooks import EventType, Hook
 from .reference import Reference, ReferenceType, id_of
 from .refs import packed_heads
+from .refs.commit_entry import is_hidden
 from .refs.layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .refs.numbered_log import LogEntry
+from .refs.refs_dump import RefsDump
 from .settings import Settings
 from .tag import Tag
 from .upkeep import dump, fsck, retention
-from .upkeep.dump import RefsDump
 from .upkeep.retention import Collected, Progress
 
 

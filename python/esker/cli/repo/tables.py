@@ -8,7 +8,7 @@ from typing import Any
 from ..._native import graveler
 from ..._native.graveler import Records, Storage
 from ...commit.stores import absolute, resolve
-from ...repo.objects.object_info import rows, table
+from ...repo.objects.batches import rows, table
 
 Decode = Callable[[bytes], dict[str, Any]]
 

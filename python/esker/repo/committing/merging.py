@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ...exceptions import InvalidArgumentError
-from ..core.repository_core import RepositoryCore, default_committer
+from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError
-from ..hooks import HookEvent
 from ..refs.clock import moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
-from ..refs.numbered_log import LogEntry
 from ..text import check_pairs, check_text
+from .merge_content import merged_content
 from .needs import Needs
+from .new_commit import Content, NewCommit, commit_onto
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
 STRATEGY_KEY = ".lakefs.merge.strategy"
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """A merge as a user asks for it: the arguments of `Reference.merge_into`."""
+
+    branch: str
+    message: str | None = None
+    metadata: Mapping[str, str] | None = field(default=None)
+    strategy: str | None = None
+    squash_merge: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
+    committer: str | None = None
 
 
 def _strategy(name: str | None) -> str:
@@ -26,64 +40,51 @@ def _strategy(name: str | None) -> str:
     return STRATEGIES[name]
 
 
-def merge_into(
-    core: RepositoryCore,
-    source_id: str,
-    source: Commit,
-    branch: str,
-    *,
-    message: str | None,
-    metadata: Mapping[str, str] | None,
-    strategy: str | None,
-    squash_merge: bool,
-    allow_empty: bool,
-    dry_run: bool,
-    committer: str | None,
-) -> str:
-    """See `Reference.merge_into`."""
-    chosen = _strategy(strategy)
-    if message is not None:
-        check_text(message, "a message")
-    pairs = check_pairs(metadata, "metadata")
-    if not dry_run:
-        check_clean(core, branch)
+def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: MergeRequest) -> str:
+    """Merges a commit into a branch. See `Reference.merge_into`.
 
-    def content(dest: Commit) -> str:
+    Args:
+        core: The repository.
+        source_id: The ref expression that is merged.
+        source: Its commit.
+        asked: Where, and how.
+    """
+    strategy, branch = _strategy(asked.strategy), asked.branch
+    if asked.message is not None:
+        check_text(asked.message, "a message")
+    metadata = check_pairs(asked.metadata, "metadata")
+
+    def merged(dest: Commit) -> str:
         base = core.commits.merge_base(dest.id, source.id)
         before = base.meta_range_id if base else ""
-        if base is not None and before == source.meta_range_id and not allow_empty:
+        if base is not None and before == source.meta_range_id and not asked.allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
-        with explained(core, source.id, base.id if base else ""):
-            found = core.merged(before, source.meta_range_id, dest.meta_range_id, chosen, dry_run=dry_run)
+        with explained(core.store, source.id, base.id if base else ""):
+            found = merged_content(
+                core, before, source.meta_range_id, dest.meta_range_id, strategy, dry_run=asked.dry_run
+            )
         return found.metarange_id or ""
 
-    if dry_run:
+    if asked.dry_run:
         dest = core.head(branch)
-        content(dest)
+        merged(dest)
         return dest.id
 
-    def build(head: LogEntry | None) -> LogEntry:
-        began = moment()
-        dest = core.commit_of(head, branch)
-        parents = (dest,) if squash_merge else (dest, source)
-        said = dict(pairs)
-        if chosen != "none":
-            said.setdefault(STRATEGY_KEY, chosen)
-        commit = Commit.make(
-            committer=check_text(committer or default_committer(), "a committer"),
-            message=message or f"Merge {source_id!r} into {branch!r}",
-            meta_range_id=content(dest),
-            creation_date=int(time.time()),
-            parents=parents,
-            metadata=said,
-        )
-        core.hooks.run(HookEvent("pre-merge", branch, commit, source_id))
-        return core.entry("commit", commit, Needs(frozenset((source.id,)), began))
+    check_clean(core, branch)
 
-    entry = core.move(branch, build, f"merge into {branch}")
-    made = core.commit_of(entry, branch)
-    core.hooks.run_after(HookEvent("post-merge", branch, made, source_id))
-    return made.id
+    def content(dest: Commit) -> Content:
+        began = moment()
+        return Content(merged(dest), Needs(frozenset((source.id,)), began))
+
+    new = NewCommit(
+        branch,
+        asked.message or f"Merge {source_id!r} into {branch!r}",
+        metadata if strategy == "none" else {STRATEGY_KEY: strategy, **metadata},
+        asked.committer,
+        merged=source_id,
+        second_parent=None if asked.squash_merge else source,
+    )
+    return commit_onto(core, new, content).id
 
 
 def revert(
@@ -92,18 +93,8 @@ def revert(
     """Takes back what a commit did: merges its parent into the branch, as if both came from the commit."""
     reverted = core.resolve(reference)
     parent = _parent(core, reverted, parent_number, "revert")
-    return _transplant(
-        core,
-        branch,
-        base=reverted.meta_range_id,
-        source=parent.meta_range_id if parent else "",
-        sources=[parent.id] if parent else [],
-        compared=[reverted.id, parent.id if parent else ""],
-        message=f"Revert {reverted.id}",
-        metadata={},
-        committer=committer,
-        allow_empty=allow_empty,
-    )
+    new = NewCommit(branch, f"Revert {reverted.id}", committer=committer)
+    return _transplant(core, new, base=reverted, source=parent, allow_empty=allow_empty)
 
 
 def cherry_pick(
@@ -113,18 +104,8 @@ def cherry_pick(
     picked = core.resolve(reference)
     parent = _parent(core, picked, parent_number, "cherry-pick")
     said = {**picked.metadata, "cherry-pick-origin": picked.id, "cherry-pick-committer": picked.committer}
-    return _transplant(
-        core,
-        branch,
-        base=parent.meta_range_id if parent else "",
-        source=picked.meta_range_id,
-        sources=[picked.id],
-        compared=[picked.id, parent.id if parent else ""],
-        message=picked.message,
-        metadata=said,
-        committer=committer,
-        allow_empty=allow_empty,
-    )
+    new = NewCommit(branch, picked.message, said, committer)
+    return _transplant(core, new, base=parent, source=picked, allow_empty=allow_empty)
 
 
 def _parent(core: RepositoryCore, commit: Commit, number: int, what: str) -> Commit | None:
@@ -138,42 +119,22 @@ def _parent(core: RepositoryCore, commit: Commit, number: int, what: str) -> Com
 
 
 def _transplant(
-    core: RepositoryCore,
-    branch: str,
-    *,
-    base: str,
-    source: str,
-    sources: list[str],
-    compared: list[str],
-    message: str,
-    metadata: Mapping[str, str],
-    committer: str | None,
-    allow_empty: bool,
+    core: RepositoryCore, new: NewCommit, *, base: Commit | None, source: Commit | None, allow_empty: bool
 ) -> Commit:
-    check_clean(core, branch)
+    """Merges the content of `source` into a branch as if both came from `base`; None is the empty content."""
+    check_clean(core, new.branch)
+    before, after = (commit.meta_range_id if commit else "" for commit in (base, source))
+    compared = [commit.id for commit in (base, source) if commit]
 
-    def build(head: LogEntry | None) -> LogEntry:
+    def content(dest: Commit) -> Content:
         began = moment()
-        dest = core.commit_of(head, branch)
-        with explained(core, *compared):
-            merged = core.merged(base, source, dest.meta_range_id, "none").metarange_id or ""
+        with explained(core.store, *compared):
+            merged = merged_content(core, before, after, dest.meta_range_id, "none").metarange_id or ""
         if merged == dest.meta_range_id and not allow_empty:
-            raise NoChangesError(f"{message}: branch {branch!r} is not changed by it")
-        commit = Commit.make(
-            committer=check_text(committer or default_committer(), "a committer"),
-            message=message,
-            meta_range_id=merged,
-            creation_date=int(time.time()),
-            parents=(dest,),
-            metadata=metadata,
-        )
-        core.hooks.run(HookEvent("pre-commit", branch, commit))
-        return core.entry("commit", commit, Needs(frozenset(sources), began))
+            raise NoChangesError(f"{new.message}: branch {new.branch!r} is not changed by it")
+        return Content(merged, Needs(frozenset([source.id] if source else []), began))
 
-    entry = core.move(branch, build, f"commit to {branch}")
-    made = core.commit_of(entry, branch)
-    core.hooks.run_after(HookEvent("post-commit", branch, made))
-    return made
+    return commit_onto(core, new, content)
 
 
 def check_clean(core: RepositoryCore, branch: str) -> None:

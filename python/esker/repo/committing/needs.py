@@ -11,18 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from ...exceptions import CommitConflictError, NotFoundError
+from ..core.repository_core import RepositoryCore
 from ..objects.address import own_path
-from ..objects.object_info import info, rows
+from ..objects.batches import info, rows
+from ..objects.staging import Staging
 from ..refs.clock import Moment
+from ..refs.commits import Commit
 from ..refs.layout import COMMITS, DATA
-
-if TYPE_CHECKING:
-    from ..core.repository_core import RepositoryCore
-    from ..objects.staging import Staging
-    from ..refs.commits import Commit
 
 ROUGH_S = 2.0
 """By how much a time may be off that a store tells in whole seconds, or that was computed from a duration."""

@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from ..._native.store import Store
 from ...exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 from ..refs.atomic_objects import AtomicObjects
+from ..refs.commit_entry import Taken, begin_branch, commit_entry
 from ..refs.commits import Commit, CommitStore
 from ..refs.layout import COMMITS, DIGITS, FORMAT_VERSION, HEADS, OWN, REPOSITORY, check_name, head_folder
 from ..refs.numbered_log import LogEntry, NumberedLog
 from ..refs.ref_commit import append
 from ..text import check_pairs, check_text
-from . import repository_core as core
+from .lakefs_namespace import lakefs_marker
 
 _FIRST = re.compile(rf"{HEADS}[^/]+/0{{{DIGITS - 1}}}1(-[0-9a-f]{{32}})?")
 
@@ -56,7 +57,7 @@ def create(
         AlreadyExistsError: Something of another repository is left there.
         UnsupportedError: A lakeFS server owns the place: its garbage collection knows nothing of our commits.
     """
-    marker = core.lakefs_marker(store)
+    marker = lakefs_marker(store)
     if marker is not None:
         raise UnsupportedError(f"{uri} belongs to a lakeFS server: {marker} is there; choose another place")
     check_name(default_branch, "branch")
@@ -73,7 +74,7 @@ def create(
         return _lost(atomic, uri, left)
     CommitStore(store).add(first)
     log = NumberedLog(atomic, head_folder(default_branch))
-    ours = core.begin_branch(log, first, default_branch)
+    ours = begin_branch(log, first, default_branch)
     if ours is None:
         head = log.head()
         if head is None or head.number > 1 or head.kind != "create":
@@ -111,10 +112,10 @@ def _take_back(log: NumberedLog, ours: LogEntry, first: Commit, branch: str) -> 
 
     def build(head: LogEntry | None) -> LogEntry:
         if head is None or head.write_id != ours.write_id:
-            raise core.Taken
-        return core.commit_entry("delete", first)
+            raise Taken
+        return commit_entry("delete", first)
 
     try:
         append(log, build, f"delete branch {branch}")
-    except core.Taken:
+    except Taken:
         return

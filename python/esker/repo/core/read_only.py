@@ -16,13 +16,15 @@ from ..._native.graveler import Merged, Storage
 from ..._native.store import IoStats, ListedObjects, ObjectMeta, Store
 from ...exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from ..refs.atomic_objects import AtomicObjects
+from ..refs.commit_entry import commit_entry
 from ..refs.commits import Commit, CommitStore
 from ..refs.layout import FORMAT_VERSION, REPOSITORY, head_folder, tag_path
 from ..refs.numbered_log import NumberedLog
 from ..refs.ref_commit import append
+from ..refs.refs_dump import read_manifest, records
 from ..settings import SettingsLog
-from ..upkeep.dump import read_manifest, records
-from .repository_core import RepositoryCore, commit_entry, lakefs_marker
+from .lakefs_namespace import lakefs_marker
+from .repository_core import RepositoryCore
 
 _OURS = "_esker/"
 

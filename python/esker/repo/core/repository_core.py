@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import fnmatch
-import getpass
-import json
 import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote
 
-from ..._native.graveler import Merged, Storage
+from ..._native.graveler import Storage
 from ..._native.store import Store
-from ...commit.loop import follow
 from ...commit.stores import resolve
-from ...exceptions import CommitConflictError, CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
-from ..committing.needs import Needs, check_there, new_objects
-from ..errors import MergeConflictError, ProtectedBranchError
+from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..errors import ProtectedBranchError
 from ..hooks import Hooks
-from ..objects.object_info import Conflict, info, table
 from ..objects.staging import Staging
 from ..objects.upload import Upload
 from ..refs import packed_heads
 from ..refs.atomic_objects import AtomicObjects
 from ..refs.clock import Moment, collecting_time, elapsed_s, moment, store_time
-from ..refs.commit_packs import PACK_COMMITS
 from ..refs.commits import Commit, CommitStore
-from ..refs.gc_runs import Condemned, check_not_condemned, reach_of_living
+from ..refs.gc_runs import Condemned
 from ..refs.json_record import WRONG, decode_json
-from ..refs.layout import (
-    FORMAT_VERSION,
-    HEADS,
-    LAKEFS_MARKER,
-    LAKEFS_OLD_MARKER,
-    REPOSITORY,
-    TABLES,
-    head_folder,
-    tag_path,
-)
+from ..refs.layout import FORMAT_VERSION, HEADS, REPOSITORY, head_folder, tag_path
 from ..refs.numbered_log import LogEntry, NumberedLog
-from ..refs.ref_commit import HELD_UP_S, Build, append
 from ..settings import Settings, SettingsLog
 from ..text import check_text
 
@@ -53,16 +35,7 @@ _STEP = re.compile(r"([~^@$])(\d*)")
 _SHORTEST_PREFIX = 4
 SETTINGS_SECONDS = 5.0
 """For how long settings are taken to be as they were read."""
-PACK_BYTES = 64 << 10
-"""Bytes of commits that an entry carries along at most, before they become a pack."""
-MOST_BEFORE = 4 * PACK_COMMITS
-"""Commits that an entry carries along at most, where no pack can be written."""
-UPKEEP_EVERY = 64
-"""Every so many entries of a branch, whoever puts one joins packs and removes old entries."""
-HIDDEN = "hidden"
-"""In an entry's body: the branch is left out of listings."""
 _THREADS = 32
-_NOTHING = Needs()
 
 
 class RepositoryCore:
@@ -261,106 +234,6 @@ class RepositoryCore:
         found = zip(names, entries, strict=True)
         return {name: entry for name, entry in found if entry and entry.kind != "delete"}
 
-    def entry(self, kind: str, commit: Commit, needs: Needs = _NOTHING) -> LogEntry:
-        """An entry that leads to a commit, whose object is put: `collecting` tells why that comes first.
-
-        Args:
-            kind: `create`, `commit`, `reset` or `delete`.
-            commit: The commit.
-            needs: What it takes that the branch has not led to so far.
-        """
-        looked = moment()
-        if kind != "delete":
-            self.announce(commit, needs)
-        before = self.commits.before(commit)
-        size = sum(len(json.dumps(one.to_json())) for one in before)
-        if len(before) >= PACK_COMMITS or size > PACK_BYTES:
-            try:
-                self.commits.packs.put([one.to_json() for one in before])
-                before = []
-            except OSError:
-                # A copy: what is not packed now is packed by the next commit.
-                before = before[:MOST_BEFORE]
-        self.commits.remember(commit, before)
-        history = {"history": [one.to_json() for one in before]} if before else {}
-        return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json(), **history}, made=looked)
-
-    def announce(self, commit: Commit, needs: Needs = _NOTHING) -> None:
-        """Puts a commit's object, and makes sure that nobody is about to delete what it needs."""
-        self.commits.add(commit)
-        check_not_condemned(self, commit, needs)
-
-    def move(self, branch: str, build: Build, what: str) -> LogEntry:
-        """Appends the entry that `build` makes of a branch's last one, and now and then looks after its log."""
-
-        def build_again(head: LogEntry | None) -> LogEntry:
-            entry = build(head)
-            if head is not None and is_hidden(head) and head.kind != "delete":
-                entry.body[HIDDEN] = True
-            return entry
-
-        entry = append(self.log(branch), build_again, what)
-        if elapsed_s(entry.made) > HELD_UP_S:
-            self._check_late(branch, entry, what)
-        if entry.number % UPKEEP_EVERY == 0:
-            # A copy of what is there already, and old entries: what fails here another one does.
-            with suppress(OSError, CorruptFileError):
-                self.commits.packs.join()
-                self.log(branch).compact()
-        return entry
-
-    def _check_late(self, branch: str, entry: LogEntry, what: str) -> None:
-        """Looks whether all is there that an entry leads to whose put was held up: the commit's object had grown old
-        then, and a collection that went by the refs of before may have taken its content."""
-        if entry.kind == "delete":
-            return
-        commit = self.commit_of(entry, branch)
-        try:
-            if entry.kind == "commit":
-                self.announce(commit)
-                before = self.commits.get(commit.parents[0]).meta_range_id if commit.parents else ""
-                self.check_tables(commit.meta_range_id)
-                check_there(self, new_objects(self, before, commit.meta_range_id), reach_of_living(self, commit))
-            else:
-                self.announce(commit, Needs(sources=frozenset((commit.id,))))
-        except (NotFoundError, CommitConflictError) as error:
-            self._take_back(branch, entry, what)
-            raise CommitConflictError(
-                f"{what}: it was held up for so long that {error}; the branch is where it was before: do it again",
-                retryable=True,
-            ) from error
-        except OSError as error:
-            follow(partial(_fail, error), what)
-
-    def _take_back(self, branch: str, late: LogEntry, what: str) -> None:
-        """Lets a branch lead to where it led before an entry, if that is the last one."""
-        before = self.log(branch).entry(late.number - 1)
-
-        def build(head: LogEntry | None) -> LogEntry:
-            if head is None or head.write_id != late.write_id:
-                raise NotFoundError(
-                    f"{what}: it was held up for so long that garbage collection has taken some of its content; it is "
-                    f"in the history of {branch!r} as entry {late.number}, and others have gone on from there: write "
-                    "again what it brought",
-                    path=self.log(branch).path(late.number),
-                )
-            if before is None or before.kind == "delete":
-                return self.entry("delete", self.commit_of(late, branch))
-            return self.entry("reset", self.commit_of(before, branch))
-
-        append(self.log(branch), build, f"take back: {what}")
-
-    def check_tables(self, metarange: str) -> None:
-        """Looks for the tables of a content in the store, whatever is kept of them here.
-
-        Raises:
-            NotFoundError: One is not there.
-        """
-        if metarange:
-            ids = [metarange, *table(self.storage.ranges(metarange)).column("id").to_pylist()]
-            with ThreadPoolExecutor(_THREADS) as threads:
-                list(threads.map(lambda id: self.store.head(TABLES + id), ids))
-
     def collecting_time(self, *, dry_run: bool) -> float:
         """The time for one who deletes what is old; see `clock`. Who only counts need not be able to put anything."""
         if not dry_run:
@@ -386,84 +259,3 @@ class RepositoryCore:
     def upload(self) -> Upload:
         """A new object's bytes on their way into the store."""
         return Upload(self.store)
-
-    def merged(self, base: str, source: str, dest: str, strategy: str, *, dry_run: bool = False) -> Merged:
-        """Merges two contents, or says what is in the way.
-
-        Raises:
-            MergeConflictError: Both changed the same paths, and the strategy is `none`.
-        """
-        found = self.storage.merge(base, source, dest, rule=self.settings().rule(), strategy=strategy, dry_run=dry_run)
-        if found.conflict_count and strategy == "none":
-            listed = conflicts_of(found)
-            shown = ", ".join(repr(conflict.path) for conflict in listed[:3])
-            raise MergeConflictError(
-                f"{found.conflict_count} paths were changed on both sides: {shown}; choose a strategy, or resolve them",
-                conflicts=listed,
-                count=found.conflict_count,
-            )
-        return found
-
-
-def _fail(error: OSError) -> NoReturn:
-    raise error
-
-
-def is_hidden(entry: LogEntry) -> bool:
-    """Whether a branch is left out of listings."""
-    return entry.body.get(HIDDEN) is True
-
-
-def conflicts_of(merged: Merged) -> list[Conflict]:
-    """The conflicts that a merge lists."""
-    rows = table(merged.conflicts()).to_pylist(maps_as_pydicts="strict")
-    return [
-        Conflict(row["path"], *(info(row["path"], row[side]) for side in ("base", "source", "dest"))) for row in rows
-    ]
-
-
-def lakefs_marker(store: Store) -> str | None:
-    """What says that a lakeFS server owns a place, None if nothing does. Old servers put it at the root."""
-    try:
-        store.head(LAKEFS_MARKER)
-    except NotFoundError:
-        pass
-    else:
-        return LAKEFS_MARKER
-    try:
-        store.head(LAKEFS_OLD_MARKER)
-    except NotFoundError:
-        return None
-    # Anybody may call a file so: it is theirs where their tables are.
-    return LAKEFS_OLD_MARKER if store.list_first(TABLES, 1)[0] else None
-
-
-class Taken(Exception):
-    """A log has an entry already."""
-
-
-def begin_branch(log: NumberedLog, first: Commit, branch: str) -> LogEntry | None:
-    """Puts the first entry of a branch of a repository that is being created; None if there is one."""
-
-    def build(head: LogEntry | None) -> LogEntry:
-        if head is not None:
-            raise Taken
-        return commit_entry("create", first)
-
-    try:
-        return append(log, build, f"create branch {branch}")
-    except Taken:
-        return None
-
-
-def commit_entry(kind: str, commit: Commit) -> LogEntry:
-    """An entry that leads to a commit, without those before it."""
-    return LogEntry(0, kind, body={"commit_id": commit.id, "commit": commit.to_json()})
-
-
-def default_committer() -> str:
-    """Who commits, if nobody says: the user of the machine."""
-    try:
-        return getpass.getuser().encode(errors="replace").decode()
-    except (OSError, KeyError, ImportError):
-        return "esker"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import io
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ...exceptions import InvalidArgumentError
+from ..core.repository_core import RepositoryCore
 from ..errors import InvalidSeekError
 from ..refs.expired import explained
 from ..text import check_pairs, check_text
 from .address import uri_of
 from .object_info import ObjectInfo
-
-if TYPE_CHECKING:
-    from ..core.repository_core import RepositoryCore
-    from .stored_object import WriteableObject
+from .ref_view import BranchView
 
 PIECE_BYTES = 8 << 20
 """What is read or written at once of what is long."""
@@ -37,7 +35,7 @@ def read_range(core: RepositoryCore, info: ObjectInfo, commit_id: str, start: in
     if is_elsewhere(info):
         folder, _, name = uri_of(info.physical_address).rpartition("/")
         return core.elsewhere(folder).get_ranges(name, [(start, end)])[0]
-    with explained(core, commit_id):
+    with explained(core.store, commit_id):
         return core.store.get_ranges(info.physical_address, [(start, end)])[0]
 
 
@@ -120,13 +118,13 @@ class ObjectWriter(io.BufferedIOBase):
     What is short is put at once, what is long goes out in pieces while it is written.
     """
 
-    def __init__(self, target: WriteableObject, content_type: str, metadata: dict[str, str]) -> None:
+    def __init__(self, view: BranchView, path: str, content_type: str, metadata: dict[str, str]) -> None:
         self.content_type = content_type
         self.metadata = metadata
-        self.name = target.path
+        self.name = path
         self.mode = "wb"
-        self._target = target
-        self._upload: Any = target._branch._core.upload()
+        self._view = view
+        self._upload: Any = view.core.upload()
 
     def writable(self) -> bool:
         """True."""
@@ -156,8 +154,8 @@ class ObjectWriter(io.BufferedIOBase):
             return
         try:
             content_type = check_text(self.content_type or MEDIA_TYPE, "a content type")
-            info = self._upload.finish(self._target.path, content_type, check_pairs(self.metadata, "metadata"))
-            self._target._branch._stage(self._target.path, info)
+            info = self._upload.finish(self.name, content_type, check_pairs(self.metadata, "metadata"))
+            self._view.stage(self.name, info)
         except BaseException:
             self._upload.abort()
             raise

@@ -9,7 +9,8 @@ from ..._native.graveler import ChangeStream, StagedPaths
 from ...exceptions import UnsupportedError
 from ..refs.clock import Moment, elapsed_s, moment
 from ..refs.commits import Commit
-from .object_info import BATCH_ROWS, ObjectInfo, infos, microseconds_of, time_of
+from .batches import BATCH_ROWS, infos
+from .object_info import ObjectInfo, microseconds_of, time_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Staging:
     def __init__(self) -> None:
         self._paths = StagedPaths()
         self._is_shared = False
+        self._has_ended = False
         self.base: Commit | None = None
         self.sources: set[str] = set()
         self.own_imports = False
@@ -74,6 +76,15 @@ class Staging:
             dict(change.metadata),
             change.address_type,
         )
+
+    def end(self) -> None:
+        """Takes nothing from now on: the transaction that it belongs to has ended."""
+        self._has_ended = True
+
+    def check_open(self) -> None:
+        """Refuses what is written to a transaction that has ended."""
+        if self._has_ended:
+            raise UnsupportedError("expected a transaction at work, found one that has ended; begin another")
 
     def share(self) -> StagedPaths:
         """What is staged, for stores over the branch, which from now on stage there as well."""

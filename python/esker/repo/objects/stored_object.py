@@ -5,18 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Mapping, Set
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..errors import ExpiredError
 from ..text import check_pairs, check_text
 from .object_info import ObjectInfo
 from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
-
-if TYPE_CHECKING:
-    from ..branch import Branch
-    from ..reference import Reference
-    from .staging import Staging
+from .ref_view import BranchView, RefView
+from .staging import Staging
 
 WriteMode = Literal["w", "wb", "x", "xb"]
 
@@ -28,19 +25,19 @@ class StoredObject:
         `repository.ref("v1").object("a.csv").reader().read()`
     """
 
-    def __init__(self, ref: Reference, path: str) -> None:
-        self._ref = ref
+    def __init__(self, view: RefView, path: str) -> None:
+        self._view = view
         self.path = path
 
     @property
     def repo(self) -> str:
         """The repository's id."""
-        return self._ref.repo_id
+        return self._view.core.id
 
     @property
     def ref(self) -> str:
         """The ref expression."""
-        return self._ref.id
+        return self._view.id
 
     def stat(self, pre_sign: bool | None = None) -> ObjectInfo:
         """What is known of it.
@@ -58,9 +55,9 @@ class StoredObject:
 
     def _stat(self) -> tuple[ObjectInfo, str | Staging]:
         """What is known of it, and the id of the commit that it is part of, or where it is staged."""
-        found, source = self._ref._found(self.path)
+        found, source = self._view.found(self.path)
         if found is None:
-            raise NotFoundError(f"no object {self.path!r} in {self._ref.id!r}", path=self.path)
+            raise NotFoundError(f"no object {self.path!r} in {self._view.id!r}", path=self.path)
         return found, source
 
     def exists(self) -> bool:
@@ -70,7 +67,7 @@ class StoredObject:
             ExpiredError: There was a commit of that content, and nobody can tell any more.
         """
         try:
-            return self._ref._found(self.path)[0] is not None
+            return self._view.found(self.path)[0] is not None
         except ExpiredError:
             raise
         except NotFoundError:
@@ -85,12 +82,12 @@ class StoredObject:
         """
         if mode not in ("r", "rb"):
             raise InvalidArgumentError(f"expected the mode 'r' or 'rb', found {mode!r}")
-        raw = io.BufferedReader(ObjectReader(self._ref._core, *self._place()), 1 << 16)
+        raw = io.BufferedReader(ObjectReader(self._view.core, *self._place()), 1 << 16)
         return TextReader(raw, encoding="utf-8", newline="") if mode == "r" else raw
 
     def read_range(self, start: int, end: int) -> bytes:
         """Some of its bytes, from `start` to before `end`."""
-        return read_range(self._ref._core, *self._place(), start, end)
+        return read_range(self._view.core, *self._place(), start, end)
 
     def _place(self) -> tuple[ObjectInfo, str]:
         found, source = self._stat()
@@ -98,21 +95,20 @@ class StoredObject:
 
     def copy(self, destination_branch_id: str, destination_path: str) -> WriteableObject:
         """Stages the same object at another path, of a branch. No bytes are copied."""
-        from ..branch import Branch
-
-        own = isinstance(self._ref, Branch) and destination_branch_id == self._ref.id
-        target = self._ref if own else Branch(self._ref._core, destination_branch_id)
-        assert isinstance(target, Branch)
-        return target._copy(*self._stat(), destination_path)
+        own = isinstance(self._view, BranchView) and destination_branch_id == self._view.id
+        target = self._view if own else BranchView(self._view.core, destination_branch_id)
+        assert isinstance(target, BranchView)
+        target.stage_copy(*self._stat(), destination_path)
+        return WriteableObject(target, destination_path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._ref, self.path)
+        return type(self), (self._view, self.path)
 
     def __str__(self) -> str:
         return self.path
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._ref.id!r}, {self.path!r})"
+        return f"{type(self).__name__}({self._view.id!r}, {self.path!r})"
 
 
 class WriteableObject(StoredObject):
@@ -122,9 +118,10 @@ class WriteableObject(StoredObject):
         `repository.branch("main").object("a.csv").upload(b"1,2")`
     """
 
-    def __init__(self, branch: Branch, path: str) -> None:
-        super().__init__(branch, path)
-        self._branch = branch
+    _view: BranchView
+
+    def __init__(self, view: BranchView, path: str) -> None:
+        super().__init__(view, path)
 
     def upload(
         self,
@@ -186,13 +183,14 @@ class WriteableObject(StoredObject):
         if mode not in ("w", "wb", "x", "xb"):
             raise InvalidArgumentError(f"expected the mode 'w', 'wb', 'x' or 'xb', found {mode!r}")
         if "x" in mode and self.exists():
-            raise AlreadyExistsError(f"{self.path!r} exists already in {self._ref.id!r}", path=self.path)
-        self._branch._check_writeable(self.path)
-        return ObjectWriter(self, check_text(content_type or "", "a content type"), check_pairs(metadata, "metadata"))
+            raise AlreadyExistsError(f"{self.path!r} exists already in {self._view.id!r}", path=self.path)
+        self._view.check_writeable(self.path)
+        media_type = check_text(content_type or "", "a content type")
+        return ObjectWriter(self._view, self.path, media_type, check_pairs(metadata, "metadata"))
 
     def delete(self) -> None:
         """Stages that the path goes. No error if there is nothing."""
-        self._branch.delete_objects([self.path])
+        self._view.stage(self.path, None)
 
 
 def _pieces(data: bytes | str | ByteSource | Iterable[bytes]) -> Iterable[bytes | str | memoryview]:

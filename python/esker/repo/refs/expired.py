@@ -11,16 +11,12 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..._native.store import Store
 from ...exceptions import CorruptFileError, NotFoundError
 from ..errors import ExpiredError
 from .json_record import decode_json
 from .layout import EXPIRED, EXPIRED_BEFORE
-
-if TYPE_CHECKING:
-    from ..core.repository_core import RepositoryCore
 
 JOINED = 16
 """So many objects are joined into one."""
@@ -78,11 +74,11 @@ def join(store: Store, now: float) -> None:
 
 
 @contextmanager
-def explained(core: RepositoryCore, *ids: str) -> Iterator[None]:
+def explained(store: Store, *ids: str) -> Iterator[None]:
     """Says of what is missing from commits that garbage collection has given it up, where that is so: it is no damage.
 
     Args:
-        core: The repository.
+        store: The repository's root.
         ids: The commits that are read.
 
     Raises:
@@ -91,7 +87,7 @@ def explained(core: RepositoryCore, *ids: str) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        gone = sorted({id for id in ids if id} & expired_ids(core.store))
+        gone = sorted({id for id in ids if id} & expired_ids(store))
         if not gone:
             raise
         raise ExpiredError(

@@ -22,22 +22,13 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..._native.store import ObjectMeta, Store
-from ...exceptions import CommitConflictError, CorruptFileError, IOFailedError, NotFoundError
-from ..committing.needs import Needs, check_bytes
-from ..errors import ExpiredError
-from ..objects.object_info import table
+from ...exceptions import CorruptFileError, IOFailedError, NotFoundError
 from .clock import elapsed_s, moment
-from .expired import expired_ids, ids_of
+from .expired import ids_of
 from .json_record import WRONG, decode_json
-from .layout import COMMITS, RUNS, TABLES
-
-if TYPE_CHECKING:
-    from ..core.repository_core import RepositoryCore
-    from .commits import Commit
-
+from .layout import RUNS
 
 RENEWED_S = 600.0
 """A run that is longer than this says anew that it lives."""
@@ -104,7 +95,7 @@ def announced(
         grace_s: Seconds for which what is staged may wait for its commit.
     """
     for meta in store.list(RUNS):
-        if _seconds(meta) < now - 2 * DEAD_S and _reach(store, meta.path) <= now - grace_s:
+        if put_time(meta) < now - 2 * DEAD_S and _reach(store, meta.path) <= now - grace_s:
             store.delete(meta.path)
     run = Run(store, commits, tables, before)
     run.announce()
@@ -112,13 +103,14 @@ def announced(
     run.end()
 
 
-def _seconds(meta: ObjectMeta) -> float:
+def put_time(meta: ObjectMeta) -> float:
+    """When an object was put, in seconds since the Unix epoch by the store's clock; never, where it does not say."""
     return float("inf") if meta.last_modified_us is None else meta.last_modified_us / 1e6
 
 
 def _reach(store: Store, path: str) -> float:
     """Up to when a run deletes objects: whatever is staged since before then must learn of it."""
-    found = _read(store, path)
+    found = read_run(store, path)
     return found.before if found else float("-inf")
 
 
@@ -133,7 +125,12 @@ class Condemned:
     tables: frozenset[str]
 
 
-def _read(store: Store, path: str) -> Condemned | None:
+def read_run(store: Store, path: str) -> Condemned | None:
+    """What a run has announced; None where its announcement is gone.
+
+    Raises:
+        CorruptFileError: It is no such announcement.
+    """
     try:
         data = store.get(path)
     except NotFoundError:
@@ -146,74 +143,3 @@ def _read(store: Store, path: str) -> Condemned | None:
         return Condemned(bool(said["ended"]), float(said["time"]), before, commits, tables)
     except WRONG as error:
         raise CorruptFileError(f"{path}: expected what a collection deletes, found {error!r}", path=path) from error
-
-
-def _runs(core: RepositoryCore, commit: Commit) -> list[tuple[Condemned, bool]]:
-    """What runs have announced, and whether each may still delete. The commit's object was put just now."""
-    found: list[tuple[Condemned, bool]] = []
-    now: float | None = None
-    for meta in core.store.list(RUNS):
-        run = core.ended_runs.get(meta.path) or _read(core.store, meta.path)
-        if run is None:
-            continue
-        lives = not run.ended
-        if lives:
-            if now is None:
-                now = _seconds(core.store.head(COMMITS + commit.id))
-            # One that is silent for so long has deleted nothing for half of it. By the store's clock, which both share.
-            lives = not now - _seconds(meta) > 2 * DEAD_S
-        if not lives:
-            core.ended_runs[meta.path] = run
-        found.append((run, lives))
-    return found
-
-
-def reach_of_living(core: RepositoryCore, commit: Commit) -> float:
-    """Up to when objects were put that collections at work may yet delete. The commit's object was put just now."""
-    return max((run.before for run, lives in _runs(core, commit) if lives), default=float("-inf"))
-
-
-def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> None:
-    """Looks whether anybody is about to delete what a commit needs, or has done so. The commit's object was put before.
-
-    Args:
-        core: The repository.
-        commit: What a ref is about to lead to.
-        needs: What it takes that the ref has not led to so far.
-
-    Raises:
-        ExpiredError: Garbage collection has given up what a source holds.
-        NotFoundError: It has deleted what is staged.
-        CommitConflictError: A table of the commit is being deleted, or may have been; it can be tried again.
-    """
-    if needs.began is not None and elapsed_s(needs.began) > DEAD_S:
-        raise CommitConflictError("the commit was held up for more than an hour; try again", retryable=True)
-    # Runs first: what one has given up is in the list when it is announced.
-    runs = _runs(core, commit)
-    given_up = needs.sources & expired_ids(core.store) if needs.sources else frozenset()
-    for run, lives in runs:
-        if lives:
-            given_up |= needs.sources & run.commits
-    if given_up:
-        raise ExpiredError(
-            f"garbage collection has given up the content of the commit {min(given_up)}; no ref can lead to it again",
-            path=min(given_up),
-        )
-    check_bytes(core, commit, needs, [(run.before, lives) for run, lives in runs])
-    if not commit.meta_range_id or not any(run.tables for run, _ in runs):
-        return
-    ids = {commit.meta_range_id, *table(core.storage.ranges(commit.meta_range_id)).column("id").to_pylist()}
-    for run, lives in runs:
-        if any(lives or not _is_there(core.store, id) for id in ids & run.tables):
-            raise CommitConflictError(
-                f"a garbage collection deletes tables that the commit {commit.id} needs; try again when it is done",
-                retryable=True,
-            )
-
-
-def _is_there(store: Store, id: str) -> bool:
-    try:
-        store.head(TABLES + id)
-    except NotFoundError:
-        return False
-    return True

@@ -6,36 +6,25 @@ A dump is three metaranges below `_lakefs/` (commits, branches, tags), and `_lak
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from ..._native import graveler
-from ..._native.graveler import Changes, Storage
-from ..._native.store import Store
+from ..._native.graveler import Changes
 from ...exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from ..committing.needs import Needs
+from ..committing.ref_move import entry_to, move_branch
 from ..core.repository_core import RepositoryCore
-from ..objects.object_info import rows, table
 from ..refs.commits import Commit
-from ..refs.json_record import WRONG, decode_json
 from ..refs.layout import COMMITS, LAKEFS_REFS, TAGS, tag_path
 from ..refs.numbered_log import LogEntry
+from ..refs.refs_dump import RefsDump, read_manifest, records
 from .dump_schema import PACKAGE, definition
 
 _SCHEMAS = {"commit": "CommitData", "branch": "BranchData", "tag": "TagData"}
 _RECORDS = pa.schema([("key", pa.binary()), ("identity", pa.binary()), ("data", pa.binary())])
-
-
-@dataclass(frozen=True)
-class RefsDump:
-    """The metaranges of a dump."""
-
-    commits_meta_range_id: str
-    tags_meta_range_id: str
-    branches_meta_range_id: str
 
 
 def dump_refs(core: RepositoryCore) -> RefsDump:
@@ -122,24 +111,6 @@ def _forget_first(core: RepositoryCore, first: Commit, restored: set[str]) -> No
         core.commits.add(first)
 
 
-def read_manifest(store: Store) -> RefsDump:
-    """The newest dump that lies here.
-
-    Raises:
-        NotFoundError: There is none.
-    """
-    data = store.get(LAKEFS_REFS)
-    said = decode_json(data, LAKEFS_REFS, "a dump of refs")
-    try:
-        dump = RefsDump(**said)
-        wrong = [id for id in asdict(dump).values() if not isinstance(id, str)]
-    except WRONG as error:
-        raise CorruptFileError(f"{LAKEFS_REFS}: expected a dump of refs, found {error}", path=LAKEFS_REFS) from error
-    if wrong:
-        raise CorruptFileError(f"{LAKEFS_REFS}: expected a dump of refs, found the id {wrong[0]!r}", path=LAKEFS_REFS)
-    return dump
-
-
 def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
     kind = "create" if branch != core.default_branch else "reset"
     there = core.log(branch).head()
@@ -149,9 +120,9 @@ def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
     def build(head: LogEntry | None) -> LogEntry:
         if head is not None and head.kind != "delete" and kind == "create":
             raise AlreadyExistsError(f"branch {branch!r} exists already", path=branch)
-        return core.entry(kind, commit, Needs(frozenset((commit.id,))))
+        return entry_to(core, kind, commit, Needs(frozenset((commit.id,))))
 
-    core.move(branch, build, f"restore branch {branch}")
+    move_branch(core, branch, build, f"restore branch {branch}")
 
 
 def _name(path: str) -> str:
@@ -166,10 +137,3 @@ def _write(core: RepositoryCore, entity: str, records: dict[str, tuple[str, byte
     properties = {"entity": entity, "schema_name": f"{PACKAGE}.{message}", "schema_definition": definition(message)}
     written = core.storage.write(changes, rule=core.settings().rule(), properties=properties)
     return written.metarange_id or ""
-
-
-def records(storage: Storage, metarange: str) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and messages of one part of a dump."""
-    for described in table(storage.ranges(metarange)).to_pylist():
-        for row in rows(storage.records(described["id"])):
-            yield row["key"], row["data"]

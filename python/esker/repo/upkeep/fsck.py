@@ -9,12 +9,12 @@ from ..._native.graveler import SortedNames
 from ...exceptions import NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..objects.address import uri_of
-from ..objects.object_info import table
+from ..objects.batches import table
 from ..refs.commits import Commit
 from ..refs.expired import expired_ids
 from ..refs.layout import DATA
+from ..refs.refs_dump import read_manifest
 from . import retention
-from .dump import read_manifest
 from .fsck_refs import check_refs
 from .retention import Progress, active_commits, led_to
 from .tips import Refs

@@ -19,13 +19,13 @@ from ...exceptions import CorruptFileError, NotFoundError
 from ..committing.needs import ROUGH_S
 from ..core.repository_core import RepositoryCore
 from ..objects.address import root_of
-from ..objects.object_info import table
+from ..objects.batches import table
 from ..refs.clock import elapsed_s, moment, store_time, wait_until_after
 from ..refs.commits import Commit
 from ..refs.expired import GivenUp, expired_ids, join
 from ..refs.gc_runs import Run, announced
 from ..refs.layout import COMMITS, DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES
-from .dump import read_manifest
+from ..refs.refs_dump import read_manifest
 from .tips import Refs, merge_bases
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]

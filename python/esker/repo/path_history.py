@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..core.repository_core import RepositoryCore
-from ..refs.commits import Commit
+from .core.repository_core import RepositoryCore
+from .refs.commits import Commit
 
 _FIRST = 4
 """Commits that are compared with their parents at once to begin with: who wants one waits for few."""
