@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from esker._native.store import Store
-from esker.commit import stores
 from esker.repo import Repository, repository
+from esker.store import stores
 
 MONTHS_S = 60 * 86400
 

@@ -308,7 +308,7 @@ def test_options_of_a_base_path_are_its_own(tmp_path):
 
     def factory(uri, options, durable):
         seen[uri] = dict(options)
-        return esker.commit.stores._native_store(uri.replace("probe://", "file://"), {}, durable)
+        return esker.store.stores._native_store(uri.replace("probe://", "file://"), {}, durable)
 
     esker.commit.register("probe", factory)
     options = {"a": "1", "base_1.a": "2", "base_2.a": "3"}

@@ -15,7 +15,6 @@ import pytest
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import clock as commit_clock
-from esker.commit import stores
 from esker.exceptions import CommitConflictError, InvalidArgumentError, IOFailedError, NotFoundError
 from esker.repo import Branch, Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
@@ -23,6 +22,7 @@ from esker.repo.refs import clock, gc_runs
 from esker.repo.refs.expired import expired_ids
 from esker.repo.refs.layout import DATA
 from esker.repo.refs.numbered_log import LogEntry, NumberedLog
+from esker.store import stores
 from tests.ages import made_older
 
 HOUR = 3600.0

@@ -73,7 +73,7 @@ def state(repo: Repository) -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every commit commit_packs, joins packs and looks after its log."""
+    """Every commit packs, joins packs and looks after its log."""
     monkeypatch.setattr(ref_move, "PACK_COMMITS", 1)
     monkeypatch.setattr(ref_move, "UPKEEP_EVERY", 1)
     monkeypatch.setattr(commit_packs, "JOINED", 2)

@@ -23,13 +23,13 @@ import pytest
 from esker._native.fault import FaultStore
 from esker._native.graveler import SortedNames
 from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
 from esker.repo.objects.batches import table as objects_table
 from esker.repo.refs import gc_runs
 from esker.repo.upkeep import retention
+from esker.store import stores
 from tests.ages import made_older
 
 AGE_S = 60 * 86400.0

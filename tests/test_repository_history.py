@@ -48,7 +48,7 @@ def test_a_history_that_nobody_maintained_costs_no_request_a_commit(repo: Reposi
     commits(repo, "main", 300)
     found = cold(repo)
     assert len(list(found.ref("main").log())) == 301
-    # The branch's last entry, a listing of commit_packs, and at most seven packs a class of size.
+    # The branch's last entry, a listing of packs, and at most seven packs a class of size.
     assert reads(found) <= 8 + 2 * commit_packs.JOINED
     short = cold(repo)
     assert [c.message for c in short.ref("main").log(max_amount=5)] == [f"main {n}" for n in range(299, 294, -1)]

@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 
 from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
-from ..commit import stores
 from ..exceptions import InvalidArgumentError, NotFoundError
+from ..store import stores
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
 

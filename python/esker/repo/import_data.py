@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from .._native.graveler import ChangeStream, ImportedObjects
-from ..commit.stores import absolute
 from ..exceptions import CommitConflictError, InvalidArgumentError
+from ..store.stores import absolute
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore

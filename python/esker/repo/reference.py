@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import dropwhile, islice
 from typing import Any, TypeAlias
 
-from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
+from ..store.stores import absolute, resolve
 from . import branch_store
 from .committing.merging import MergeRequest, merge_into
 from .core.repository_core import RepositoryCore

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
-from ..commit.stores import absolute, resolve
 from ..exceptions import AlreadyExistsError
+from ..store.stores import absolute, resolve
 from .branch import Branch
 from .committing.new_commit import default_committer
 from .core.creation import create, is_created

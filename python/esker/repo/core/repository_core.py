@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from ..._native.graveler import Storage
 from ..._native.store import Store
-from ...commit.stores import resolve
 from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ...store.stores import resolve
 from ..errors import ProtectedBranchError
 from ..hooks import Hooks
 from ..objects.staging import Staging

@@ -39,7 +39,7 @@ def store_time(store: Store) -> float:
 
     Example:
         >>> import time
-        >>> from esker.commit import resolve
+        >>> from esker.store.stores import resolve
         >>> from esker.repo.refs.clock import store_time
         >>> abs(store_time(resolve("memory://doc-clock")) - time.time()) < 5
         True
