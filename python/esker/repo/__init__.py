@@ -4,6 +4,8 @@ Committed storage is lakeFS's, byte for byte; where branches point is told by nu
 `docs/repository.md` is the layout and the protocol.
 """
 
+from typing import TYPE_CHECKING
+
 from .branch import Branch
 from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
@@ -14,6 +16,7 @@ from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
 from .refs.commits import Commit
 from .repository import Repository, RepositoryProperties, repositories, repository
+from .sdk_names import module_getattr
 from .settings import Settings
 from .tag import Tag
 from .transaction import TransactionBranch
@@ -46,3 +49,6 @@ __all__ = [
     "repositories",
     "repository",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

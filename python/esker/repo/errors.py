@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
+from ..exceptions import CommitConflictError, InvalidArgumentError, NotCommittedError, NotFoundError
 from .objects.object_info import Conflict
 
 
@@ -31,7 +31,7 @@ class InvalidSeekError(InvalidArgumentError, OSError):
     """A file was to be read from before its start."""
 
 
-class NoChangesError(InvalidArgumentError):
+class NoChangesError(NotCommittedError, InvalidArgumentError):
     """There is nothing to commit, or nothing to merge. `allow_empty=True` commits nevertheless."""
 
 

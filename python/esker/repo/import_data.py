@@ -18,6 +18,7 @@ from .core.repository_core import RepositoryCore
 from .objects.address import address_of, spelled
 from .objects.staging import Staging
 from .refs.commits import Commit
+from .sdk_names import LacksNames
 from .text import check_text
 
 MEMORY_BYTES = 32 << 20
@@ -25,7 +26,7 @@ MEMORY_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class ImportStatus:
+class ImportStatus(LacksNames):
     """How far an import is.
 
     Attributes:

@@ -24,6 +24,7 @@ from .refs.commit_entry import is_hidden
 from .refs.layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
 from .refs.numbered_log import LogEntry
 from .refs.refs_dump import RefsDump
+from .sdk_names import LacksNames
 from .settings import Settings
 from .tag import Tag
 from .upkeep import dump, fsck, retention
@@ -31,7 +32,7 @@ from .upkeep.retention import Collected, Progress
 
 
 @dataclass(frozen=True)
-class RepositoryProperties:
+class RepositoryProperties(LacksNames):
     """What a repository is called and where it is; `creation_date` in seconds since the Unix epoch."""
 
     id: str

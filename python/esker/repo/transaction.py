@@ -14,15 +14,16 @@ from .core.repository_core import RepositoryCore
 from .objects.ref_view import BranchView
 from .objects.staging import Staging
 from .reference import Reference, ReferenceType
+from .sdk_names import LacksNames
 from .tag import Tag
 from .writeable_reference import WriteableReference
 
 
-class TransactionBranch(WriteableReference):
+class TransactionBranch(LacksNames, WriteableReference):
     """A branch as a transaction sees it: the commit that it began at, with its own writes.
 
-    What acts on the branch itself (`create`, `delete`, `reset_to`, `revert`...) it has not: do that with
-    `repository.branch(...)`, before or after the block.
+    It has no methods that act on the branch itself: `create`, `delete`, `reset_to`, `revert` and the like raise
+    UnsupportedError. Call them on `repository.branch(...)`, before or after the block.
 
     Attributes:
         commit_message: What the commit will say.

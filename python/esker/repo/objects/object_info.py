@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from ..sdk_names import LacksNames
+
 AddressType = Literal["relative", "full", "by_prefix"]
 
 
 @dataclass(frozen=True)
-class ObjectInfo:
+class ObjectInfo(LacksNames):
     """One object at one path.
 
     Attributes:
@@ -41,7 +43,7 @@ class ObjectInfo:
 
 
 @dataclass(frozen=True)
-class CommonPrefix:
+class CommonPrefix(LacksNames):
     """What several paths start with, up to a delimiter and with it."""
 
     path: str
@@ -50,7 +52,7 @@ class CommonPrefix:
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(LacksNames):
     """One path that differs.
 
     Attributes:

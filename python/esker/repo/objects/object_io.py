@@ -10,6 +10,7 @@ from ...exceptions import InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..errors import InvalidSeekError
 from ..refs.expired import explained
+from ..sdk_names import LacksNames
 from ..text import check_pairs, check_text
 from .address import uri_of
 from .object_info import ObjectInfo
@@ -44,7 +45,7 @@ def is_elsewhere(info: ObjectInfo) -> bool:
     return info.address_type == "full" or (info.address_type == "by_prefix" and "://" in info.physical_address)
 
 
-class ObjectReader(io.RawIOBase):
+class ObjectReader(LacksNames, io.RawIOBase):
     """Reads an object by ranges, as it was when it was opened."""
 
     def __init__(self, core: RepositoryCore, info: ObjectInfo, commit_id: str = "") -> None:
@@ -112,7 +113,7 @@ def _checked(place: int) -> int:
     return place
 
 
-class ObjectWriter(io.BufferedIOBase):
+class ObjectWriter(LacksNames, io.BufferedIOBase):
     """Bytes that become an object when the file is closed without an error, and are then staged.
 
     What is short is put at once, what is long goes out in pieces while it is written.

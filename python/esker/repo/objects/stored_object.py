@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ...exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..errors import ExpiredError
+from ..sdk_names import LacksNames
 from ..text import check_pairs, check_text
 from .object_info import ObjectInfo
 from .object_io import PIECE_BYTES, ByteSource, ObjectReader, ObjectWriter, TextReader, TextWriter, read_range
@@ -18,7 +19,7 @@ from .staging import Staging
 WriteMode = Literal["w", "wb", "x", "xb"]
 
 
-class StoredObject:
+class StoredObject(LacksNames):
     """An object at a path of a ref.
 
     Example:

@@ -11,13 +11,14 @@ from typing import Any
 from ..._native import graveler
 from ..._native.store import Store
 from ...exceptions import CorruptFileError, NotFoundError
+from ..sdk_names import LacksNames
 from .commit_packs import PACK_COMMITS, Packs
 from .json_record import WRONG, decode_json
 from .layout import COMMITS
 
 
 @dataclass(frozen=True)
-class Commit:
+class Commit(LacksNames):
     """One commit.
 
     Attributes:
