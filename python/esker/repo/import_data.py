@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -154,6 +153,9 @@ class ImportManager:
             self._status = replace(self._status, error=error, update_time=datetime.now(UTC))
 
     def _import(self, committer: str | None) -> None:
+        # It takes milliseconds, which who imports nothing need not wait for.
+        import tempfile
+
         core, branch = self._core, self._branch
         core.check_unprotected(branch)
         with tempfile.TemporaryDirectory(prefix="esker-import-") as folder:

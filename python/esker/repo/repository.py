@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
@@ -19,16 +18,16 @@ from .core.opening import CACHE_BYTES, origin_of
 from .core.repository_core import RepositoryCore
 from .hooks import EventType, Hook
 from .reference import Reference, ReferenceType, id_of
-from .refs import packed_heads
 from .refs.commit_entry import is_hidden
-from .refs.layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
-from .refs.numbered_log import LogEntry
+from .refs.layout import OWN, REPOSITORY, TAGS
 from .refs.refs_dump import RefsDump
 from .sdk_names import LacksNames
 from .settings import Settings
 from .tag import Tag
-from .upkeep import dump, fsck, retention
-from .upkeep.retention import Collected, Progress
+
+if TYPE_CHECKING:
+    # What keeps a repository well is imported when it is called for.
+    from .upkeep.garbage_collection import Collected, Progress
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,9 @@ class Repository:
 
     def dump_refs(self) -> RefsDump:
         """Writes commits, branches and tags as lakeFS's `refs-restore` takes them, and says where."""
-        return dump.dump_refs(self._core)
+        from .upkeep.dump import dump_refs
+
+        return dump_refs(self._core)
 
     def restore_refs(self, refs: RefsDump | None = None) -> None:
         """Takes over the refs of a dump, by default the newest one that lies in this repository's `_lakefs/`.
@@ -216,7 +217,9 @@ class Repository:
         Raises:
             AlreadyExistsError: Something was committed here already.
         """
-        dump.restore_refs(self._core, refs)
+        from .upkeep.dump import restore_refs
+
+        restore_refs(self._core, refs)
 
     def gc(
         self,
@@ -240,7 +243,9 @@ class Repository:
             IOFailedError: The clocks of this machine and of the store differ by more than an hour, or the collection
                 was held up for as long. What was deleted before was garbage.
         """
-        return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
+        from .upkeep.garbage_collection import collect_garbage
+
+        return collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
 
     def pack_refs(self) -> int:
         """Writes all commits into one object and the branches' last entries into another, and removes old entries.
@@ -251,21 +256,9 @@ class Repository:
         Returns:
             How many commits there are.
         """
-        folders = self._core.store.list_folders(HEADS)
-        now = self._core.atomic.collecting_time()
-        with ThreadPoolExecutor(16) as threads:
-            heads = dict(threads.map(lambda folder: self._pack_head(folder, now), folders))
-        packed_heads.write(self._core.store, {name: head for name, head in heads.items() if head is not None})
-        return self._core.commits.pack()
+        from .upkeep.packing import pack_refs
 
-    def _pack_head(self, folder: str, now: float) -> tuple[str, LogEntry | None]:
-        name = branch_of(folder)
-        log = self._core.log(name)
-        head = log.head()
-        if head is not None:
-            log.hint(head.number)
-            log.compact(now=now)
-        return name, head
+        return pack_refs(self._core)
 
     def fsck(self, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
@@ -274,7 +267,9 @@ class Repository:
             imports: Looks for imported objects too, with a request each.
             progress: Called with what is done, how much of it, and of how much.
         """
-        return fsck.check(self._core, imports=imports, progress=progress)
+        from .upkeep.fsck import check
+
+        return check(self._core, imports=imports, progress=progress)
 
     def __str__(self) -> str:
         return self.id

@@ -14,10 +14,11 @@ from ..refs.commits import Commit
 from ..refs.expired import expired_ids
 from ..refs.layout import DATA
 from ..refs.refs_dump import read_manifest
-from . import retention
+from . import garbage_collection
 from .fsck_refs import check_refs
-from .retention import Progress, active_commits, led_to
-from .tips import Refs
+from .garbage_collection import Progress
+from .retention import active_commits, led_to
+from .tips import RefTips
 
 _BATCH = 4096
 
@@ -50,17 +51,17 @@ class _Contents:
     def __init__(self, core: RepositoryCore, folder: str, imports: bool, progress: Progress | None) -> None:
         self._progress = progress
         self._core = core
-        self._needed = SortedNames(folder, "needed", memory_bytes=retention.MEMORY_BYTES)
-        self._there = SortedNames(folder, "there", memory_bytes=retention.MEMORY_BYTES)
+        self._needed = SortedNames(folder, "needed", memory_bytes=garbage_collection.MEMORY_BYTES)
+        self._there = SortedNames(folder, "there", memory_bytes=garbage_collection.MEMORY_BYTES)
         self._imports = imports
         self._seen: set[str] = set()
 
     def check(self, kept: list[Commit]) -> Iterator[str]:
         core = self._core
         # First what is there, so that what is put meanwhile is not missed.
-        refs = Refs(core)
-        sure = led_to(refs, kept)
-        given_up = expired_ids(core.store) - {head.id for head in refs.heads.values()}
+        tips = RefTips(core)
+        sure = led_to(tips, kept)
+        given_up = expired_ids(core.store) - {head.id for head in tips.heads.values()}
         for at, commit in enumerate(kept):
             if self._progress is not None:
                 self._progress("checking what commits hold", at, len(kept))

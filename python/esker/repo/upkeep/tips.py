@@ -11,7 +11,7 @@ from ..refs.commits import Commit
 from ..refs.layout import TAGS
 
 
-class Refs:
+class RefTips:
     """What branches and tags lead to: read when it is first asked for, and once.
 
     Args:
@@ -38,7 +38,7 @@ class Refs:
         return {head.id for head in self.heads.values()} | self.tags
 
 
-def merge_bases(refs: Refs, commits: Iterable[Commit]) -> set[str]:
+def merge_bases(tips: RefTips, commits: Iterable[Commit]) -> set[str]:
     """The commits in which the histories of two refs meet for the first time, and some more.
 
     A merge of the two compares with it, however old it is: it reads the lists of paths, and none of the objects.
@@ -50,7 +50,7 @@ def merge_bases(refs: Refs, commits: Iterable[Commit]) -> set[str]:
         refs: The refs.
         commits: All that there are.
     """
-    led = {id: 1 << bit for bit, id in enumerate(sorted(refs.ids))}
+    led = {id: 1 << bit for bit, id in enumerate(sorted(tips.ids))}
     widest: dict[str, int] = {}
     found = set()
     for commit in sorted(commits, key=lambda commit: -commit.generation):
