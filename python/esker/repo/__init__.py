@@ -1,7 +1,15 @@
-"""Repositories: git-like commits, branches and merges over all the objects of a lake, with no server.
+"""Repositories: git-like commits, branches and merges over all the objects of a lake, without a server.
 
-Committed storage is lakeFS's, byte for byte; where branches point is told by numbered logs that are put if absent.
-`docs/repository.md` is the layout and the protocol.
+The format of committed objects is lakeFS's, byte for byte. Branches move by numbered logs whose entries are put if
+absent. `docs/repository.md` describes the layout and the protocol.
+
+```
+refs/        what lies below `_esker/`: logs of branches, commits, packs, announcements of garbage collections
+objects/     what is known of objects, their bytes, and what is staged
+core/        one open repository, which all of its handles share; how it is created and opened
+committing/  the way of a commit: staged -> checked -> merged onto the base -> stored -> branch moved
+upkeep/      retention, garbage collection, fsck, packing, dumps of refs
+```
 """
 
 from typing import TYPE_CHECKING

@@ -1,12 +1,12 @@
-"""A branch is a store: what reads and writes tables may be given a folder of a branch, as if it were a bucket.
+"""A folder of a branch as a store: readers and writers of tables take its URI as if it were a bucket.
 
 ```
 esker-tx://<token>/<path>                               a transaction, in its own process, until it ends
-esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, as it is when the URI is opened
+esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, at the commit it means when it is opened
 ```
 
-Bytes that are written lie in the repository at once, the paths are staged in the transaction: a table's own commit is
-provisional until the transaction's is made, and one commit covers many tables.
+In a transaction, written bytes lie in the repository at once, and their paths are staged. A table's own commit is
+provisional until the transaction commits; one commit of the repository covers many tables.
 """
 
 from __future__ import annotations

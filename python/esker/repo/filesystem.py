@@ -217,7 +217,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             return RepositoryFile(self, path, self._object(path), block_size, cache_options, **options)
         target = self._writeable(path)
         if mode == "xb" and target.exists():
-            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+            raise AlreadyExistsError(f"{path!r} exists already; open it with 'wb' to replace it", path=path)
         if mode not in ("wb", "ab", "xb"):
             raise InvalidArgumentError(f"expected the mode 'rb', 'wb', 'ab' or 'xb', found {mode!r}")
         writer = target.writer("wb")
@@ -236,7 +236,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """Stages an object with these bytes."""
         target = self._writeable(path)
         if mode == "create" and target.exists():
-            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+            raise AlreadyExistsError(f"{path!r} exists already; pipe it with mode='overwrite' to replace it", path=path)
         target.upload(value)
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:

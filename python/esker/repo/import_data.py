@@ -1,4 +1,4 @@
-"""References to objects that exist elsewhere."""
+"""Imports: commits of references to objects that exist elsewhere. No bytes are copied."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class ImportManager:
         Where two sources give the same path, the one that was added later counts. Memory does not grow with the number
         of objects: what is listed is sorted in files of this machine's temporary folder, about 100 bytes an object.
 
-        The checksums are not of the bytes, which nobody reads: they are made of address, size and time, so that what is
-        replaced there is another object here.
+        The bytes are not read. Checksums are made of address, size and time: an object that is replaced there is another
+        object here.
         """
         if not self.sources:
             raise InvalidArgumentError("expected something to import; add it with prefix() or object()")
@@ -116,7 +116,7 @@ class ImportManager:
             MergeConflictError: Others have changed the same paths.
         """
         if self._thread is None:
-            raise InvalidArgumentError("the import has not started; start() or run() it")
+            raise InvalidArgumentError("the import has not started; start() it before you wait()")
         self._thread.join()
         if self._status.error is not None:
             raise self._status.error

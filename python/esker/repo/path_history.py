@@ -1,4 +1,4 @@
-"""Histories by path: which commits changed something that somebody looks at."""
+"""The history of paths: which commits changed one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be read of a ref: a branch, a tag, a commit, or an expression over them."""
+"""A ref that is read: a branch, a tag, a commit, or an expression over them."""
 
 from __future__ import annotations
 

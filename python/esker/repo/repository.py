@@ -1,4 +1,4 @@
-"""A repository: git-like commits, branches and merges over the objects of a lake, with no server."""
+"""A repository: branches, tags, commits, settings and upkeep of one lake, without a server."""
 
 from __future__ import annotations
 
@@ -250,8 +250,8 @@ class Repository:
     def pack_refs(self) -> int:
         """Writes all commits into one object and the branches' last entries into another, and removes old entries.
 
-        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read. Whoever
-        commits does some of it now and then, so that it is never needed.
+        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read. Commits
+        do some of it now and then, so that it is never required.
 
         Returns:
             How many commits there are.

@@ -1,6 +1,6 @@
-"""The names of lakeFS's Python SDK that are missing here, and what to do instead: asking for one says so.
+"""Names of lakeFS's Python SDK that are missing here, and what to do instead.
 
-Also the methods of a branch that a transaction's branch has not.
+Using one raises UnsupportedError; so do the methods of a branch that a transaction's branch lacks.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Tag(Reference):
         try:
             store_commit(self._core, commit, Needs(frozenset((commit.id,))))
         except (NotFoundError, CommitConflictError):
-            # Nobody can have read what it leads to.
+            # Its content may be gone: no reader can rely on it.
             self._core.atomic.delete(tag_path(self.id), free=True)
             raise
 

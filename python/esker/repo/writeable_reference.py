@@ -1,4 +1,4 @@
-"""What can be written through a ref: objects that are staged until a commit."""
+"""A ref that is written to: its changes are staged until a commit."""
 
 from __future__ import annotations
 

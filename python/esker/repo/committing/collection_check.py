@@ -1,4 +1,7 @@
-"""Whether a garbage collection is about to delete what a commit needs, or has done so."""
+"""Checks a commit against garbage collections: whether one deletes what the commit needs, or has done so.
+
+Called after the commit's object is stored; see `refs.gc_runs` for why this order is safe.
+"""
 
 from __future__ import annotations
 

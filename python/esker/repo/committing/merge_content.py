@@ -1,4 +1,4 @@
-"""Three-way merges of contents, path by path."""
+"""Three-way merges of metaranges, path by path."""
 
 from __future__ import annotations
 

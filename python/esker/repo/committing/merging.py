@@ -138,7 +138,7 @@ def _transplant(
 
 
 def check_clean(core: RepositoryCore, branch: str) -> None:
-    """Refuses to go past what this process has staged on a branch."""
+    """Refuses to move a branch on which this process has staged changes."""
     staged = len(core.staging(branch))
     if staged:
         raise InvalidArgumentError(

@@ -1,8 +1,8 @@
-"""What a commit takes that its branch has not led to so far, and whether the bytes of it are safe.
+"""What a commit needs: the commits and staged objects that its branch did not lead to before.
 
-Objects are young when they are staged, and a collection deletes none that are younger than the grace period. But one
-that was asked for a shorter period, or that went by other settings, says so: it announces up to which time, by the
-store's clock, it deletes objects. Who has staged something since before then looks whether it is there.
+Staged objects are young, and a garbage collection deletes none that are younger than the grace period. A collection
+may run with a shorter grace period, or with settings from before a change: so it announces the time, by the store's
+clock, before which it deletes objects. A commit whose staging began before that time checks that its objects exist.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The end of every way to a commit: content over the branch's last commit, hooks, the stored commit, the moved branch.
+"""The last steps that all commits share: content over the base, hooks, the stored commit, the moved branch.
 
 ```
-what is wanted        NewCommit: where, what it says, who
-its content           Content: computed over the branch's last commit, again where another writer was faster
-commit_onto           over that commit -> hooks before -> stored (entry_to) -> branch moved (move_branch) -> hooks after
+NewCommit      what the commit says: branch, message, metadata, committer, date
+Content        what it holds and needs: computed over the branch's last commit, and again on a retry
+commit_onto    NewCommit + Content -> hooks -> entry_to (stored, checked) -> move_branch -> hooks
 ```
 """
 
@@ -105,7 +105,7 @@ def commit_onto(
 
 
 def default_committer() -> str:
-    """Who commits, if nobody says: the user of the machine."""
+    """The committer where none is given: the user of the machine."""
     try:
         return getpass.getuser().encode(errors="replace").decode()
     except (OSError, KeyError, ImportError):

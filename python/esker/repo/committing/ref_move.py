@@ -1,7 +1,7 @@
 """The last two steps of a commit: its object is stored, and a branch is moved to it.
 
-The object comes first: a garbage collection that looks at commits sees it, or else the look that follows here finds the
-collection's announcement. See `refs.gc_runs`.
+The object is stored before the check against garbage collections and before the branch moves: either a collection sees
+the commit, or the check finds the collection's announcement. See `refs.gc_runs`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .collection_check import check_not_condemned, reach_of_living
 from .needs import Needs, check_there, new_objects
 
 PACK_BYTES = 64 << 10
-"""Bytes of commits that an entry carries along at most, before they become a pack."""
+"""Most bytes of commits in an entry; more than these become a pack."""
 MOST_BEFORE = 4 * PACK_COMMITS
-"""Commits that an entry carries along at most, where no pack can be written."""
+"""Most commits in an entry where no pack can be written."""
 UPKEEP_EVERY = 64
-"""Every so many entries of a branch, whoever puts one joins packs and removes old entries."""
+"""At each multiple of this entry number, the writer joins packs and compacts the branch's log."""
 _THREADS = 32
 _NOTHING = Needs()
 
@@ -103,7 +103,7 @@ def move_branch(core: RepositoryCore, branch: str, build: Build, what: str) -> L
     if elapsed_s(entry.made) > HELD_UP_S:
         _check_late(core, branch, entry, what)
     if entry.number % UPKEEP_EVERY == 0:
-        # Packs are copies, and old entries are read by nobody: where this fails, another writer does it.
+        # Packs are copies and old entries are unused: where this fails, a later writer does it.
         with suppress(OSError, CorruptFileError):
             core.commits.packs.join()
             core.log(branch).compact()
@@ -135,7 +135,7 @@ def _check_late(core: RepositoryCore, branch: str, entry: LogEntry, what: str) -
 
 
 def _take_back(core: RepositoryCore, branch: str, late: LogEntry, what: str) -> None:
-    """Lets a branch lead to where it led before an entry, if that is the last one."""
+    """Moves a branch back to where it was before an entry, if that entry is the last one."""
     before = core.log(branch).entry(late.number - 1)
 
     def build(head: LogEntry | None) -> LogEntry:

@@ -1,10 +1,11 @@
-"""A commit of what is staged: staged -> checked -> stored as ranges -> merged onto the base -> stored, branch moved.
+"""The commit of what is staged.
 
 ```
-check_committable    the branch is not protected, and what is staged is young enough to be there
-stored_ranges        the base version with what is staged, as ranges and a metarange of the store
-merged_onto          the same over what others have committed meanwhile, path by path
-commit_onto          the commit's object stored and checked against garbage collection, the branch moved
+commit_staging       the line
+  check_committable  staged  -> checked: young enough that garbage collection has deleted none of it
+  stored_ranges      checked -> ranges and a metarange: the base commit with the staged changes
+  merged_onto        merged onto the branch's last commit, where others have committed since; conflicts end here
+  commit_onto        stored -> branch moved: see `new_commit`
 ```
 """
 

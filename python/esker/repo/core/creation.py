@@ -1,7 +1,8 @@
-"""How a repository comes to be: its first commit, its default branch, and last the object that says that it is one.
+"""Creates a repository: its first commit, its default branch, and last `repository.json`, which makes it one.
 
-Each of the last two is put if absent. Who finds the branch's first entry there puts nothing on top of it; who finds the
-object there has lost, and takes back the branch that it has made, where the winner has another default branch.
+The branch's first entry and `repository.json` are put if absent. A writer that finds the entry does not put another
+one after it. A writer that finds `repository.json` has lost the race: it deletes its own default branch, if the winner
+has another one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def create(
     committer: str,
     metadata: Mapping[str, str] | None = None,
 ) -> bool:
-    """Creates a repository; False says that another one was faster, whose repository is there now.
+    """Creates a repository; False means that another creation won, and its repository is there.
 
     Args:
         store: The place.
@@ -108,7 +109,7 @@ def _lost(atomic: AtomicObjects, uri: str, path: str) -> bool:
 
 
 def _take_back(log: NumberedLog, ours: LogEntry, first: Commit, branch: str) -> None:
-    """Deletes the branch of one who lost, unless somebody has gone on from there."""
+    """Deletes the default branch of a creation that lost the race, unless it has moved since."""
 
     def build(head: LogEntry | None) -> LogEntry:
         if head is None or head.write_id != ours.write_id:

@@ -1,4 +1,4 @@
-"""How a place is known that a lakeFS server owns."""
+"""Whether a lakeFS server owns a storage namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a repository is opened: what its handles have in common, and what a pickle of one carries."""
+"""Opens a repository: the origin that all handles share, and that pickles of them carry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .read_only import open_core
 from .repository_core import RepositoryCore
 
 CACHE_BYTES = 256 << 20
-"""What is kept in memory of ranges, if nobody says otherwise."""
+"""Default bytes of ranges and metaranges that are cached in memory."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""A namespace that a lakeFS server owns, as it was at its last dump of refs. Nothing can be written to it.
+"""A storage namespace that a lakeFS server owns, read only, as of its last dump of refs.
 
-The server's garbage collection knows nothing of commits that others make there, so there must be none.
+The server's garbage collection does not know commits that others make there, so none are made.
 """
 
 from __future__ import annotations

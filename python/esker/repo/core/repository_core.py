@@ -1,4 +1,4 @@
-"""One repository as its store holds it: what all its handles share."""
+"""One open repository: store, commits, logs, settings, and what this process has staged. All handles share it."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class RepositoryCore:
         return {name: entry for name, entry in found if entry and entry.kind != "delete"}
 
     def collecting_time(self, *, dry_run: bool) -> float:
-        """The time for one who deletes what is old; see `clock`. Who only counts need not be able to put anything."""
+        """The time by which objects are old; see `clock`. A dry run works where nothing can be put."""
         if not dry_run:
             return collecting_time(self.store)
         try:

@@ -1,4 +1,4 @@
-"""Addresses of objects that are not below the repository's root, as lakeFS writes them: always with a scheme."""
+"""Addresses of objects outside the repository's root, as lakeFS writes them: always with a scheme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of the Rust core, and the objects that their rows tell of."""
+"""Arrow batches of the Rust core, and the objects that their rows describe."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table(batch: Batch) -> pa.RecordBatch:
 
 
 def info(path: str, entry: Mapping[str, Any] | None) -> ObjectInfo | None:
-    """The object that a struct of the core tells of."""
+    """The object that a struct of the core describes; None for none."""
     if entry is None:
         return None
     return ObjectInfo(
@@ -70,7 +70,7 @@ def infos(batch: Batch) -> Iterator[tuple[str, ObjectInfo | None]]:
 
 
 def listed(batches: Batches, count: int = BATCH_ROWS) -> Iterator[ObjectInfo | CommonPrefix]:
-    """What a listing of the core tells of."""
+    """The objects and common prefixes of a listing."""
     while (batch := batches.next_batch(count)) is not None:
         for path, found in infos(batch):
             yield CommonPrefix(path) if found is None else found

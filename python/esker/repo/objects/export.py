@@ -1,4 +1,4 @@
-"""Copies of objects outside the repository, at their paths: whatever paths they have, nothing is written elsewhere."""
+"""Checks the paths of an export: each must be a valid file or object name below the destination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a repository tells of objects and of changes."""
+"""What is known of objects, and of changes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files over objects: what `reader` and `writer` return. Neither holds more than some pieces in memory."""
+"""Readers and writers of objects. Both hold a few pieces in memory at most."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
         super().__exit__(kind, error, traceback)
 
     def __del__(self) -> None:
-        # Nobody closed it: nobody wanted it.
+        # Not closed: not wanted.
         if hasattr(self, "_upload"):
             self.discard()
 

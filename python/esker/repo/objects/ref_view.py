@@ -1,6 +1,6 @@
-"""What is read through a ref: the content of its commit, and on a branch what is staged over it.
+"""What a ref reads: the content of its commit, and on a branch the staged changes over it.
 
-Handles of refs and of their objects share a view, and know nothing of each other.
+`Reference`, `Branch` and `StoredObject` are thin handles over a view; they do not import each other.
 """
 
 from __future__ import annotations

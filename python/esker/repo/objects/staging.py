@@ -1,4 +1,4 @@
-"""What a handle has written to a branch and not yet committed."""
+"""Staged changes: what a handle has written to a branch and not committed yet."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SavedStaging:
 
 
 class Staging:
-    """Paths that get an object and paths that go, over the commit that was the branch's last when it began.
+    """Staged changes over a base commit: paths with new objects, and paths that are removed.
 
     Attributes:
-        base: The commit; None while nothing is staged.
+        base: The base commit: the branch's last when the first change was staged; None while nothing is staged.
         sources: Ids of the commits out of which something is staged.
         own_imports: Whether objects of the repository itself may be among what is imported.
 
@@ -50,13 +50,13 @@ class Staging:
         return elapsed_s(self._started) if self.base else 0.0
 
     def begin(self, base: Commit) -> None:
-        """Remembers what the first change is made over."""
+        """Sets the base commit, before the first change."""
         if self.base is None:
             self.base = base
             self._started = moment()
 
     def take_over(self, other: Staging) -> None:
-        """What is staged here from now on comes out of another staging: it is as old as what is there."""
+        """Takes over the age and the sources of another staging, from which something is staged here."""
         if other is not self:
             self._started = (min(self._started[0], other._started[0]), min(self._started[1], other._started[1]))
             self.sources |= other.sources
@@ -78,7 +78,7 @@ class Staging:
         )
 
     def end(self) -> None:
-        """Takes nothing from now on: the transaction that it belongs to has ended."""
+        """Refuses further changes: the transaction that it belongs to has ended."""
         self._has_ended = True
 
     def check_open(self) -> None:
@@ -111,7 +111,7 @@ class Staging:
         self._paths.forget(path)
 
     def check_not_shared(self) -> None:
-        """Refuses to take back what stores have seen."""
+        """Refuses to take back changes that stores have seen."""
         if self._is_shared:
             raise UnsupportedError("what was written through a store cannot be taken back alone; end the transaction")
 
@@ -126,7 +126,7 @@ class Staging:
         self.base, self.sources, self._started = saved.base, set(saved.sources), saved.started
 
     def clear(self) -> None:
-        """Takes everything back."""
+        """Forgets all staged changes."""
         # Stores that are still open keep what they saw.
         self._paths, self._is_shared = StagedPaths(), False
         self.sources.clear()
@@ -138,7 +138,7 @@ class Staging:
             yield from batch
 
     def batches(self, prefix: str, from_path: str = "") -> Iterator[list[tuple[str, ObjectInfo | None]]]:
-        """The same some at a time, and few at first: whoever looks for one need not decode many."""
+        """The same in batches, which grow: a caller that looks for one path decodes few."""
         size = 64
         while (batch := self._paths.within(prefix, from_path, size)) is not None:
             found = list(infos(batch))

@@ -1,4 +1,4 @@
-"""One path of a ref: its bytes and what is known of them."""
+"""An object at a path of a ref: its metadata, reading, writing, copying."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class StoredObject(LacksNames):
         """Whether there is an object at the path; False as well where there is no such ref.
 
         Raises:
-            ExpiredError: There was a commit of that content, and nobody can tell any more.
+            ExpiredError: The commit's content has expired, so that it is not known.
         """
         try:
             return self._view.found(self.path)[0] is not None

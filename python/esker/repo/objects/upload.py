@@ -1,4 +1,4 @@
-"""The bytes of a new object on their way into the store, where nobody looks for them yet."""
+"""The upload of a new object's bytes. They are an orphan until a commit refers to them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Objects that are put if absent: by the store itself, or where it cannot, by an external manifest store.
+"""Put-if-absent for a repository's refs: by the store itself, or by an external manifest store where it cannot.
 
 ```
 put   1 put the bytes under a name of their own: {path}-{uuid}
-      2 put that name into the external store, if the path has none     <- this decides
-      3 copy the bytes to the path, tell the external store, delete the first copy
-get   the path's object; if there is none, what the external store names, finished by steps 3
+      2 put that name into the external store, if the path has none     <- this decides who wins
+      3 copy the bytes to the path, update the external store, delete the first copy
+get   the object at the path; if there is none, the one that the external store names, after finishing step 3
 ```
 
-Each path is a table of one version there. After step 3 the object store alone tells what there is.
+For the external store each path is a table with one version. After step 3 the object store alone is enough to read.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class AtomicObjects:
         if won:
             self._finish(self._external, path, staged, data)
         elif entry is not None:
-            # Another's: nobody will ever look for ours.
+            # Another writer's: ours is an orphan.
             self._store.delete(staged)
         return won
 
     def put_own(self, path: str, data: bytes) -> bool:
-        """Puts an object if there is none; True if what is there then are these bytes, which nobody else would write.
+        """Puts an object if there is none; True if it holds these bytes then, which no other writer would write.
 
         Raises:
             IOFailedError: The store failed, and the object is not there.
@@ -106,7 +106,8 @@ class AtomicObjects:
             if failure is None:
                 raise
             raise CommitStateUnknownError(
-                f"{path}: nobody knows whether it was put: {failure}; nor could it be read: {error}; look for it later",
+                f"{path}: it is not known whether it was put: {failure}; reading it back failed as well: {error}; "
+                "look for it later",
                 path=path,
             ) from error
 

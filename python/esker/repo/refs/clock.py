@@ -1,6 +1,7 @@
-"""Whose clock says how old something is: the store's, which stamps its objects.
+"""The age of objects, by the store's clock: a machine's own clock may be days off.
 
-A machine's own clock may be days off, and then takes for old what was put a second ago. Durations it counts well.
+A machine measures durations well; what is old enough to be deleted is decided by the times that the store gives its
+objects.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Many commits in one object, so that a history costs some requests and not one a commit.
+"""Packs: many commits in one object, so that a history takes few requests.
 
 ```
 _esker/packs/<8 digits>-<64 hex>     how many commits, and the SHA-256 of the bytes: a JSON list of commits
 ```
 
-Packs are copies: each commit has an object of its own as well, and a pack that is missing costs time and nothing else.
-Whoever commits writes one of a few commits now and then; eight of like size are joined into one.
+Packs are copies: each commit has an object of its own as well, and a missing pack only costs time. Every few commits a
+writer packs the latest ones; eight packs of similar size are joined into one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Packs:
     def join(self, *, everything: bool = False) -> int:
         """Joins packs of like size into larger ones; with `everything`, all into one. How many went.
 
-        The new one is there before the old ones go, and nobody needs any of them.
+        The new pack is there before the old ones are deleted. All of them are copies.
         """
         gone = 0
         while True:

@@ -1,4 +1,4 @@
-"""Commits: what they say, where they are kept, and which came before which."""
+"""Commits: their records, where they are stored, their history, and the merge base of two."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Commit(LacksNames):
         parents: tuple[Commit, ...] = (),
         metadata: Mapping[str, str] | None = None,
     ) -> Commit:
-        """A commit that nobody has made yet."""
+        """A new commit."""
         generation = 1 + max((parent.generation for parent in parents), default=0)
         record = graveler.Commit(
             committer=committer,
@@ -157,12 +157,12 @@ class CommitStore:
         self._alone = 0
 
     def add(self, commit: Commit) -> None:
-        """Puts a commit. One of that id that is there already says the same; it is young again."""
+        """Puts a commit. An object of that id that is there already has the same content; it is young again then."""
         self._store.put(COMMITS + commit.id, json.dumps(commit.to_json(), sort_keys=True).encode())
         self.remember(commit)
 
     def remember(self, commit: Commit, before: Iterable[Commit] | None = None) -> None:
-        """Keeps a commit that was read elsewhere, and which of those before it are not packed yet, if that is known."""
+        """Caches a commit that was read elsewhere, and its ancestors that are not packed yet, if these are known."""
         self._known[commit.id] = commit
         if before is not None:
             for one in before:
@@ -170,7 +170,7 @@ class CommitStore:
             self._before[commit.id] = tuple(one.id for one in before)
 
     def before(self, commit: Commit) -> list[Commit]:
-        """The commits that led to one, as far as they may not be packed: its parents, and those before them."""
+        """The ancestors of a commit that may not be packed yet: its parents, and theirs."""
         ids = self._before.get(commit.id)
         if ids is None:
             found: dict[str, None] = {}

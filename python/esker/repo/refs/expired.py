@@ -1,7 +1,7 @@
-"""The commits whose content garbage collection has given up: no ref can lead to them again.
+"""Expired commits: garbage collection has deleted their content, or is about to. No ref can lead to them again.
 
-Each collection tells of its own in an object of its own, so that several that run at once lose nothing of what the
-others say. Later ones join what was told long ago.
+Each collection writes the ids that it expires to an object of its own, so that collections that run at the same time
+lose none of each other's ids. Objects that are days old are joined into one.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from .layout import EXPIRED, EXPIRED_BEFORE
 JOINED = 16
 """So many objects are joined into one."""
 OLD_S = 2 * 24 * 3600.0
-"""Only those that were put so long ago: whoever put them does not change them any more."""
+"""Seconds; only objects that are older are joined: the collections that wrote them have ended."""
 _THREADS = 16
 
 
-class GivenUp:
-    """What one collection gives up.
+class ExpiredList:
+    """The commits that one collection expires.
 
     Args:
         store: The repository's root.
 
     Example:
-        `GivenUp(store).tell({commit.id for commit in expired})`
+        `ExpiredList(store).write({commit.id for commit in expired})`
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._path = f"{EXPIRED}{uuid.uuid4().hex}"
-        self._told: set[str] = set()
+        self._written: set[str] = set()
 
-    def tell(self, ids: set[str]) -> None:
-        """Says which commits these are, in place of what it said before."""
-        if ids != self._told:
+    def write(self, ids: set[str]) -> None:
+        """Writes the ids, in place of those that it wrote before."""
+        if ids != self._written:
             self._store.put(self._path, json.dumps(sorted(ids)).encode())
-            self._told = set(ids)
+            self._written = set(ids)
 
 
 def expired_ids(store: Store) -> set[str]:
-    """The commits whose content was given up.
+    """The ids of all expired commits.
 
     Raises:
-        CorruptFileError: Who says so is no list of ids.
+        CorruptFileError: An object is no list of ids.
     """
     paths = [EXPIRED_BEFORE, *store.list_paths(EXPIRED)]
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
@@ -59,7 +59,7 @@ def expired_ids(store: Store) -> set[str]:
 
 
 def join(store: Store, now: float) -> None:
-    """Joins what was told long ago; `now` is the store's time. The new object is there before the old ones go."""
+    """Joins old lists of expired ids; `now` is the store's time. The joined one is put before the old ones go."""
     old = [
         meta.path
         for meta in store.list(EXPIRED)
@@ -68,14 +68,14 @@ def join(store: Store, now: float) -> None:
     if len(old) < JOINED:
         return
     ids = set().union(*(_read(store, path) for path in old))
-    GivenUp(store).tell(ids)
+    ExpiredList(store).write(ids)
     for path in old:
         store.delete(path)
 
 
 @contextmanager
 def explained(store: Store, *ids: str) -> Iterator[None]:
-    """Says of what is missing from commits that garbage collection has given it up, where that is so: it is no damage.
+    """Raises ExpiredError where something is missing from a commit because the commit has expired: it is no damage.
 
     Args:
         store: The repository's root.

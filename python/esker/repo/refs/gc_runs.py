@@ -1,17 +1,17 @@
-"""How a garbage collection and the commits beside it see each other: each announces itself, and only then looks.
+"""How garbage collections and concurrent commits see each other: each announces itself before it looks for the other.
 
 ```
-collection   lists what is old, marks what refs lead to       commit   puts its tables
+collection   lists old objects, marks what refs lead to       commit   puts its tables
              puts what it is about to delete:                          puts the commit's object        <- announces
-             _esker/expired/<run>, _esker/gc/<run>  <- announces       lists _esker/gc/, looks into it
+             _esker/expired/<run>, _esker/gc/<run>  <- announces       lists _esker/gc/, reads the runs
              lists commits and refs again, marks what is new           moves the ref, or refuses
              deletes the rest
-             says that its run has ended
+             marks its run as ended
 ```
 
-Whichever announces itself first is seen by the other: a commit's object that was put before the second look is marked,
-and a commit that was announced later finds the run, and refuses if it needs what the run is about to delete. A run that
-has ended is still to be found, for writers that put a table before it was deleted: they look whether it is there.
+The one that announces itself second sees the first: a commit whose object was put before the second listing is marked;
+a commit that was put later finds the run, and refuses if it needs what the run deletes. An ended run stays readable for
+writers that stored a table before it was deleted: they check that it still exists.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .json_record import WRONG, decode_json
 from .layout import RUNS
 
 RENEWED_S = 600.0
-"""A run that is longer than this says anew that it lives."""
+"""Seconds after which a run announces again that it is alive."""
 DEAD_S = 3600.0
-"""A run that has said nothing for so long deletes nothing any more; after twice as long its traces may go."""
+"""Seconds without an announcement after which a run stops to delete; after twice as long it is dead for others."""
 
 
 class Run:
-    """One collection, while it deletes.
+    """One garbage collection while it deletes.
 
     Args:
         store: The repository's root.
@@ -54,7 +54,7 @@ class Run:
         self._said = (0.0, 0.0)
 
     def announce(self) -> None:
-        """Says what goes, and that it lives."""
+        """Announces what is about to be deleted, and that the run is alive."""
         now = moment()
         self._put(now[1], ended=False)
         self._said = now
@@ -64,7 +64,7 @@ class Run:
         self._store.put(self._path, json.dumps(said).encode())
 
     def keep_alive(self) -> None:
-        """Called before each deletion, and within whatever takes long.
+        """Announces again, now and then. Called before each deletion, and during long work.
 
         Raises:
             IOFailedError: It was held up for so long that others may take it for dead.
@@ -76,7 +76,7 @@ class Run:
             self.announce()
 
     def end(self) -> None:
-        """Says that nothing goes any more. What went stays told, for writers that wrote before and look now."""
+        """Marks the run as ended: it deletes nothing any more. It stays readable for writers that look later."""
         self._put(time.time(), ended=True)
 
 
@@ -84,7 +84,7 @@ class Run:
 def announced(
     store: Store, commits: Iterable[str], tables: Iterable[str], *, before: float, now: float, grace_s: float
 ) -> Iterator[Run]:
-    """A run, announced while the block runs. One that dies stays announced, until a later one finds it dead.
+    """A run that stays announced while the block runs. The announcement of a run that dies is removed by a later run.
 
     Args:
         store: The repository's root.
@@ -109,7 +109,7 @@ def put_time(meta: ObjectMeta) -> float:
 
 
 def _reach(store: Store, path: str) -> float:
-    """Up to when a run deletes objects: whatever is staged since before then must learn of it."""
+    """The time before which a run deletes objects; stagings that began before it must check theirs."""
     found = read_run(store, path)
     return found.before if found else float("-inf")
 
@@ -138,7 +138,7 @@ def read_run(store: Store, path: str) -> Condemned | None:
     said = decode_json(data, path, "what a collection deletes")
     try:
         commits, tables = (frozenset(ids_of(said[name], path)) for name in ("commits", "tables"))
-        # Earlier releases told no times: what they deleted was older than anything that is staged.
+        # Earlier releases wrote no time: what they deleted was older than anything that is staged.
         before = float(said.get("before", float("-inf")))
         return Condemned(bool(said["ended"]), float(said["time"]), before, commits, tables)
     except WRONG as error:

@@ -1,4 +1,4 @@
-"""Records of a repository as they are stored: JSON, written by whoever may write there."""
+"""JSON records of a repository. Anybody with write access may have written them, so that they are checked."""
 
 from __future__ import annotations
 

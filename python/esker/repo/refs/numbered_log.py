@@ -1,11 +1,11 @@
-"""A log of numbered entries, each one object that is put if absent: what moves in a repository moves by it.
+"""A log of numbered entries, each one object that is put if absent. Branches and settings change by it.
 
-Entry n + 1 is put by one who has read entry n as the last. So there is one entry a number, none is ever replaced,
-and whose it is stands in it: after a lost reply a writer reads back and finds its own write id or another's.
+A writer that has read entry n as the last one puts entry n + 1. Entries are never replaced, and each holds the write id
+of its writer: after a lost reply the writer reads the entry back and compares.
 
-The last entry is found by probing: from where this process last saw it, or else from what the hint says, or else from
-the last that a listing shows, in steps that double and start again at one, until there is none. Entries have no gaps
-above the oldest that is kept, and nothing depends on a listing being complete.
+The last entry is found by probing upwards in steps that double, and start again at one after a miss. Probing starts at
+the last entry that this process has seen, or else at the hint, or else at the last entry of a listing. There are no
+gaps above the oldest kept entry, and nothing depends on a listing being complete.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class NumberedLog:
         return elapsed_s(self._looked) > OLD_SECONDS
 
     def adopt(self, entry: LogEntry) -> None:
-        """Takes an entry that somebody tells of for the last that was seen, until something is put behind it."""
+        """Takes an entry that was read elsewhere as the last one seen, until an entry is put after it."""
         if self._last is None or self._last.number < entry.number:
             self._last, self._looked, self._adopted = entry, moment(), True
 
@@ -138,7 +138,7 @@ class NumberedLog:
         return found
 
     def hint(self, number: int) -> None:
-        """Tells those who never looked at the log where to start. It may be old, or missing."""
+        """Writes where a first reader starts to probe. It may be old, or missing."""
         self.store.put(self.folder + HINT, str(number).encode())
 
     def compact(self, keep: int = KEPT_ENTRIES, younger_than_s: float = KEPT_SECONDS, now: float | None = None) -> int:
@@ -175,9 +175,8 @@ class NumberedLog:
     def put(self, number: int, data: bytes) -> bool:
         """Puts an entry if there is none of its number.
 
-        False says that there is one, or that the last look at the log was too long ago, or went by what another told:
-        the number may have been taken, and freed. The log has been looked at again then, and the entry is to be made
-        anew.
+        False means that there is one, or that the last entry was read too long ago, or was adopted: the number may have
+        been taken and freed since. The log has been read again then, and the entry must be made again.
         """
         if self._is_old():
             self.held_up += 1
@@ -193,13 +192,13 @@ class NumberedLog:
         return self.store.put_if_absent(self.path(number), data)
 
     def remove(self, number: int) -> None:
-        """Removes an entry that nobody can have found."""
+        """Removes an entry that no reader can have found."""
         self.store.delete(self.path(number))
         self._last = None
 
     def is_behind(self, number: int) -> bool:
-        """Whether an entry lies below a gap, under a number that had been freed: nobody finds it there."""
-        # A listing may miss what is new, but tells of nothing that never was.
+        """Whether an entry lies below a gap, at a number that had been freed: readers do not find it there."""
+        # A listing may miss new entries, but shows none that never existed.
         return self._listed() > number and self.entry(number + 1) is None
 
     def numbers(self) -> list[int]:

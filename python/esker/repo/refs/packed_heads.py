@@ -1,7 +1,7 @@
-"""The last entries of all branches in one object, which maintenance writes: to list branches with few requests.
+"""The last entries of all branches in one object, so that listing branches takes few requests.
 
-Whoever reads it looks behind each entry, as always. It is of use for a while only: later on, entries behind those that
-it tells of may have been removed.
+Readers probe for later entries as always. The object is used while it is young: later on, entries after those that it
+holds may have been compacted away.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One entry on its way into a branch's log, through the commit loop that tables use as well."""
+"""The commit of one entry to a log, by the commit loop that tables use as well."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ago. What it raises ends it."""
 
 @dataclass(frozen=True)
 class _Removed:
-    """An entry that was there: nobody can tell any more whose it was."""
+    """An entry that has been compacted away: its write id is not known any more."""
 
     version: int
     write_id: None = None
 
 
 class _Behind(CommitConflictError):
-    """What was known of the log was too old, and nothing was put: it begins anew, with what is there now."""
+    """The last known entry was too old, and nothing was put: the commit starts again from the current one."""
 
 
 class RefCommit:
@@ -111,7 +111,7 @@ class RefCommit:
         return self.entry.encode()
 
     def _nothing_put(self, reason: Exception) -> Exception:
-        # An earlier put of ours may have landed all the same.
+        # An earlier put of ours may have landed nevertheless.
         return reason if self.tried else NothingPut(reason)
 
     def is_in_history(self, version: int) -> bool:

@@ -1,4 +1,4 @@
-"""A dump of refs as it is read: the manifest that names its three metaranges, and the records that these hold."""
+"""Reads a dump of refs: the manifest that names its three metaranges, and their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refs in lakeFS's own format: how a repository moves into a lakeFS server and out of one.
+"""Dumps and restores refs in lakeFS's own format: how a repository moves into a lakeFS server and out of one.
 
 A dump is three metaranges below `_lakefs/` (commits, branches, tags), and `_lakefs/refs_manifest.json` with their ids.
 """
@@ -84,7 +84,9 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
             not core.atomic.put_own(tag_path(tag), json.dumps({"commit_id": id}).encode())
             and core.tag_commit(tag) != id
         ):
-            raise AlreadyExistsError(f"tag {tag!r} exists already, at {core.tag_commit(tag)}", path=tag)
+            raise AlreadyExistsError(
+                f"tag {tag!r} of the dump exists here, at {core.tag_commit(tag)}; delete it first", path=tag
+            )
     heads = dict(graveler.decode_ref(data) for _, data in records(core.storage, said.branches_meta_range_id))
     # The default branch comes last: as long as it is as it was created, all of it can be done again.
     for branch, id in sorted(heads.items(), key=lambda head: head[0] == core.default_branch):
@@ -96,7 +98,7 @@ def restore_refs(core: RepositoryCore, dump: RefsDump | None = None) -> None:
 
 
 def _forget_first(core: RepositoryCore, first: Commit, restored: set[str]) -> None:
-    """Removes the commit that the repository was created with: the log tells of it, and nothing leads to it."""
+    """Removes the commit that the repository was created with, once no ref leads to it."""
 
     def is_led_to() -> bool:
         heads = {commit.id for commit in core.heads().values()}
@@ -107,7 +109,7 @@ def _forget_first(core: RepositoryCore, first: Commit, restored: set[str]) -> No
         return
     core.store.delete(COMMITS + first.id)
     if is_led_to():
-        # Somebody came between.
+        # Another writer created a ref to it meanwhile.
         core.commits.add(first)
 
 
@@ -119,7 +121,10 @@ def _point(core: RepositoryCore, branch: str, commit: Commit) -> None:
 
     def build(head: LogEntry | None) -> LogEntry:
         if head is not None and head.kind != "delete" and kind == "create":
-            raise AlreadyExistsError(f"branch {branch!r} exists already", path=branch)
+            raise AlreadyExistsError(
+                f"branch {branch!r} of the dump exists here; restore into a repository that was just created",
+                path=branch,
+            )
         return entry_to(core, kind, commit, Needs(frozenset((commit.id,))))
 
     move_branch(core, branch, build, f"restore branch {branch}")

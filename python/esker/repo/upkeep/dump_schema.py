@@ -1,4 +1,4 @@
-"""What the tables of a dump say of their records: `schema_definition`, the messages' descriptors as lakeFS has them."""
+"""The protobuf descriptors that the tables of a dump carry as `schema_definition`, as lakeFS writes them."""
 
 from __future__ import annotations
 

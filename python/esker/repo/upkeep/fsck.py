@@ -1,4 +1,4 @@
-"""Whether a repository is what it says: refs, commits, packs, tables and objects."""
+"""Checks a repository: refs, commits, packs, tables and objects."""
 
 from __future__ import annotations
 

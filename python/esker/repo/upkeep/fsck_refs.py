@@ -1,4 +1,4 @@
-"""Whether refs lead where they say: logs, tags, settings, commits and packs."""
+"""Checks that refs lead where they say: logs, tags, settings, commits and packs."""
 
 from __future__ import annotations
 

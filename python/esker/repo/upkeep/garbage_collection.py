@@ -1,10 +1,10 @@
-"""Garbage collection: deletes what no commit that counts leads to any more.
+"""Garbage collection: deletes orphans, which no commit within the retention refers to.
 
 ```
-_add_old            old           what is old enough to go, by the store's clock, before refs are read
-_Marks              alive         what commits that count lead to: see `retention`
-refs.gc_runs        announced     what is about to go, for commits that are made meanwhile; then marks what is new
-_deleted            old - alive   deleted, some at a time
+_add_old                old           objects and tables beyond the grace period, listed before refs are read
+_Marks                  alive         what commits within the retention refer to; see `retention`
+gc_runs.announced                     what is about to be deleted, for concurrent commits; then new commits are marked
+_deleted                old - alive   deleted in batches
 ```
 """
 
@@ -26,7 +26,7 @@ from ..objects.address import root_of
 from ..objects.batches import table
 from ..refs.clock import elapsed_s, moment, store_time, wait_until_after
 from ..refs.commits import Commit
-from ..refs.expired import GivenUp, expired_ids, join
+from ..refs.expired import ExpiredList, expired_ids, join
 from ..refs.gc_runs import Run, announced
 from ..refs.layout import DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES
 from ..refs.refs_dump import read_manifest
@@ -77,7 +77,7 @@ def collect_garbage(
     now: float | None = None,
     progress: Progress | None = None,
 ) -> Collected:
-    """Deletes objects and tables that no commit that counts leads to, and that are older than the grace period.
+    """Deletes objects and tables that no commit within the retention refers to, and that are beyond the grace period.
 
     Each distinct range is read once, however many commits have it. Imported objects are not below `data/` and are never
     touched. Memory grows with the number of commits and tables, not with that of objects.
@@ -101,7 +101,7 @@ def collect_garbage(
     young_us = (started - grace * (1 + SLACK)) * 1e6
     with tempfile.TemporaryDirectory(prefix="esker-gc-") as folder:
         old, alive = (SortedNames(folder, name, memory_bytes=MEMORY_BYTES) for name in ("old", "alive"))
-        # Before refs are read: what is put from now on is not among them.
+        # Listed before refs are read, so that what is put from now on is not among them.
         _add_old(core, old, young_us)
         # However short the grace period: nothing that is put from now on is among what goes.
         listed = started if dry_run else store_time(core.store)
@@ -112,9 +112,9 @@ def collect_garbage(
         marks.add_bases(kept, expired, tips)
         if dry_run:
             return _counted(len(kept), len(expired), _without(old, alive), deleted=False)
-        told, given_up = expired_ids(core.store), GivenUp(core.store)
+        known, expired_list = expired_ids(core.store), ExpiredList(core.store)
         gone = {commit.id for commit in expired}
-        given_up.tell(gone - told)
+        expired_list.write(gone - known)
         tables = [path.removeprefix(TABLES) for path, _ in _without(old, alive) if path.startswith(TABLES)]
         before = min(young_us / 1e6, listed)
         if before > listed - ROUGH_S:
@@ -124,7 +124,7 @@ def collect_garbage(
             tips = RefTips(core)
             kept, expired = active_commits(core, today, young_us, tips)
             again = gone - {commit.id for commit in expired}
-            given_up.tell(gone - told - again)
+            expired_list.write(gone - known - again)
             marks.given_up -= again
             marks.add(kept, tips)
             marks.add_bases(kept, expired, tips)
@@ -175,7 +175,7 @@ def _deleted(
     def is_old(path: str) -> bool:
         if not path.startswith(TABLES):
             return True
-        # Named by its content: somebody may have put the same again meanwhile.
+        # Named by its content: a concurrent commit may have put the same table again.
         try:
             modified = core.store.head(path).last_modified_us
         except NotFoundError:
@@ -199,7 +199,7 @@ def _deleted(
 
 
 def _unfinished(core: RepositoryCore, run: Run, young_us: float) -> Iterator[tuple[str, int]]:
-    """What writers that died have left of objects, where the store shows it."""
+    """Deletes the unfinished uploads of writers that died, where the store lists them."""
     for meta in core.store.list_unfinished(DATA):
         if meta.last_modified_us is not None and meta.last_modified_us < young_us:
             run.keep_alive()
@@ -208,7 +208,7 @@ def _unfinished(core: RepositoryCore, run: Run, young_us: float) -> Iterator[tup
 
 
 class _Marks:
-    """Notes what commits lead to, each distinct range once.
+    """Collects what commits refer to, reading each distinct range once.
 
     Args:
         core: The repository.

@@ -1,4 +1,4 @@
-"""Copies of commits and of branches' last entries in few objects, so that histories and listings cost few requests."""
+"""Packs commits and branches' last entries into few objects, so that histories and listings take few requests."""
 
 from __future__ import annotations
 

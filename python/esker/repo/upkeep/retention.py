@@ -1,4 +1,4 @@
-"""Which commits count: those whose content is kept, by the settings' retention of each branch."""
+"""Retention: which commits keep their content, by the settings of each branch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def active_commits(
     Args:
         core: The repository.
         now: The time to judge by, in seconds since the Unix epoch; a commit is as young as its date or its object,
-            whichever is younger, since dates are told by whoever commits.
+            whichever is younger, since committers choose dates freely.
         young_us: Kept are also commits whose objects were put since: a ref may be on its way to them.
         tips: What refs lead to, which are read after the commits.
     """

@@ -1,4 +1,4 @@
-"""What branches and tags lead to at one moment, and where their histories meet."""
+"""The tips of branches and tags at one moment, and where their histories meet."""
 
 from __future__ import annotations
 
