@@ -96,8 +96,8 @@ class ImportManager:
         Where two sources give the same path, the one that was added later counts. Memory does not grow with the number
         of objects: what is listed is sorted in files of this machine's temporary folder, about 100 bytes an object.
 
-        The bytes are not read. Checksums are made of address, size and time: an object that is replaced there is another
-        object here.
+        The bytes are not read. Checksums are made of address, size and time: what is replaced there is another object
+        here.
         """
         if not self.sources:
             raise InvalidArgumentError("expected something to import; add it with prefix() or object()")
