@@ -119,7 +119,7 @@ class Branch(WriteableReference):
             NoChangesError: Nothing is staged, or what is staged changes nothing.
             MergeConflictError: Others have changed the same paths; it lists them. What is staged stays.
         """
-        new = NewCommit(self.id, message, metadata or {}, committer, date)
+        new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
         made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty)
         return Reference(self._core, made.id)
 

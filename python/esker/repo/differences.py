@@ -19,7 +19,8 @@ def differences(core: RepositoryCore, left: str, right: str, prefix: str) -> Ite
         right: The newer content's metarange.
         prefix: What paths start with.
     """
-    return (_change(row) for row in rows(core.storage.diff(left, right, prefix=prefix)))
+    for row in rows(core.storage.diff(left, right, prefix=prefix)):
+        yield _change(row)
 
 
 def merge_preview(core: RepositoryCore, base: str, ours: str, theirs: str, prefix: str) -> Iterator[Change]:

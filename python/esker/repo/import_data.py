@@ -169,7 +169,8 @@ class ImportManager:
                     self._status = ImportStatus(False, len(staging.objects), None, datetime.now(UTC))
             stream = staging.changes()
             self._check_not_cancelled()
-            new = NewCommit(branch, self.commit_message or "Import objects", self.commit_metadata or {}, committer)
+            metadata = {} if self.commit_metadata is None else self.commit_metadata
+            new = NewCommit(branch, self.commit_message or "Import objects", metadata, committer)
             made = commit_staging(core, staging, new)
             self._status = ImportStatus(True, stream.count, made, datetime.now(UTC))
 

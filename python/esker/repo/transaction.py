@@ -79,7 +79,7 @@ class TransactionBranch(LacksNames, WriteableReference):
 
         Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
         """
-        new = NewCommit(self.id, message, metadata or {}, committer, date)
+        new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
         made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty)
         self._end_stores()
         return Reference(self._core, made.id)
