@@ -203,10 +203,10 @@ def test_conflicts_and_transactions_are_caught_by_the_sdks_names(lake: Repositor
     for name in exceptions.__all__:
         # What `except` takes: a class, and no tuple of them.
         assert issubclass(getattr(exceptions, name), EskerError)
-    for error in (AlreadyExistsError, CommitConflictError, MergeConflictError):
-        assert issubclass(error, exceptions.ConflictException)
-    for error in (CommitConflictError, MergeConflictError, NoChangesError):
-        assert issubclass(error, exceptions.TransactionException)
+    for kind in (AlreadyExistsError, CommitConflictError, MergeConflictError):
+        assert issubclass(kind, exceptions.ConflictException)
+    for kind in (CommitConflictError, MergeConflictError, NoChangesError):
+        assert issubclass(kind, exceptions.TransactionException)
     assert not issubclass(InvalidArgumentError, exceptions.ConflictException | exceptions.TransactionException)
     try:
         main.commit("nothing is staged")
