@@ -203,10 +203,10 @@ def test_conflicts_and_transactions_are_caught_by_the_sdks_names(lake: Repositor
     for name in exceptions.__all__:
         # What `except` takes: a class, and no tuple of them.
         assert issubclass(getattr(exceptions, name), EskerError)
-    for kind in (AlreadyExistsError, CommitConflictError, MergeConflictError):
-        assert issubclass(kind, exceptions.ConflictException)
-    for kind in (CommitConflictError, MergeConflictError, NoChangesError):
-        assert issubclass(kind, exceptions.TransactionException)
+    for conflict in (AlreadyExistsError, CommitConflictError, MergeConflictError):
+        assert issubclass(conflict, exceptions.ConflictException)
+    for refusal in (CommitConflictError, MergeConflictError, NoChangesError):
+        assert issubclass(refusal, exceptions.TransactionException)
     assert not issubclass(InvalidArgumentError, exceptions.ConflictException | exceptions.TransactionException)
     try:
         main.commit("nothing is staged")

@@ -24,7 +24,7 @@ class MergeConflictError(CommitConflictError):
 
 
 class ExpiredError(NotFoundError):
-    """Garbage collection has given up the content of a commit: no branch or tag led to it within the retention."""
+    """A commit has expired: garbage collection has deleted its content, or is about to, since no ref led to it."""
 
 
 class InvalidSeekError(InvalidArgumentError, OSError):

@@ -52,22 +52,22 @@ def check_not_condemned(core: RepositoryCore, commit: Commit, needs: Needs) -> N
         needs: What it takes that the ref has not led to so far.
 
     Raises:
-        ExpiredError: Garbage collection has given up what a source holds.
+        ExpiredError: A source has expired.
         NotFoundError: It has deleted what is staged.
         CommitConflictError: A table of the commit is being deleted, or may have been; it can be tried again.
     """
     if needs.began is not None and elapsed_s(needs.began) > DEAD_S:
         raise CommitConflictError("the commit was held up for more than an hour; try again", retryable=True)
-    # Runs first: what one has given up is in the list when it is announced.
+    # Runs are read first: what a run expires is in the list before it is announced.
     runs = _runs(core, commit)
-    given_up = needs.sources & expired_ids(core.store) if needs.sources else frozenset()
+    expired = needs.sources & expired_ids(core.store) if needs.sources else frozenset()
     for run, lives in runs:
         if lives:
-            given_up |= needs.sources & run.commits
-    if given_up:
+            expired |= needs.sources & run.commits
+    if expired:
         raise ExpiredError(
-            f"garbage collection has given up the content of the commit {min(given_up)}; no ref can lead to it again",
-            path=min(given_up),
+            f"garbage collection has given up the content of the commit {min(expired)}; no ref can lead to it again",
+            path=min(expired),
         )
     check_bytes(core, commit, needs, [(run.before, lives) for run, lives in runs])
     if not commit.meta_range_id or not any(run.tables for run, _ in runs):

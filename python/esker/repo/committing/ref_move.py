@@ -45,7 +45,7 @@ def store_commit(core: RepositoryCore, commit: Commit, needs: Needs = _NOTHING) 
         needs: What it takes that the ref has not led to so far.
 
     Raises:
-        ExpiredError: Garbage collection has given up what a source holds.
+        ExpiredError: A source has expired.
         NotFoundError: It has deleted what is staged.
         CommitConflictError: Something is being deleted, or may have been; it can be tried again.
     """

@@ -12,7 +12,7 @@ _esker/commits/<64 hex>                      one object a commit
 _esker/packs/<8 digits>-<64 hex>             many commits, once more
 _esker/refs/packed_heads.json                the last entries of all branches, as they were some time ago
 _esker/gc/<32 hex>                           what a garbage collection is about to delete
-_esker/expired/<32 hex>                      ids of commits whose content a garbage collection has given up
+_esker/expired/<32 hex>                      ids of commits that a garbage collection has expired
 _esker/expired.json                          the same of earlier releases
 _esker/clock                                 {}, put by those who ask the store for the time
 ```

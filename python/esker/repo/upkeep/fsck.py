@@ -61,13 +61,13 @@ class _Contents:
         # First what is there, so that what is put meanwhile is not missed.
         tips = RefTips(core)
         sure = led_to(tips, kept)
-        given_up = expired_ids(core.store) - {head.id for head in tips.heads.values()}
+        expired = expired_ids(core.store) - {head.id for head in tips.heads.values()}
         for at, commit in enumerate(kept):
             if self._progress is not None:
                 self._progress("checking what commits hold", at, len(kept))
             metarange = commit.meta_range_id
             # What no ref leads to may be an attempt that was refused.
-            if commit.id in sure and commit.id not in given_up and metarange and metarange not in self._seen:
+            if commit.id in sure and commit.id not in expired and metarange and metarange not in self._seen:
                 yield from self._content(f"commit {commit.id}", metarange)
         yield from self._dump()
         for below in core.store.list_folders(DATA):

@@ -125,7 +125,7 @@ def collect_garbage(
             kept, expired = active_commits(core, today, young_us, tips)
             again = gone - {commit.id for commit in expired}
             expired_list.write(gone - known - again)
-            marks.given_up -= again
+            marks.expired -= again
             marks.add(kept, tips)
             marks.add_bases(kept, expired, tips)
             deleted: Iterable[tuple[str, int]] = chain(
@@ -213,17 +213,17 @@ class _Marks:
     Args:
         core: The repository.
         alive: Where to note it.
-        given_up: Commits whose content may be gone.
+        expired: Ids of commits whose content may be gone.
         progress: Told how many commits are done.
     """
 
-    def __init__(self, core: RepositoryCore, alive: SortedNames, given_up: set[str], progress: Progress | None) -> None:
+    def __init__(self, core: RepositoryCore, alive: SortedNames, expired: set[str], progress: Progress | None) -> None:
         self._core = core
         self._progress = progress
         self._alive = alive
         self._seen: set[bytes] = set()
         self._root = root_of(core.uri)
-        self.given_up = given_up
+        self.expired = expired
         self.alive: Callable[[], None] = lambda: None
 
     def _is_new(self, id: str) -> bool:
@@ -243,7 +243,7 @@ class _Marks:
             if self._progress is not None:
                 self._progress("marking what commits lead to", at, len(commits))
             self.alive()
-            if commit.id in self.given_up and commit.id not in heads:
+            if commit.id in self.expired and commit.id not in heads:
                 continue
             if commit.meta_range_id and self._is_new(commit.meta_range_id):
                 try:

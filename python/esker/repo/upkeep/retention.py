@@ -21,7 +21,7 @@ def active_commits(
     its retention, with the first that is older: that was the branch's content when the time began. Commits that no
     other has as its first parent (the last ones of deleted or reset branches, what was merged) are starts like
     branches, but count only while they are young themselves: among them may be attempts that were refused, because
-    their content was given up. See `led_to`.
+    they needed expired content. See `led_to`.
 
     Args:
         core: The repository.
