@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from esker.commit.log import LanceLog
 from esker.exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, TaggedVersionsError
 from esker.fragment import write_fragments
 
-ALL = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
+ALL: dict[str, Any] = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
 
 
 def _ids(start: int, count: int) -> pa.Table:
@@ -361,7 +362,7 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
         if verb == "put_if_absent" and not done:
             done.append(1)
             for start in (10, 20, 30):
-                _meanwhile(lambda start=start: esker.write_dataset(_ids(start, 1), uri, mode="append"))
+                _meanwhile(partial(esker.write_dataset, _ids(start, 1), uri, mode="append"))
             _meanwhile(lambda: esker.dataset(uri).cleanup_old_versions(**ALL))
 
     fragments = write_fragments(_ids(100, 2), uri)

@@ -317,5 +317,5 @@ def test_any_mixture_of_faults_leaves_a_change_of_rows_done_or_not(
     assert found == after or (found == before and not reported)
     # The next writer knows nothing of it all.
     stale.delete("id = 11")
-    left = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
-    assert left == {n: value for n, value in found.items() if n != 11}
+    rest = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
+    assert rest == {n: value for n, value in found.items() if n != 11}

@@ -50,7 +50,8 @@ def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
 
 def eager() -> None:
     """Every fourth commit packs and joins packs."""
-    core.PACK_COMMITS, core.UPKEEP_EVERY, packs.JOINED = 4, 4, 2
+    vars(core).update(PACK_COMMITS=4, UPKEEP_EVERY=4)
+    packs.JOINED = 2
 
 
 def to_one_branch(uri: str, options: dict[str, str], n: int) -> int:
