@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from esker._native.store import Store
-from esker.commit import stores
 from esker.repo import Repository, repository
+from esker.store import stores
 
 MONTHS_S = 60 * 86400
 

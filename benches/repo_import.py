@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from esker._native.store import Store
-from esker.commit import stores
 from esker.repo import ObjectInfo, Repository, repository
+from esker.store import stores
 
 
 def timed(what: str, work: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ import lance  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
-from esker.commit import stores
+from esker.store import stores
 from tests.faulty import Faulty
 from tests.servers import (
     Azurite,

@@ -7,7 +7,7 @@ import re
 import esker
 from esker._native.store import Store
 from esker._native.table import Manifest
-from esker.cleanup import CleanupExplanation
+from esker.lance.cleanup import CleanupExplanation
 
 FOLDERS = ("data/", "_deletions/", "_transactions/", "_indices/", "_versions/")
 _MANIFEST = re.compile(r"_versions/d?\d+\.manifest$")

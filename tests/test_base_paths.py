@@ -14,9 +14,9 @@ import pytest
 import esker
 from esker import DatasetBasePath, LanceOperation
 from esker._native.store import Store
-from esker.commit import stores
+from esker.dataset.merge_insert import MergeInsertBuilder
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
-from esker.merge_insert import MergeInsertBuilder
+from esker.store import stores
 
 ROWS = pa.table({"id": list(range(10)), "name": [str(n) for n in range(10)]})
 

@@ -22,14 +22,14 @@ from esker import LanceDataset, LanceOperation
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker._native.table import Transaction
-from esker.change import commit_change
-from esker.cleanup import CleanupPolicy, cleanup
-from esker.cleanup.inspection import Inspection
-from esker.cleanup.policy import UNDER_WAY_AGE
-from esker.commit.lance import STAGED_TIME_S, LanceCommit
-from esker.commit.log import LanceLog
 from esker.exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, TaggedVersionsError
 from esker.fragment import write_fragments
+from esker.lance.change.run import commit_change
+from esker.lance.cleanup import CleanupPolicy, CleanupStats, cleanup
+from esker.lance.cleanup.inspection import Inspection
+from esker.lance.cleanup.policy import UNDER_WAY_AGE
+from esker.lance.commit import STAGED_TIME_S, LanceCommit
+from esker.lance.log import LanceLog
 
 ALL: dict[str, Any] = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
 
@@ -160,7 +160,7 @@ def test_what_no_version_refers_to_stays_for_a_week(days: float, uri: str) -> No
     gone = [file.path for file in found.candidate_files]
     if days < 7:
         assert gone == []
-        assert esker.dataset(uri).cleanup_old_versions() == esker.cleanup.CleanupStats()
+        assert esker.dataset(uri).cleanup_old_versions() == CleanupStats()
         return
     strays = [name for name in _files(uri) if Path(uri, name).read_bytes() == b"stray"]
     kept = ["_versions/notes.txt", "data/notes.txt", "elsewhere/x.lance"]
@@ -326,7 +326,7 @@ def test_a_dry_run_tells_of_versions_that_stay_for_the_sake_of_another_process(
 ) -> None:
     for start in range(4):
         esker.write_dataset(pa.table({"id": [start]}), uri, mode="overwrite")
-    monkeypatch.setattr("esker.cleanup.inspection.is_acknowledged", lambda write_id: False)
+    monkeypatch.setattr("esker.lance.cleanup.inspection.is_acknowledged", lambda write_id: False)
     dataset = esker.dataset(uri)
     found = dataset.explain_cleanup_old_versions(older_than=timedelta(0))
     assert found.stats.old_versions == 0

@@ -21,13 +21,13 @@ import esker
 from esker import LanceDataset, LanceOperation
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.commit import stores
-from esker.commit.lance import STAGED_TIME_S, LanceCommit
-from esker.commit.log import LanceLog
 from esker.commit.loop import Backoff
 from esker.commit.orphans import Outcome, StagedFiles
 from esker.exceptions import CommitConflictError, CommitStateUnknownError, EskerError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
+from esker.lance.commit import STAGED_TIME_S, LanceCommit
+from esker.lance.log import LanceLog
+from esker.store import stores
 from tests.interrupts import Interrupt
 from tests.leftovers import leftovers
 

@@ -14,9 +14,9 @@ import pytest
 
 import esker
 from esker import LanceDataset, LanceOperation
-from esker.commit.log import LATEST_COPY
 from esker.exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
 from esker.fragment import write_fragments
+from esker.lance.log import LATEST_COPY
 from tests.samples import people, same
 
 

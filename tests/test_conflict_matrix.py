@@ -20,7 +20,7 @@ from lance.dataset import Index as PeerIndex
 
 import esker
 from esker.fragment import FragmentMetadata
-from esker.operation import Index
+from esker.lance.operation import Index
 from esker.schema import LanceSchema
 
 NAMES = [

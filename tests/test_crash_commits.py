@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 import esker
 from esker import LanceDataset, LanceOperation
 from esker._native.store import Store
-from esker.commit import stores
-from esker.commit.log import LATEST_COPY
 from esker.exceptions import AlreadyExistsError, EskerError
 from esker.fragment import write_fragments
+from esker.lance.log import LATEST_COPY
+from esker.lance.operation import Index
+from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers, leftovers
 
@@ -82,7 +83,7 @@ def _replaced(uri: str) -> LanceOperation.BaseOperation:
 
 
 def _indexed(uri: str) -> LanceOperation.BaseOperation:
-    index = esker.operation.Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "i", [0], 1, {0}, 0)
+    index = Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "i", [0], 1, {0}, 0)
     return LanceOperation.CreateIndex([index], [])
 
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import esker
 from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import EskerError, NotFoundError
+from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from esker._native.store import Store
-from esker.commit import stores
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import EskerError, NotFoundError
+from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 
 MODES = ["create", "append", "overwrite", "replace", "checkpoint"]

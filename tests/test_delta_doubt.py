@@ -20,9 +20,9 @@ import pytest
 from esker._native.delta import Snapshot
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.commit import stores
 from esker.delta import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from esker.exceptions import CommitConflictError, CommitStateUnknownError, EskerError
+from esker.store import stores
 
 pytestmark = pytest.mark.filterwarnings("ignore:version .* is committed")
 

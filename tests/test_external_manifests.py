@@ -20,9 +20,9 @@ import pytest
 
 import esker
 from esker._native.store import Store
-from esker.commit import LanceLog
 from esker.commit.external import ManifestEntry, SqliteManifestStore, parse_staged_manifest
 from esker.exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError
+from esker.lance import LanceLog
 from tests.external import KINDS, Failing, Killed, make_store
 from tests.faulty import Faulty
 

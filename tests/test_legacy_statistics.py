@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.scan_options import ScanStatistics
+from esker.lance.scan.options import ScanStatistics
 
 LEGACY = "legacy"
 ROWS, GROUP = 2000, 100

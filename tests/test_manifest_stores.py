@@ -24,8 +24,8 @@ from esker.commit.external import (
     parse_staged_manifest,
     staged_manifest_name,
 )
-from esker.commit.pickling import pickled_options
 from esker.exceptions import InvalidArgumentError, IOFailedError, NotFoundError
+from esker.store.pickling import pickled_options
 from tests.external import KINDS, make_store
 from tests.servers import DynamoDBServer
 

@@ -15,8 +15,8 @@ import pytest
 
 import esker
 from esker._native import table as native
-from esker.commit.log import LanceLog
 from esker.exceptions import CommitConflictError
+from esker.lance.log import LanceLog
 from tests.merging import upsert
 
 PRIMARY = {"lance-schema:unenforced-primary-key": "true"}

@@ -20,10 +20,10 @@ import esker
 from esker._native.store import Store
 from esker._native.table import Manifest, Transaction, manifest_name
 from esker.cli import main
-from esker.commit.log import VERSIONS
 from esker.exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 from esker.file import LanceFileReader, LanceFileSession, LanceFileWriter
 from esker.fragment import write_fragments
+from esker.lance.log import VERSIONS
 from tests.samples import people
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import esker
 from esker import LanceOperation
-from esker.commit import DeletionMerge, LanceCommit, commit
+from esker.commit import commit
 from esker.exceptions import CommitConflictError
 from esker.fragment import write_fragments
+from esker.lance import DeletionMerge, LanceCommit
 
 
 def _prepared(uri: str, predicate: str) -> LanceOperation.Delete:

@@ -15,10 +15,11 @@ import pytest
 
 import esker
 from esker._native.store import Store
-from esker.commit import pickle_storage_options, stores
+from esker.commit import pickle_storage_options
 from esker.exceptions import NotFoundError, UnsupportedError
 from esker.repo import Repository, repositories, repository
 from esker.repo.filesystem import RepositoryFileSystem
+from esker.store import stores
 
 SECRET = {"aws_secret_access_key": "hush", "region": "north"}
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.commit.stores import resolve
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import NotFoundError, UnsupportedError
 from esker.repo import Repository
+from esker.store.stores import resolve
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ import pytest
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import clock as commit_clock
-from esker.commit import stores
 from esker.exceptions import CommitConflictError, InvalidArgumentError, IOFailedError, NotFoundError
 from esker.repo import Branch, Repository, clock, collecting, repository
 from esker.repo.expired import expired_ids
 from esker.repo.filesystem import RepositoryFileSystem
 from esker.repo.layout import DATA
 from esker.repo.numbered_log import LogEntry, NumberedLog
+from esker.store import stores
 from tests.ages import made_older
 
 HOUR = 3600.0

@@ -17,11 +17,11 @@ import pytest
 
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, EskerError
 from esker.repo import HookEvent, Repository, repository
 from esker.repo.atomic import AtomicObjects
 from esker.repo.creation import create as create_at
+from esker.store import stores
 from tests.test_repository_crash_points import check_sound, commit, fill, merge, revert, state
 
 VERBS = {"get", "put", "put_if_absent", "delete", "delete_all", "head", "list", "list_paths", "list_folders"}

@@ -23,11 +23,11 @@ import pytest
 from esker._native.fault import FaultStore
 from esker._native.graveler import SortedNames
 from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.repo import ObjectInfo, Repository, collecting, repository, retention
 from esker.repo.filesystem import RepositoryFileSystem
 from esker.repo.objects import table as objects_table
+from esker.store import stores
 from tests.ages import made_older
 
 AGE_S = 60 * 86400.0

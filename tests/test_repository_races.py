@@ -12,9 +12,9 @@ import pytest
 
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.commit import stores
 from esker.exceptions import AlreadyExistsError
 from esker.repo import Repository, repository
+from esker.store import stores
 
 
 class Between:

@@ -11,8 +11,8 @@ import os
 
 import pytest
 
-from esker.commit.lance import LanceCommit
 from esker.commit.protocol import Verdict
+from esker.lance.commit import LanceCommit
 from tests.simulation import delta
 from tests.simulation.model import Violation
 from tests.simulation.run import simulate

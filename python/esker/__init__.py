@@ -8,11 +8,11 @@
 
 from . import exceptions
 from ._native import __version__
-from .base_path import DatasetBasePath
 from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
 from .fragment import FragmentMetadata, LanceFragment
-from .io_stats import IOStats, Session
+from .lance.base_path import DatasetBasePath
+from .lance.io_stats import IOStats, Session
 from .schema import json_to_schema, schema_to_json
 from .udf import BatchUDF, batch_udf
 

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
-from .blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from .lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",

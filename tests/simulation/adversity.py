@@ -13,14 +13,14 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import esker.cleanup.run
 import esker.commit.clock
-import esker.commit.lance
+import esker.lance.cleanup.run
+import esker.lance.commit
 from esker._native.store import Store
-from esker.cleanup.inspection import Inspection
-from esker.cleanup.policy import UNDER_WAY_AGE
-from esker.commit.lance import LanceCommit
 from esker.exceptions import NotFoundError
+from esker.lance.cleanup.inspection import Inspection
+from esker.lance.cleanup.policy import UNDER_WAY_AGE
+from esker.lance.commit import LanceCommit
 
 if TYPE_CHECKING:
     from tests.simulation.actor import Actor
@@ -29,7 +29,7 @@ CALLS = ("latest", "next_bytes", "put", "write_id_at", "is_in_history", "landed"
 """The calls of a commit at which Ctrl-C may arrive: before one, or as it returns."""
 DELTA_CALLS = ("latest", "next_bytes", "put", "write_id_at", "is_in_history", "landed")
 NIGHT_S = 86_400.0
-_CLOCKS = (esker.commit.clock, esker.commit.lance, esker.cleanup.run)
+_CLOCKS = (esker.commit.clock, esker.lance.commit, esker.lance.cleanup.run)
 _thread = threading.local()
 _ARCHIVIST = ThreadPoolExecutor(1)
 

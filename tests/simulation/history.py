@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import esker
-from esker.commit.log import LanceLog
+from esker.lance.log import LanceLog
 from tests.simulation.model import Change, Rows, State, computed, factor, require, shown
 
 NO_VERSIONS = ("read_rows", "cleanup", "detached")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from esker._native.store import Store
-from esker.commit import stores
+from esker.store import stores
 from tests.simulation.adversity import Adversity
 from tests.simulation.model import Change, Rows
 from tests.simulation.writer import Writer

@@ -20,8 +20,8 @@ from typing import Any
 import esker
 from esker._native.store import ObjectMeta, Store
 from esker._native.table import Manifest
-from esker.commit import stores
 from esker.commit.loop import Backoff
+from esker.store import stores
 from tests.leftovers import leftovers, named
 from tests.simulation.adversity import Adversity
 from tests.simulation.history import TableHistory

@@ -12,7 +12,7 @@ import esker
 from esker import LanceDataset, LanceOperation
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
-from esker.operation import Index
+from esker.lance.operation import Index
 from tests.simulation import model
 from tests.simulation.actor import Actor, Attempt
 from tests.simulation.model import Change, Condition, Rows

@@ -108,5 +108,5 @@ def test_a_landed_append_is_found_under_later_versions(spark: SparkSession, writ
     with pytest.raises(Exception, match="connection was lost"):
         spark.range(100, 150).write.format("esker_lost_reply").mode("append").save(written)
     properties = [lance.dataset(written).read_transaction(v).transaction_properties for v in (1, 2)]
-    tokens = [found["esker.write-token"] for found in properties]
+    tokens = [found["esker.dataset.write-token"] for found in properties]
     assert len(set(tokens)) == 2

@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 
 from esker._native.fault import FaultStore
 from esker._native.store import Store
-from esker.commit.stores import register
 from esker.exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, IOFailedError
+from esker.store.stores import register
 from tests.spark.jobs import batches, planned, read, staged, wrote
 
 FRAME = T.StructType().add("id", T.LongType())

@@ -13,12 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import esker.spark
-from esker.exceptions import (
-    AlreadyExistsError,
-    InvalidArgumentError,
-    NotFoundError,
-    SchemaMismatchError,
-)
+from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, SchemaMismatchError
 from tests.spark.conftest import by_pylance, load, save
 
 ROWS = 1_000

@@ -8,8 +8,8 @@ from collections import Counter
 from .._native.file import ColumnLayout, FileLayout, plain_bytes
 from .._native.file import inspect as read_layout
 from .._native.store import Store
-from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
+from ..store.stores import absolute, resolve
 from .output import Output, size_text
 from .tables import storage_options
 from .why import show_why, weigh

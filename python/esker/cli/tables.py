@@ -9,7 +9,7 @@ from typing import Any
 from ..commit import resolve
 from ..dataset import LanceDataset
 from ..exceptions import InvalidArgumentError, NotFoundError
-from ..operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation
+from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation
 from ..schema import LanceField
 from .output import Output, size_text
 

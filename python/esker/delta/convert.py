@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .._native.store import Store
-from ..commit.stores import absolute
 from ..exceptions import AlreadyExistsError, CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from ..store.stores import absolute
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
 from .file_statistics import FileStatistics, statistics_columns

@@ -22,8 +22,8 @@ from collections.abc import Mapping
 
 from .._native.store import Store
 from ..commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
-from ..commit.secrets import MANIFEST_STORE
 from ..exceptions import IOFailedError, NotFoundError
+from ..store.secrets import MANIFEST_STORE
 from .history import LOG, commit_path
 
 ONLY_ESKER = "delta_only_esker_writes"

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 
 from .._native.store import Store
-from ..commit.pickling import pickled_options
-from ..commit.stores import resolve
 from ..exceptions import NotFoundError, UnsupportedError
+from ..store.pickling import pickled_options
+from ..store.stores import resolve
 
 
 class StoreFile(io.RawIOBase):

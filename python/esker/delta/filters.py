@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .._native.expr import Expression, Predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from ..predicate import portable_predicate
+from ..lance.scan.predicate import portable_predicate
 from .implied import Term, all_of, terms_of
 from .partition_text import partition_text
 from .session_zone import in_zone, instant

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 
 from .._native.store import Store
-from ..commit.secrets import MANIFEST_STORE
-from ..commit.stores import resolve
 from ..exceptions import UnsupportedError
+from ..store.secrets import MANIFEST_STORE
+from ..store.stores import resolve
 from .external_log import ONLY_ESKER
 
 _LOCKING = ("aws_s3_locking_provider", "delta_dynamo_table_name")

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
-from ..commit.pickling import pickled_options
-from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
+from ..store.pickling import pickled_options
+from ..store.stores import absolute, resolve
 from . import history as versions
 from .add_actions import add_actions
 from .alter import TableAlterer

@@ -18,8 +18,8 @@ import pyarrow as pa
 from .._native.delta import Snapshot
 from .._native.store import Store
 from ..commit.orphans import StagedFiles
-from ..commit.pickling import pickled_options
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..store.pickling import pickled_options
 from .change_data import ChangeDataWriter
 from .commit import NO_TABLE, DeltaCommit
 from .constraints import Constraints

@@ -12,8 +12,8 @@ from .._native.delta import Snapshot
 from .._native.store import Store
 from ..commit.loop import follow
 from ..commit.orphans import StagedFiles
-from ..commit.stores import absolute
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from ..store.stores import absolute
 from .commit import NO_TABLE, DeltaCommit, newest_version
 from .constraints import Constraints
 from .external_log import ExternalLog

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from .._native.store import Store
-from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..store.stores import absolute, resolve
 
 
 def locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:

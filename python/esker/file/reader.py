@@ -10,9 +10,9 @@ import pyarrow as pa
 from .._native.file import FileReader
 from .._native.scan import BatchStream
 from .._native.store import Store
-from ..batches import read, read_all
+from ..arrow.batches import read, read_all
 from ..exceptions import InvalidArgumentError, OutOfRangeError
-from ..take import row_numbers
+from ..lance.scan.take import row_numbers
 from .metadata import LanceFileMetadata, LanceFileStatistics, metadata_of, statistics_of
 from .place import locate, refuse_namespace
 

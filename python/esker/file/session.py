@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from .._native.store import Store
-from ..commit.stores import resolve
 from ..exceptions import NotFoundError, UnsupportedError
+from ..store.stores import resolve
 from .place import refuse_namespace
 from .reader import LanceFileReader
 from .writer import LanceFileWriter

@@ -11,10 +11,10 @@ import pyarrow as pa
 from .._native.file import FileWriter
 from .._native.store import Store
 from .._native.table import Schema
+from ..arrow.plain_types import plain_array, plain_schema, plain_type
+from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
-from ..plain_types import plain_array, plain_schema, plain_type
-from ..rebase import rebased
-from ..staging import check_input_schema, refuse_options
+from ..lance.write.staging import check_input_schema, refuse_options
 from ..storage_version import file_version
 from .place import locate, refuse_namespace
 

@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote
 
 from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
-from ..commit import stores
 from ..exceptions import InvalidArgumentError, NotFoundError
+from ..store import stores
 
 if TYPE_CHECKING:
     from .core import RepositoryCore

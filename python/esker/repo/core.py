@@ -18,14 +18,8 @@ from urllib.parse import unquote
 from .._native.graveler import Merged, Storage
 from .._native.store import Store
 from ..commit.loop import follow
-from ..commit.stores import resolve
-from ..exceptions import (
-    CommitConflictError,
-    CorruptFileError,
-    InvalidArgumentError,
-    NotFoundError,
-    UnsupportedError,
-)
+from ..exceptions import CommitConflictError, CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..store.stores import resolve
 from . import packed_heads
 from .atomic import AtomicObjects
 from .clock import Moment, collecting_time, elapsed_s, moment, store_time
@@ -34,16 +28,7 @@ from .commits import Commit, CommitStore
 from .errors import MergeConflictError, ProtectedBranchError
 from .hooks import Hooks
 from .json_record import WRONG, decode_json
-from .layout import (
-    FORMAT_VERSION,
-    HEADS,
-    LAKEFS_MARKER,
-    LAKEFS_OLD_MARKER,
-    REPOSITORY,
-    TABLES,
-    head_folder,
-    tag_path,
-)
+from .layout import FORMAT_VERSION, HEADS, LAKEFS_MARKER, LAKEFS_OLD_MARKER, REPOSITORY, TABLES, head_folder, tag_path
 from .needs import Needs, check_there, new_objects
 from .numbered_log import LogEntry, NumberedLog
 from .objects import Conflict, info, table

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from .._native.graveler import ChangeStream, ImportedObjects
-from ..commit.stores import absolute
 from ..exceptions import CommitConflictError, InvalidArgumentError
+from ..store.stores import absolute
 from .address import address_of, spelled
 from .commits import Commit
 from .staging import Staging

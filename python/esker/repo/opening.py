@@ -9,8 +9,8 @@ from typing import Any
 
 from .._native.store import Store
 from ..commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
-from ..commit.pickling import pickled_options, pickled_url
-from ..commit.stores import absolute, resolve
+from ..store.pickling import pickled_options, pickled_url
+from ..store.stores import absolute, resolve
 from .atomic import AtomicObjects
 from .core import RepositoryCore
 from .read_only import open_core

@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..commit.stores import absolute, resolve
 from ..exceptions import InvalidArgumentError
+from ..store.stores import absolute, resolve
 from . import branch_store
 from .address import uri_of
 from .commits import Commit

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
-from ..commit.stores import absolute, resolve
 from ..exceptions import AlreadyExistsError
+from ..store.stores import absolute, resolve
 from . import dump, fsck, packed_heads, retention
 from .branch import Branch
 from .core import RepositoryCore, default_committer, is_hidden

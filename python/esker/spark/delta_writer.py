@@ -28,7 +28,6 @@ from esker._native.delta import Snapshot
 from esker._native.store import Store
 from esker.commit import resolve
 from esker.commit.orphans import StagedFiles
-from esker.commit.pickling import pickled_options
 from esker.delta.commit import NO_TABLE, newest_version
 from esker.delta.constraints import Constraints
 from esker.delta.data_files import DataFileWriter
@@ -50,6 +49,7 @@ from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, ses
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.writer import may_discard
 from esker.spark.zoned_filter import instants_apart, reads_times
+from esker.store.pickling import pickled_options
 
 __all__ = ["DeltaWriter", "FilesMessage", "writes_delta"]
 

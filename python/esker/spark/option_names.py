@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from esker.commit.stores import OBJECT_STORES
 from esker.delta.session_zone import zone_name
 from esker.delta.table_properties import PROPERTY
 from esker.exceptions import InvalidArgumentError
+from esker.store.stores import OBJECT_STORES
 
 __all__ = ["CATALOG", "Given", "Option", "checked_path"]
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from esker.commit.pickling import pickled_options
-from esker.commit.stores import absolute
 from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError
 from esker.spark.option_names import CATALOG, Given, checked_path
+from esker.store.pickling import pickled_options
+from esker.store.stores import absolute
 
 __all__ = [
     "ChangeRange",

@@ -15,19 +15,20 @@ from esker._native.expr import Predicate
 from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Schema, Transaction
 from esker._native.write import write_fragments
-from esker.commit import LanceCommit, LanceLog, commit, resolve
+from esker.arrow.struct_offsets import rebased
+from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
 from esker.dataset import LanceDataset
 from esker.exceptions import NotFoundError
 from esker.fragment import LanceFragment
-from esker.rebase import rebased
+from esker.lance import LanceCommit, LanceLog
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 from esker.storage_version import may_stand_together
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
 
-TOKEN = "esker.write-token"
+TOKEN = "esker.dataset.write-token"
 """The property of a transaction that names the Spark job whose commit it is."""
 
 _FILE_ROWS = 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._native import graveler
 from ..._native.graveler import Records, Storage
-from ...commit.stores import absolute, resolve
 from ...repo.objects import rows, table
+from ...store.stores import absolute, resolve
 
 Decode = Callable[[bytes], dict[str, Any]]
 

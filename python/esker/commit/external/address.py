@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...exceptions import InvalidArgumentError
-from ..secrets import MANIFEST_STORE, without_password
+from ...store.secrets import MANIFEST_STORE, without_password
 from .dynamodb import DynamoDBManifestStore
 from .postgres import PostgresManifestStore
 from .redis import RedisManifestStore

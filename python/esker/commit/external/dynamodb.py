@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, UnsupportedError
-from ..pickling import pickled_options
+from ...store.pickling import pickled_options
 from .store import ManifestEntry
 
 _KEYS = {("base_uri", "HASH"), ("version", "RANGE")}

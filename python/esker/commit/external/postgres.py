@@ -8,8 +8,8 @@ import threading
 from typing import Any
 
 from ...exceptions import InvalidArgumentError, IOFailedError, UnsupportedError
-from ..pickling import pickled_url
-from ..secrets import redacted, without_password
+from ...store.pickling import pickled_url
+from ...store.secrets import redacted, without_password
 from .store import ManifestEntry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")

@@ -14,8 +14,8 @@ import json
 from typing import Any
 
 from ...exceptions import CorruptFileError, IOFailedError, UnsupportedError
-from ..pickling import pickled_url
-from ..secrets import redacted, without_password
+from ...store.pickling import pickled_url
+from ...store.secrets import redacted, without_password
 from .store import ManifestEntry
 
 # A script runs whole or not at all, and nothing runs in between.

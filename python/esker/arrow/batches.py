@@ -1,0 +1,43 @@
+"""Streams of record batches: from the Rust core, and cut to the bytes that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from .._native.scan import BatchStream
+
+
+def read(stream: BatchStream) -> Iterator[pa.RecordBatch]:
+    """The batches of a native stream, with errors of our own tree: the C stream carries only their text."""
+    reader = pa.RecordBatchReader.from_stream(stream)
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (pa.ArrowException, OSError) as error:
+            if stream.error is not None:
+                raise stream.error from None
+            raise error
+        yield batch
+
+
+def read_all(stream: BatchStream) -> pa.Table:
+    """All batches of a native stream as a table, without holding the GIL."""
+    try:
+        return pa.RecordBatchReader.from_stream(stream).read_all()
+    except (pa.ArrowException, OSError):
+        if stream.error is not None:
+            raise stream.error from None
+        raise
+
+
+def cut_to_bytes(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about `limit` bytes at most. Slices, no copies."""
+    for batch in batches:
+        pieces = max(1, -(-batch.nbytes // limit))
+        step = max(1, -(-batch.num_rows // pieces))
+        for start in range(0, max(batch.num_rows, 1), step):
+            yield batch.slice(start, step)

@@ -1,0 +1,78 @@
+"""Structs within structs or fixed-size lists that start at an offset: made to start at zero before they cross to Rust.
+
+arrow-rs applies the offset of an imported struct or fixed-size list to the children of a struct within it twice, and
+panics or, worse, would read other rows. Only types with such a struct are touched; everything else crosses as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from .._native.write import ArrowStreamExportable
+
+
+def rebased(stream: ArrowStreamExportable) -> ArrowStreamExportable:
+    """The same stream, with every nested struct starting at offset zero.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.struct_offsets import rebased
+        >>> rows = pa.array([{"a": {"b": 1}}, {"a": {"b": 2}}]).slice(1)
+        >>> pa.RecordBatchReader.from_stream(rebased(pa.table({"c": rows}))).read_all()["c"].to_pylist()
+        [{'a': {'b': 2}}]
+    """
+    reader = pa.RecordBatchReader.from_stream(stream)
+    if not any(_is_nested(field.type) for field in reader.schema):
+        return reader  # type: ignore[no-any-return]
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))  # type: ignore[no-any-return]
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        columns = [_rebase(column) if _is_nested(column.type) else column for column in batch.columns]
+        yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _children(type_: pa.DataType) -> list[pa.DataType]:
+    return [type_.field(i).type for i in range(type_.num_fields)]
+
+
+def _is_nested(type_: pa.DataType, *, below: bool = False) -> bool:
+    """Whether a struct stands anywhere below a struct or a fixed-size list."""
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    is_struct = pa.types.is_struct(type_)
+    if is_struct and below:
+        return True
+    below = below or is_struct or pa.types.is_fixed_size_list(type_)
+    return any(_is_nested(child, below=below) for child in _children(type_))
+
+
+def _rebase(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(array.type, _rebase(array.storage))
+    type_ = array.type
+    if pa.types.is_struct(type_):
+        # `field` slices the child to the rows of the struct.
+        children = [_rebase(array.field(i)) for i in range(type_.num_fields)]
+        if not children:
+            return array
+        mask = array.is_null() if array.null_count else None
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    if pa.types.is_fixed_size_list(type_):
+        size = type_.list_size
+        items = _rebase(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=array.is_null() if array.null_count else None)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        cls = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        if array.null_count and array.offset:
+            # Offsets that start inside a buffer cannot carry a mask: a copy starts at zero.
+            array = array.take(pa.array(range(len(array)), pa.int64()))
+        mask = array.is_null() if array.null_count else None
+        return cls.from_arrays(array.offsets, _rebase(array.values), type=type_, mask=mask)
+    return array

@@ -1,0 +1,31 @@
+"""A Lance table at one of its versions, with the names and arguments of pylance."""
+
+from ..fragment import write_fragments
+from ..lance.merge.outcome import ExecuteResult
+from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
+from ..lance.scan.options import ColumnOrdering, ScanStatistics
+from .lance_dataset import LanceDataset, dataset
+from .merge_insert import MergeInsertBuilder
+from .rows import DeleteResult, UpdateResult
+from .scanner import LanceScanner, ScannerBuilder
+from .versions import Version
+from .write import write_dataset
+
+__all__ = [
+    "LANCE_COMMIT_MESSAGE_KEY",
+    "ColumnOrdering",
+    "DeleteResult",
+    "ExecuteResult",
+    "LanceDataset",
+    "LanceOperation",
+    "LanceScanner",
+    "MergeInsertBuilder",
+    "ScanStatistics",
+    "ScannerBuilder",
+    "Transaction",
+    "UpdateResult",
+    "Version",
+    "dataset",
+    "write_dataset",
+    "write_fragments",
+]

@@ -1,0 +1,85 @@
+"""Scans with blob columns as pandas data frames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..lance.scan.projection import ROW_ADDRESS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .scanner import LanceScanner
+
+BlobMode: TypeAlias = Literal["lazy", "bytes", "descriptions"]
+
+_BLOB_KEY = b"lance-encoding:blob"
+
+
+def frame_with_blobs(scanner: LanceScanner, blob_mode: BlobMode, kwargs: dict[str, Any]) -> pd.DataFrame:
+    """The rows of a scan as a data frame.
+
+    Args:
+        scanner: The scan.
+        blob_mode: What comes of blob columns: files, bytes, or dicts that tell where they lie.
+        kwargs: For `pyarrow.Table.to_pandas`.
+
+    Raises:
+        InvalidArgumentError: An unknown mode.
+        UnsupportedError: Files of deleted rows.
+    """
+    if blob_mode not in ("lazy", "bytes", "descriptions"):
+        raise InvalidArgumentError("blob_mode must be one of: 'lazy', 'bytes', 'descriptions'")
+    schema = scanner.projected_schema
+    paths = [path for field in schema for path in _blob_paths(field, ())]
+    options = scanner._options
+    if not paths or blob_mode == "descriptions":
+        return scanner.to_table().to_pandas(**kwargs)
+    if blob_mode == "bytes":
+        return type(scanner)(scanner._ds, replace(options, blobs="bytes")).to_table().to_pandas(**kwargs)
+    if options.include_deleted_rows:
+        raise UnsupportedError("blobs of deleted rows cannot be files, pass blob_mode='bytes' or 'descriptions'")
+    table = type(scanner)(scanner._ds, replace(options, with_row_address=True, blobs="descriptions")).to_table()
+    addresses = table[ROW_ADDRESS]
+    frame = table.select(schema.names).to_pandas(**kwargs)
+    for path in paths:
+        source = ".".join((scanner._projection.source_of(path[0]), *path[1:]))
+        files = scanner._ds.take_blobs(source, addresses=addresses)
+        column = files if len(path) == 1 else _placed(frame[path[0]].tolist(), path[1:], files)
+        frame[path[0]] = pd_series(column, frame)
+    return frame
+
+
+def pd_series(values: list[Any], frame: pd.DataFrame) -> Any:
+    """Python objects as a column of a frame."""
+    import pandas as pd
+
+    return pd.Series(values, index=frame.index, dtype=object)
+
+
+def _blob_paths(field: pa.Field, parent: tuple[str, ...]) -> list[tuple[str, ...]]:
+    path = (*parent, field.name)
+    if field.metadata is not None and _BLOB_KEY in field.metadata:
+        return [path]
+    if not pa.types.is_struct(field.type):
+        return []
+    return [found for i in range(field.type.num_fields) for found in _blob_paths(field.type.field(i), path)]
+
+
+def _placed(parents: list[Any], path: tuple[str, ...], files: list[Any]) -> list[Any]:
+    """The parents, dicts, with the files at `path` within them."""
+    out = []
+    for parent, file in zip(parents, files, strict=True):
+        out.append(parent)
+        if parent is None:
+            continue
+        place = out[-1] = dict(parent)
+        for name in path[:-1]:
+            place[name] = dict(place[name])
+            place = place[name]
+        place[path[-1]] = file
+    return out

@@ -1,0 +1,94 @@
+"""Rows by id, and what changed between versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..lance.history.version_delta import DatasetDelta
+from ..lance.scan.take import take_row_ids
+from ..lance.write.staging import refuse_options
+
+if TYPE_CHECKING:
+    from .._native.store import Store
+    from .._native.table import Manifest
+    from ..lance.scan.options import Columns
+
+_STABLE_ROW_IDS = 2
+
+
+class RowIdsApi:
+    """The methods of `LanceDataset` that go by row id."""
+
+    _store: Store
+    _manifest: Manifest
+    _described_schema: pa.Schema
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move: when files are compacted, and when they are updated."""
+        return bool(self._manifest.reader_feature_flags & _STABLE_ROW_IDS)
+
+    def take_rows(self, row_ids: Any, columns: Columns | None = None) -> pa.Table:
+        """Rows by their `_rowid`, in the order asked for and as often as asked for.
+
+        Args:
+            row_ids: Ids as `_rowid` of a scan has them: a list, a range, a numpy or an Arrow array. In a table without
+                stable row ids they are row addresses, which change when rows move.
+            columns: As in `scanner`.
+
+        Returns:
+            The rows. Ids that no row of this version has are left out.
+
+        Raises:
+            InvalidArgumentError: An id that is negative, null or no integer; a column that does not exist.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"k": [10, 11, 12]}), "memory://doc-take-rows")
+            >>> ids = dataset.to_table(columns=["_rowid"], filter="k > 10")["_rowid"]
+            >>> dataset.take_rows(ids[::-1])["k"].to_pylist()
+            [12, 11]
+        """
+        return take_row_ids(self._store, self._manifest, self._described_schema, row_ids, columns)
+
+    def _take_rows(
+        self, row_ids: Any, columns: Columns | None = None, *, ignore_deletions: bool = False, **options: Any
+    ) -> pa.Table:
+        """`take_rows` under pylance's name. Deletions are heeded whatever `ignore_deletions` says, which it allows."""
+        del ignore_deletions
+        refuse_options(**options)
+        return self.take_rows(row_ids, columns)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """What changed between two versions: rows inserted, changed and deleted, and the transactions.
+
+        Args:
+            compared_against: The other version: from it to this one, or from this one to it if it is newer.
+            begin_version: What is compared with; its own rows are not part of the result. Needs `end_version`.
+            end_version: The last version whose changes count.
+
+        Raises:
+            InvalidArgumentError: Neither one version nor a range is given, or both are.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> uri = "memory://doc-delta"
+            >>> _ = esker.write_dataset(pa.table({"k": [1, 2]}), uri, enable_stable_row_ids=True)
+            >>> dataset = esker.write_dataset(pa.table({"k": [3]}), uri, mode="append")
+            >>> dataset.delta(compared_against=1).get_inserted_rows().read_all()["k"].to_pylist()
+            [3]
+        """
+        return DatasetDelta.between(
+            self,  # type: ignore[arg-type]
+            compared_against,
+            begin_version,
+            end_version,
+        )

@@ -1,0 +1,128 @@
+"""Key-values of a table: its config, its metadata, its schema's and its fields'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from .._native.table import Manifest
+from ..exceptions import InvalidArgumentError
+from ..lance.change.run import commit_change
+from ..lance.operation import LanceOperation
+
+if TYPE_CHECKING:
+    from . import LanceDataset
+
+_MAX_FIELD_ID = "esker.max_field_id"
+"""The entry of the config by which field ids are given once; nobody's setting."""
+
+
+class SettingsApi:
+    """What `LanceDataset` knows of key-values."""
+
+    _manifest: Manifest
+
+    def config(self) -> dict[str, str]:
+        """The settings, which steer writers; without the entry that says how far field ids have come."""
+        return {key: value for key, value in self._manifest.config.items() if key != _MAX_FIELD_ID}
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the user wants to remember about the table."""
+        return self._manifest.table_metadata
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The metadata of the schema."""
+        return {key: value.decode() for key, value in self._manifest.schema.metadata.items()}
+
+    def update_config(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+        """Sets settings, and removes those whose value is None.
+
+        Args:
+            values: Settings by key.
+            replace: Whether settings that are not named go.
+
+        Returns:
+            All settings as they are now.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-config")
+            >>> dataset.update_config({"owner": "me"})
+            {'owner': 'me'}
+        """
+        _check(values)
+        change = LanceOperation.UpdateMap(dict(values), replace)
+        self._update(lambda _: LanceOperation.UpdateConfig(config_updates=change))
+        return self.config()
+
+    def delete_config_keys(self, keys: list[str]) -> None:
+        """Removes settings; those that are not there do not matter."""
+        self.update_config(dict.fromkeys(keys))
+
+    def update_metadata(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+        """Sets key-values of the table, and removes those whose value is None. See `update_config`."""
+        _check(values)
+        change = LanceOperation.UpdateMap(dict(values), replace)
+        self._update(lambda _: LanceOperation.UpdateConfig(table_metadata_updates=change))
+        return self.metadata
+
+    def update_schema_metadata(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+        """Sets key-values of the schema, and removes those whose value is None. See `update_config`."""
+        _check(values)
+        change = LanceOperation.UpdateMap(dict(values), replace)
+        self._update(lambda _: LanceOperation.UpdateConfig(schema_metadata_updates=change))
+        return self.schema_metadata
+
+    def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
+        """Gives the schema these key-values and no others."""
+        self.update_schema_metadata(dict(new_metadata), replace=True)
+
+    def update_field_metadata(self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False) -> None:
+        """Sets key-values of columns, and removes those whose value is None.
+
+        Args:
+            field_updates: Key-values by the dotted path of a column.
+            replace: Whether key-values of these columns that are not named go.
+
+        Raises:
+            InvalidArgumentError: A column that the table does not have.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-field-metadata")
+            >>> dataset.update_field_metadata({"id": {"unit": "m"}})
+            >>> dataset.schema.field("id").metadata
+            {b'unit': b'm'}
+        """
+        for values in field_updates.values():
+            _check(values)
+
+        def make(manifest: Manifest) -> LanceOperation.BaseOperation:
+            schema = manifest.schema
+            changes: dict[int, LanceOperation.UpdateMap] = {}
+            for path, values in field_updates.items():
+                field = schema.find(path)
+                if field is None:
+                    names = ", ".join(top.name for top in schema.fields)
+                    raise InvalidArgumentError(
+                        f"expected a column of the table ({names}), found {path!r}, which it does not have", column=path
+                    )
+                changes[field.id] = LanceOperation.UpdateMap(dict(values), replace)
+            return LanceOperation.UpdateConfig(field_metadata_updates=changes)
+
+        self._update(make)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
+        """Gives one column these key-values and no others. See `update_field_metadata`."""
+        self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
+
+    def _update(self, make: Callable[[Manifest], LanceOperation.BaseOperation]) -> None:
+        commit_change(cast("LanceDataset", self), make)
+
+
+def _check(values: dict[str, str | None]) -> None:
+    for key, value in values.items():
+        if not isinstance(key, str) or not isinstance(value, str | None):
+            raise TypeError(f"expected key-values as str, found {key!r}: {value!r}")

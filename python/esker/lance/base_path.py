@@ -1,0 +1,96 @@
+"""Base paths: the places beside a table's own root where files of it may lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..exceptions import InvalidArgumentError
+from ..store.base_stores import BasePathParts
+
+
+@dataclass(frozen=True)
+class DatasetBasePath:
+    """A place beside a table's own root where files of it may lie.
+
+    Args:
+        path: A path or a URI of a registered scheme.
+        name: What `target_bases` may call it.
+        is_dataset_root: Whether it is laid out as a table is: data files in its folder `data`. Else they lie in it.
+        id: Its number in the table; a commit gives one out where it is None.
+
+    Example:
+        >>> import esker
+        >>> esker.DatasetBasePath("s3://cold/flights", "cold").is_dataset_root
+        False
+    """
+
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    id: int | None = None
+
+    def to_parts(self) -> BasePathParts:
+        """What the Rust core takes."""
+        return (self.id or 0, self.name, self.is_dataset_root, os.fspath(self.path))
+
+    @staticmethod
+    def from_parts(parts: BasePathParts) -> DatasetBasePath:
+        """What the Rust core gave."""
+        id_, name, is_dataset_root, path = parts
+        return DatasetBasePath(path, name, is_dataset_root, id_)
+
+
+def numbered(bases: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
+    """The base paths of a new table with the ids that they get: from 1 on, where none was chosen."""
+    found: list[DatasetBasePath] = []
+    for base in bases or ():
+        known = [other.id or 0 for other in found]
+        id_ = checked_base(base).id or max(known, default=0) + 1
+        found.append(DatasetBasePath(os.fspath(base.path), base.name, base.is_dataset_root, id_))
+    return found
+
+
+def target_ids(
+    bases: Sequence[DatasetBasePath], target_bases: Sequence[str] | None, target_all_bases: bool | None
+) -> list[int | None]:
+    """The ids of the base paths that new files go to in turn; None is the table's own root.
+
+    Args:
+        bases: Those of the table.
+        target_bases: Names or paths of some.
+        target_all_bases: Whether to use them all, and the table's own root too.
+
+    Raises:
+        InvalidArgumentError: Both are given, or a base path that the table does not have.
+    """
+    if target_all_bases:
+        if target_bases:
+            raise InvalidArgumentError("expected target_bases or target_all_bases, found both")
+        return [None, *sorted(base.id or 0 for base in bases)]
+    found: list[int | None] = []
+    for wanted in target_bases or ():
+        ids = [base.id for base in bases if wanted == base.name] or [base.id for base in bases if wanted == base.path]
+        if not ids:
+            known = ", ".join(repr(base.name or base.path) for base in bases) or "none"
+            raise InvalidArgumentError(
+                f"base path {wanted!r} not found, expected target_bases that the table has ({known}); "
+                "add it by add_bases"
+            )
+        found.append(ids[0])
+    return found
+
+
+def checked_base(base: DatasetBasePath) -> DatasetBasePath:
+    """The base path, if it is one.
+
+    Raises:
+        InvalidArgumentError: Its path is empty.
+        TypeError: It is something else.
+    """
+    if not isinstance(base, DatasetBasePath):
+        raise TypeError(f"expected a DatasetBasePath, found {type(base).__name__}")
+    if not os.fspath(base.path):
+        raise InvalidArgumentError("expected the path of a base path, found an empty string")
+    return base

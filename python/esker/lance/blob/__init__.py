@@ -1,0 +1,1 @@
+"""Blobs: large values that are read as files."""

@@ -1,0 +1,275 @@
+"""Reading blobs: as files that fetch what is asked of them, whole, or by ranges."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from ..._native import blob as native
+from ..._native.blob import LocatedBlob
+from ...exceptions import InvalidArgumentError
+from ..scan.take import row_numbers
+
+if TYPE_CHECKING:
+    from ..._native.store import Store
+    from ..._native.table import Manifest
+
+DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
+"""Bytes that are read ahead once reads follow one another."""
+
+Selector = Literal["ids", "addresses", "indices"]
+_ANY_ROW = 2**64
+
+
+class BlobFile(io.BufferedIOBase):
+    """A blob as a file: nothing of it is read before it is asked for. Made by `LanceDataset.take_blobs`.
+
+    A read fetches exactly what it asks for. Where it starts at the end of the read before it, `buffer_size` bytes are
+    fetched instead, so that many small reads in a row cost few requests.
+
+    Example:
+        `with dataset.take_blobs("photo", indices=[7])[0] as file: header = file.read(16)`
+    """
+
+    def __init__(self, inner: LocatedBlob, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
+        super().__init__()
+        if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
+            raise TypeError(f"buffer_size must be an int, got {type(buffer_size).__name__}")
+        if buffer_size < 0:
+            raise ValueError("buffer_size must be non-negative")
+        self.inner = inner
+        self._buffer_size = buffer_size
+        self._position = 0
+        self._followed = -1
+        self._ahead = b""
+        self._ahead_start = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def size(self) -> int:
+        """The blob's size in bytes."""
+        return self.inner.size
+
+    def tell(self) -> int:
+        """Where the next read starts."""
+        self._check_open("tell")
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to `offset` from the start, from here or from the end. It may lie behind the end."""
+        self._check_open("seek")
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.inner.size}
+        if whence not in bases:
+            raise ValueError(f"Invalid whence: {whence}")
+        position = bases[whence] + offset
+        if position < 0:
+            raise ValueError(f"negative seek value {position}")
+        self._position = position
+        return position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next `size` bytes, fewer at the end; all that are left without `size`."""
+        self._check_open("read")
+        left = max(0, self.inner.size - self._position)
+        wanted = left if size is None or size < 0 else min(size, left)
+        data = self._fetch(self._position, wanted)
+        self._position += len(data)
+        self._followed = self._position
+        return data
+
+    def read1(self, size: int = -1) -> bytes:
+        """Like `read`, and without `size` no more than one buffer of Python's."""
+        return self.read(io.DEFAULT_BUFFER_SIZE if size is None or size < 0 else size)
+
+    def readall(self) -> bytes:
+        """All that is left."""
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills `buffer` with the next bytes and returns how many there were."""
+        self._check_open("readinto")
+        view = memoryview(buffer).cast("B")
+        if view.readonly:
+            raise TypeError(f"readinto() argument must be read-write bytes-like object, not {type(buffer).__name__}")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def readinto1(self, buffer: Any) -> int:
+        """Like `readinto`."""
+        return self.readinto(buffer)
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Exactly these bytes; the place of the next `read` stays.
+
+        Raises:
+            InvalidArgumentError: The range does not lie within the blob.
+        """
+        return self.read_ranges([(offset, length)])[0]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Exactly the bytes of each (offset, length), in the order asked for; the place of the next `read` stays.
+
+        Raises:
+            InvalidArgumentError: A range does not lie within the blob.
+        """
+        self._check_open("read")
+        for offset, length in ranges:
+            if offset < 0 or length < 0 or offset + length > self.inner.size:
+                raise InvalidArgumentError(
+                    f"expected ranges within the blob's {self.inner.size} bytes, found {length} bytes at {offset}"
+                )
+        return self.inner.read_ranges(list(ranges))
+
+    def _fetch(self, start: int, length: int) -> bytes:
+        if length == 0:
+            return b""
+        at = start - self._ahead_start
+        if at >= 0 and at + length <= len(self._ahead):
+            return self._ahead[at : at + length]
+        if start != self._followed or length >= self._buffer_size:
+            return self.inner.read_ranges([(start, length)])[0]
+        self._ahead = self.inner.read_ranges([(start, min(self._buffer_size, self.inner.size - start))])[0]
+        self._ahead_start = start
+        return self._ahead[:length]
+
+    def _check_open(self, operation: str) -> None:
+        if self.closed:
+            raise ValueError(f"{operation} of closed file")
+
+    def __repr__(self) -> str:
+        return f"<BlobFile size={self.size()}>"
+
+
+class BlobsApi:
+    """The methods of a dataset that read blobs."""
+
+    _store: Store
+    _manifest: Manifest
+
+    def _num_rows(self) -> int:
+        raise NotImplementedError
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Blobs as files, in the order asked for and as often as asked for. Only where they lie is read.
+
+        Args:
+            blob_column: The blob column; one within a struct by its dotted path.
+            ids: Rows by `_rowid`. Exactly one of `ids`, `addresses` and `indices` is given.
+            addresses: Rows by `_rowaddr`.
+            indices: Rows by number, as in `take`.
+            buffer_size: Bytes to read ahead once reads follow one another; 0 never reads ahead.
+
+        Returns:
+            A file for each row, None where the blob is null.
+
+        Raises:
+            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> field = pa.field("photo", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+            >>> table = pa.table([pa.array([b"first", None], pa.large_binary())], schema=pa.schema([field]))
+            >>> dataset = esker.write_dataset(table, "memory://doc-take-blobs")
+            >>> file, nothing = dataset.take_blobs("photo", indices=[0, 1])
+            >>> file.seek(1), file.read(2), nothing
+            (1, b'ir', None)
+        """
+        selector, rows = self._rows(ids, addresses, indices)
+        blobs = native.locate_blobs(self._store, self._manifest, blob_column, rows, selector=selector)
+        return [None if blob is None else BlobFile(blob, buffer_size) for blob in blobs]
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Whole blobs, with near ones read together.
+
+        Args:
+            blob_column: The blob column; one within a struct by its dotted path.
+            ids: Rows by `_rowid`. Exactly one of `ids`, `addresses` and `indices` is given.
+            addresses: Rows by `_rowaddr`.
+            indices: Rows by number, as in `take`.
+            io_buffer_size: A hint of pylance, of no effect here.
+            preserve_order: Rows come in the order asked for in any case.
+
+        Returns:
+            For each row its address and its blob, None for a null.
+
+        Raises:
+            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
+
+        Example:
+            `{address: len(blob) for address, blob in dataset.read_blobs("photo", indices=range(10))}`
+        """
+        del io_buffer_size, preserve_order
+        selector, rows = self._rows(ids, addresses, indices)
+        return native.read_blobs(self._store, self._manifest, blob_column, rows, selector=selector)
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: Selector,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Parts of many blobs, with near ones read together.
+
+        Args:
+            blob_column: The blob column; one within a struct by its dotted path.
+            requests: (row, offset, length) each; a row may come more than once.
+            selector: What rows are named by: "ids", "addresses" or "indices".
+            io_buffer_size: A hint of pylance, of no effect here.
+            preserve_order: Answers come in the order of the requests in any case.
+
+        Returns:
+            For each request its number, the row's address and the bytes, None for a null blob.
+
+        Raises:
+            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist, a range past the end.
+
+        Example:
+            `dataset.read_blob_ranges("photo", [(7, 0, 16), (7, 4096, 16)], selector="indices")`
+        """
+        del io_buffer_size, preserve_order
+        rows = self._numbers(selector, [row for row, _, _ in requests])
+        ranges = [(offset, length) for _, offset, length in requests]
+        if any(offset < 0 or length < 0 for offset, length in ranges):
+            raise InvalidArgumentError("expected ranges with an offset and a length of 0 or more")
+        return native.read_blob_ranges(self._store, self._manifest, blob_column, rows, ranges, selector=selector)
+
+    def _rows(self, ids: Any, addresses: Any, indices: Any) -> tuple[Selector, pa.Array]:
+        given: list[tuple[Selector, Any]] = [("ids", ids), ("addresses", addresses), ("indices", indices)]
+        given = [(name, rows) for name, rows in given if rows is not None]
+        if len(given) != 1:
+            raise InvalidArgumentError("Exactly one of ids, indices, or addresses must be specified")
+        selector, rows = given[0]
+        return selector, self._numbers(selector, rows)
+
+    def _numbers(self, selector: Selector, rows: Any) -> pa.Array:
+        return row_numbers(rows, self._num_rows() if selector == "indices" else _ANY_ROW)

@@ -1,0 +1,205 @@
+"""Keys of two tables whose types differ, compared by value.
+
+Both sides become one type that holds every value they can have in common. A value that the type cannot hold equals none
+of the other side, so it becomes null, which matches nothing: nothing is rounded or cut to make it match.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...exceptions import SchemaMismatchError, UnsupportedError
+
+_UNITS = ("s", "ms", "us", "ns")
+_DAY_S = 86_400
+_MAX_DIGITS = 76
+
+
+class JoinKeys:
+    """The rows of other data by key. Of several rows under one key the last one counts.
+
+    Args:
+        keys: The key of each row of the other data.
+        column: The key's name, for errors.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.change.join_keys import JoinKeys
+        >>> keys = JoinKeys(pa.chunked_array([pa.array([3, 300], pa.int64())]), "id")
+        >>> keys.rows(pa.array([44, 3, None], pa.uint8())).to_pylist()
+        [None, 0, None]
+    """
+
+    def __init__(self, keys: pa.ChunkedArray, column: str) -> None:
+        self._given = keys
+        self._column = column
+        self._known: dict[pa.DataType, tuple[pa.DataType, pa.Array, pa.Array]] = {}
+
+    def check(self, type_: pa.DataType) -> None:
+        """Refuses keys that cannot be compared with those of the other data.
+
+        Raises:
+            SchemaMismatchError: No type holds both, as of text and numbers.
+            UnsupportedError: Lists and structs.
+        """
+        found = common_type(type_, self._given.type)
+        if found is None:
+            raise SchemaMismatchError(
+                f"key {self._column!r} cannot be compared: expected {type_} as in the table, found {self._given.type}; "
+                "cast it first",
+                column=self._column,
+                expected=str(type_),
+                found=str(self._given.type),
+            )
+        if pa.types.is_nested(found):
+            raise UnsupportedError(f"key {self._column!r} of type {found} is not supported, use a plain column")
+
+    def rows(self, keys: pa.Array) -> pa.Array:
+        """For each key of the table the number of the row that has it, null if none has.
+
+        Raises:
+            SchemaMismatchError: As in `check`.
+        """
+        if keys.type not in self._known:
+            self.check(keys.type)
+            self._known[keys.type] = self._lookup(common_type(keys.type, self._given.type))
+        type_, known, rows = self._known[keys.type]
+        return rows.take(pc.index_in(as_common(keys, type_), value_set=known, skip_nulls=True))
+
+    def _lookup(self, type_: pa.DataType) -> tuple[pa.DataType, pa.Array, pa.Array]:
+        chunks = [as_common(chunk, type_) for chunk in self._given.chunks]
+        keys = pa.chunked_array(chunks, type_)
+        numbered = pa.table({"key": keys, "row": pa.array(range(len(keys)), pa.int64())})
+        last = numbered.filter(keys.is_valid()).group_by("key").aggregate([("row", "max")])
+        return type_, _whole(last["key"]), _whole(last["row_max"])
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """A type that tells apart and holds all values that keys of the two types can share; None if there is none.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.change.join_keys import common_type
+        >>> common_type(pa.dictionary(pa.int8(), pa.string()), pa.large_string())
+        DataType(large_string)
+    """
+    left, right = _plain(left), _plain(right)
+    if left == right:
+        return left
+    either = (left, right)
+    if pa.types.is_null(left) or pa.types.is_null(right):
+        return right if pa.types.is_null(left) else left
+    if all(map(_is_text, either)):
+        return pa.large_string()
+    if all(map(_is_bytes, either)):
+        return pa.large_binary()
+    if any(map(pa.types.is_integer, either)) and all(pa.types.is_integer(it) or _is_float(it) for it in either):
+        return pa.uint64() if pa.uint64() in either else pa.int64()
+    if all(map(_is_float, either)):
+        return pa.float64()
+    if all(pa.types.is_decimal(it) or pa.types.is_integer(it) for it in either):
+        return _common_decimal(_as_decimal(left), _as_decimal(right))
+    return _common_time(left, right)
+
+
+def as_common(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Values in a type that `common_type` found, with null where it has no such value."""
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    found = values.type
+    if found == type_:
+        return values
+    if _is_float(found) and pa.types.is_integer(type_):
+        # Halves and the like, NaN, and what lies outside.
+        wide = values.cast(pa.float64())
+        low, high = (0.0, 2.0**64) if type_ == pa.uint64() else (-(2.0**63), 2.0**63)
+        whole = pc.and_(pc.equal(pc.floor(wide), wide), pc.and_(pc.greater_equal(wide, low), pc.less(wide, high)))
+        return _only(wide, whole).cast(type_)
+    if pa.types.is_signed_integer(found) and type_ == pa.uint64():
+        return _only(values, pc.greater_equal(values, pa.scalar(0, found))).cast(type_)
+    if _resolution(found) is not None and _resolution(type_) is not None:
+        return _in_unit(values, type_)
+    return values.cast(type_)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return any(kind(type_) for kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(kind(type_) for kind in kinds)
+
+
+def _is_float(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(type_))
+
+
+def _as_decimal(type_: pa.DataType) -> tuple[int, int]:
+    return (type_.precision, type_.scale) if pa.types.is_decimal(type_) else (20, 0)
+
+
+def _common_decimal(left: tuple[int, int], right: tuple[int, int]) -> pa.DataType | None:
+    scale = max(left[1], right[1])
+    digits = max(left[0] - left[1], right[0] - right[1]) + scale
+    if digits > _MAX_DIGITS:
+        return None
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+
+
+def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The coarser of the two: what is finer than it equals nothing of the other."""
+    kinds = {_kind_of_time(left), _kind_of_time(right)}
+    if None in kinds or not (len(kinds) == 1 or kinds == {"date", "timestamp"}):
+        return None
+    return max(left, right, key=_resolution)
+
+
+def _kind_of_time(type_: pa.DataType) -> str | None:
+    if pa.types.is_timestamp(type_):
+        return "timestamp" if type_.tz is None else "instant"
+    if pa.types.is_date(type_):
+        return "date"
+    if pa.types.is_time(type_):
+        return "time"
+    return "duration" if pa.types.is_duration(type_) else None
+
+
+def _resolution(type_: pa.DataType) -> Any:
+    """Nanoseconds between one value and the next, None of what is no time."""
+    kind = _kind_of_time(type_)
+    if kind is None:
+        return None
+    if kind == "date":
+        return _DAY_S * 10**9 if pa.types.is_date32(type_) else 10**6
+    return 10 ** (9 - 3 * _UNITS.index(type_.unit))
+
+
+def _in_unit(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    steps = _resolution(type_) // _resolution(values.type)
+    numbers = values.cast(pa.int32()) if values.type.bit_width == 32 else values
+    numbers = numbers.cast(pa.int64())
+    # Division cuts towards zero, so that what is divisible comes back.
+    coarse = pc.divide(numbers, steps)
+    coarse = _only(coarse, pc.equal(pc.multiply(coarse, steps), numbers))
+    return coarse.cast(pa.int32()).cast(type_) if type_.bit_width == 32 else coarse.cast(type_)
+
+
+def _only(values: pa.Array, where: pa.Array) -> pa.Array:
+    return pc.if_else(where, values, pa.scalar(None, values.type))
+
+
+def _whole(values: pa.ChunkedArray) -> pa.Array:
+    joined = values.combine_chunks()
+    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined

@@ -1,0 +1,235 @@
+"""Rows that a change takes out of a version, and the new fragments that hold what comes in their place.
+
+Nothing here is visible: deletion files and data files are staged, and a commit names them or nobody does.
+
+```
+scan of one version ──> rows that change: addresses ─────────────────> deletion files ──┐
+                                          values, with their row ids ─> new fragments ──┴─> Delete or Update ──> commit
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ..._native.deletion import RowsToDelete
+from ...arrow.blob_arrays import marked_schema
+from ...commit.orphans import StagedFiles
+from ...exceptions import UnsupportedError
+from ...fragment import FragmentMetadata
+from ..operation import LanceOperation
+from ..write.staging import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT, Target, log_of, stage
+
+if TYPE_CHECKING:
+    from ...dataset import LanceDataset
+    from ..log import LanceLog
+    from ..scan.predicate import Filter
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+
+
+class ChangedRows:
+    """What a change does to the rows of one version.
+
+    Args:
+        dataset: The table at the version that the change is computed from.
+        memory_limit: Bytes that writing new rows may buffer.
+        log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
+        staged: Takes in the files that are written.
+
+    Raises:
+        UnsupportedError: A column of the table is named as row ids or row addresses are.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> from esker.lance.change.run import commit_change
+        >>> from esker.lance.change.row_changes import ChangedRows
+        >>> dataset = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-changed-rows")
+        >>> def move_two(manifest):
+        ...     changed = ChangedRows(dataset._with_manifest(manifest))
+        ...     changed.write(changed.take_out("id = 2"), changed.schema)
+        ...     return changed.update_operation(["id"])
+        >>> commit_change(dataset, move_two, merge_deletions=True)
+        >>> dataset.to_table()["id"].to_pylist()
+        [1, 3, 2]
+    """
+
+    def __init__(
+        self,
+        dataset: LanceDataset,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        log: LanceLog | None = None,
+        staged: StagedFiles | None = None,
+    ) -> None:
+        self.dataset = dataset._with_manifest(dataset._manifest)
+        for name in (ROW_ID, ROW_ADDRESS):
+            if name in self.schema.names:
+                raise UnsupportedError(
+                    f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
+                )
+        self._memory_limit = memory_limit
+        self._log = log or log_of(self.dataset, durable=True)
+        self._staged = staged if staged is not None else StagedFiles()
+        self._gone = RowsToDelete()
+        self._all = False
+        self._new: list[native.Fragment] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self.dataset._table_schema
+
+    @property
+    def num_deleted(self) -> int:
+        """Rows that the change takes out so far."""
+        return self.dataset._num_rows() if self._all else len(self._gone)
+
+    @property
+    def num_written(self) -> int:
+        """Rows in the new fragments so far."""
+        return sum(fragment.physical_rows for fragment in self._new)
+
+    def delete(self, addresses: pa.Array) -> int:
+        """Takes rows out.
+
+        Args:
+            addresses: Their `_rowaddr`, uint64, as a scan of this version has them; in any order, ascending is fastest.
+
+        Returns:
+            How many of them the change did not take out before: fewer than there are addresses if some came twice.
+        """
+        return self._gone.add(addresses)
+
+    def delete_all(self) -> None:
+        """Takes out all rows. Nothing is read."""
+        self._all = True
+
+    def delete_where(self, predicate: Filter) -> None:
+        """Takes out the rows for which a predicate is true. Only its columns are read."""
+        if isinstance(predicate, str) and predicate.strip().lower() == "true":
+            self.delete_all()
+            return
+        scanner = self.dataset._scan(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
+        for batch in scanner.to_batches():
+            self.delete(batch[ROW_ADDRESS])
+
+    def take_out(self, predicate: Filter | None = None) -> Iterator[pa.RecordBatch]:
+        """Takes out the rows for which a predicate is true, all if there is none, and yields them as they are read.
+
+        The batches have the table's columns, with blobs as their bytes, and `_rowid` in a table with stable row ids:
+        what `write` takes. The predicate's columns are read of all rows, the others of those that it selects.
+        """
+        scanner = self.dataset._scan(
+            filter=predicate,
+            blob_handling="all_binary",
+            with_row_id=self.dataset.has_stable_row_ids,
+            with_row_address=True,
+        )
+        schema = marked_schema(scanner.projected_schema, self.schema)
+        kept = [name for name in schema.names if name != ROW_ADDRESS]
+        for batch in scanner.to_batches():
+            self.delete(batch[ROW_ADDRESS])
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema).select(kept)
+
+    def write(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, data_storage_version: str | None = None
+    ) -> None:
+        """Writes rows to new fragments, as they come: memory stays bounded however many there are.
+
+        Args:
+            batches: Rows of `schema`, which may have `_rowid` (uint64) besides: in a table with stable row ids a row
+                keeps the id that stands there, and a row with null there gets a new one. Rows that keep theirs come
+                first. Without stable row ids the column is left out.
+            schema: Columns of the table, without `_rowid`; those that it lacks are null in the new rows.
+            data_storage_version: The file version; None keeps the table's.
+
+        Raises:
+            SchemaMismatchError: The columns are not the table's.
+        """
+        ids: list[pa.Array] = []
+        rows = self._without_ids(batches, schema, ids)
+        staged = stage(
+            self._target,
+            rows,
+            schema=schema,
+            mode="append",
+            data_storage_version=data_storage_version,
+            max_rows_per_file=DEFAULT_MAX_ROWS_PER_FILE,
+            memory_limit=self._memory_limit,
+            external_blobs="reference",
+        )
+        staged.tell(self._staged)
+        kept = pa.chunked_array(ids, pa.uint64())
+        start = 0
+        for fragment in staged.fragments:
+            own = kept.slice(start, fragment.physical_rows).combine_chunks()
+            start += fragment.physical_rows
+            self._new.append(fragment.with_row_ids(own) if len(own) else fragment)
+
+    def delete_operation(self, predicate: str) -> LanceOperation.Delete:
+        """Stages the deletions and returns the operation that makes them visible.
+
+        Args:
+            predicate: What the rows have in common, for people to read.
+        """
+        updated, removed = self._stage()
+        return LanceOperation.Delete(updated, removed, predicate)
+
+    def update_operation(self, columns: Iterable[str], *, inserted_rows: bytes = b"") -> LanceOperation.Update:
+        """Stages the deletions and returns the operation that makes them, and the new fragments, visible.
+
+        Args:
+            columns: The top-level columns whose values may be other ones in rows that moved: indices on others go on
+                covering those, in a table with stable row ids.
+            inserted_rows: The encoded filter over the keys of rows that are new.
+        """
+        updated, removed = self._stage()
+        fields = {field.name: field for field in self.dataset._manifest.schema.fields}
+        return LanceOperation.Update(
+            removed_fragment_ids=removed,
+            updated_fragments=updated,
+            new_fragments=[FragmentMetadata.from_native(fragment) for fragment in self._new],
+            fields_for_preserving_frag_bitmap=[id for name in columns for id in _ids(fields[name])],
+            update_mode="rewrite_rows",
+            inserted_rows=inserted_rows,
+        )
+
+    def _stage(self) -> tuple[list[FragmentMetadata], list[int]]:
+        if self._all:
+            return [], self.dataset.fragment_ids()
+        updated, removed, _ = self._gone.stage(self._log.store, self.dataset._manifest)
+        for fragment in updated:
+            if fragment.deletion_file is not None:
+                self._staged.add(self._log.store, fragment.deletion_file)
+        return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
+
+    @property
+    def _target(self) -> Target:
+        return Target(self._log, self.dataset._manifest)
+
+    def _without_ids(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ids: list[pa.Array]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches without their ids, which are noted in `ids` as far as rows keep them."""
+        ended = False
+        for batch in batches:
+            if ROW_ID in batch.schema.names and ROW_ID not in schema.names:
+                if self.dataset.has_stable_row_ids:
+                    own = batch[ROW_ID].drop_null()
+                    if (ended and len(own)) or batch[ROW_ID].slice(0, len(own)).null_count:
+                        raise AssertionError("expected rows that keep their ids first, found one behind a new row")
+                    ended = len(own) < batch.num_rows
+                    ids.append(own)
+                batch = batch.select(schema.names)
+            yield batch
+
+
+def _ids(field: native.Field) -> list[int]:
+    """The ids of a field and of all that lies within it."""
+    return [field.id, *(id for child in field.children for id in _ids(child))]

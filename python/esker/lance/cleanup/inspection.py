@@ -1,0 +1,305 @@
+"""What a clean-up finds: versions that go, versions that stay, and the files that none of those that stay refer to.
+
+The order matters, because others commit meanwhile. Files are listed first, then versions: a file that was staged before
+the listing and committed after it is referred to by then. What is staged and not committed yet is told by its age, and
+by its transaction, which every writer puts before its manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from ..._native.cleanup import FileListing, FileReferences
+from ..._native.store import ObjectMeta
+from ..._native.table import Manifest, Transaction
+from ...commit.orphans import is_acknowledged
+from ...exceptions import CorruptFileError, IOFailedError, NotFoundError, UnsupportedError
+from ..commit import DETACHED, transaction_uuid
+from ..log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
+from .explanation import CleanupCandidateFile
+from .policy import UNDER_WAY_AGE, UNVERIFIED_AGE, CleanupPolicy
+from .refs import Refs, branch_manifests, read_refs
+
+_DETACHED_NAME = re.compile(r"^d(\d+)\.manifest$")
+_FOLDER_KINDS = {
+    "data": "data",
+    "_deletions": "deletion",
+    "_transactions": "transaction",
+    "_indices": "index",
+    "_versions": "temporary_manifest",
+}
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class GoingVersion:
+    """A version that goes."""
+
+    version: int
+    timestamp_ns: int
+    path: str
+    size: int
+    transaction: str | None
+    """The path of the transaction that made it, where its writer reads back what it has put: that is esker's own."""
+
+    def candidate(self) -> CleanupCandidateFile:
+        """Its manifest, as one of the files that go."""
+        committed = datetime.fromtimestamp(self.timestamp_ns / 1e9)
+        reason = f"version {self.version}, committed {committed:%Y-%m-%d %H:%M:%S}, is among those to remove"
+        return CleanupCandidateFile(self.path, "manifest", self.size, False, reason)
+
+
+@dataclass
+class Waiting:
+    """What commits under way need."""
+
+    brought_back: set[int] = field(default_factory=set)
+    """Versions whose contents they use again."""
+    read_versions: list[int] = field(default_factory=list)
+    """The versions that they start from. Each writer looks for the number after the latest version that it knows, which
+    is one of these or a later one: were that version gone, its number would be free for a second one."""
+    unread: set[int] = field(default_factory=set)
+    """Versions whose writers may not know yet that they have committed: their replies may be lost."""
+
+    def needs(self, version: int) -> bool:
+        """Whether a version must stay for them."""
+        return (
+            version in self.brought_back
+            or version in self.unread
+            or any(version > start for start in self.read_versions)
+        )
+
+
+@dataclass
+class Inspection:
+    """What a clean-up finds before it removes anything."""
+
+    log: LanceLog
+    policy: CleanupPolicy
+    version: int
+    now_ns: int
+    refs: Refs
+    listing: FileListing
+    history: VersionListing
+    references: FileReferences = field(default_factory=FileReferences)
+    going: list[GoingVersion] = field(default_factory=list)
+    tagged: list[int] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    staged: list[ObjectMeta] = field(default_factory=list)
+    overtaken: bool = False
+    """Whether another clean-up has removed a version that somebody brings back: its files cannot be told any more."""
+    unread: int = 0
+    """How many versions stay because their writers may not know yet that they have committed."""
+
+    def look(self) -> None:
+        """Reads all versions, and what protects them."""
+        manifests = self.log.store.list(VERSIONS)
+        sizes = {meta.path: meta.size for meta in manifests}
+        self.staged = [meta for meta in manifests if self.log.is_staged(meta.path)]
+        for number, manifest in self._manifests(self.history.versions):
+            if manifest is None:
+                continue
+            selected = self._is_selected(manifest)
+            if selected and number in self.refs.versions:
+                self.tagged.append(number)
+            elif selected:
+                path = self.log.path_of(number, self.history.scheme)
+                self.going.append(_going(manifest, path, sizes.get(path, 0)))
+                self.references.discard(manifest)
+                continue
+            self.references.keep(manifest)
+        for path in sizes:
+            self._keep_detached(path)
+        for branch in self.refs.branch_names:
+            for manifest in branch_manifests(self.log.store, branch):
+                self.references.keep(manifest)
+        # After the versions: whoever stages later looks at versions later, too.
+        waiting = self.keep_waiting()
+        # To read all that takes its time: a tag may have come meanwhile.
+        named = read_refs(self.log.store).versions
+        needed = [gone for gone in self.going if waiting.needs(gone.version) or gone.version in named]
+        self.unread = len(waiting.unread)
+        for _, manifest in self._manifests(gone.version for gone in needed):
+            if manifest is not None:
+                self.references.keep(manifest)
+            else:
+                self.overtaken = True
+        self.going = [gone for gone in self.going if gone not in needed]
+
+    def keep_newcomers(self) -> Waiting:
+        """Keeps what was committed since the versions were listed, and what is about to be."""
+        fresh = self.log.listing()
+        for _, manifest in self._manifests(number for number in fresh.versions if number not in self.known):
+            if manifest is not None:
+                self.references.keep(manifest)
+        for path in self.log.store.list_paths(VERSIONS):
+            self._keep_detached(path)
+        return self.keep_waiting()
+
+    def keep_waiting(self) -> Waiting:
+        """Keeps what transactions name that may still be committed, and tells which versions they need."""
+        waiting = Waiting()
+        if self.policy.delete_unverified:
+            return waiting
+        listing = FileListing.read(self.log.store, TRANSACTIONS)
+        transactions = [
+            (path, changed, is_dropped)
+            for kind, path, _, changed, is_dropped in listing.leftovers(self.references)
+            if kind == "transaction" and not self._is_abandoned(changed)
+        ]
+        staged = [(path, changed) for path, changed, is_dropped in transactions if not is_dropped]
+        young = {path for path, changed, _ in transactions if not self._is_older(changed, UNDER_WAY_AGE)}
+        waiting.unread = {gone.version for gone in self.going if gone.transaction in young}
+        found = self._each([path for path, _ in staged], self._transaction)
+        for transaction, (_, changed) in zip(found, staged, strict=True):
+            if transaction is None:
+                continue
+            self.references.keep_transaction(transaction)
+            if transaction.operation == "Restore":
+                waiting.brought_back.add(transaction.decoded().fields()["version"])
+            if transaction.properties.get(DETACHED):
+                waiting.brought_back.add(transaction.read_version)
+            if not self._is_older(changed, UNDER_WAY_AGE):
+                waiting.read_versions.append(transaction.read_version)
+        return waiting
+
+    def candidates(self) -> Iterator[CleanupCandidateFile]:
+        """The files that go with the versions that go, and those that failed commits left. Not the manifests."""
+        for kind, path, size, changed, is_dropped in self.listing.leftovers(self.references):
+            if not is_dropped and not self._is_abandoned(changed):
+                continue
+            kind = _FOLDER_KINDS[path.partition("/")[0]] if kind == "unfinished" else kind
+            yield CleanupCandidateFile(path, kind, size, not is_dropped, self._reason(is_dropped, changed))
+        for meta in self.staged:
+            changed = meta.last_modified_us
+            # One that is a commit has been copied since it was listed, or is about to be.
+            if self._is_abandoned(changed) and not self.log.is_staged_commit(meta.path):
+                kind = _FOLDER_KINDS["_versions"]
+                yield CleanupCandidateFile(meta.path, kind, meta.size, True, self._reason(False, changed))
+
+    def _is_selected(self, manifest: Manifest) -> bool:
+        number = manifest.version
+        if number >= self.version or number == self.history.latest:
+            return False
+        return self.policy.selects(number, manifest.timestamp_ns, now_ns=self.now_ns, history=self.history.versions)
+
+    def _is_abandoned(self, changed_us: int | None) -> bool:
+        """Whether a file that no version refers to can be no part of a commit under way."""
+        return self.policy.delete_unverified or self._is_older(changed_us, UNVERIFIED_AGE)
+
+    def _is_older(self, changed_us: int | None, age: timedelta) -> bool:
+        return changed_us is not None and changed_us < self.now_ns // 1000 - age // timedelta(microseconds=1)
+
+    def _reason(self, is_dropped: bool, changed_us: int | None) -> str:
+        if is_dropped:
+            return "only versions to remove refer to it"
+        if changed_us is None:
+            return "no version refers to it"
+        days = (self.now_ns - changed_us * 1000) / 86_400e9
+        return f"no version refers to it, and it is {days:.1f} days old"
+
+    def _keep_detached(self, path: str) -> None:
+        match = _DETACHED_NAME.match(path.removeprefix(VERSIONS))
+        number = int(match.group(1)) if match else None
+        if number is None or number in self.known:
+            return
+        for _, manifest in self._manifests([number]):
+            if manifest is not None:
+                self.references.keep(manifest)
+
+    def _manifests(self, numbers: Iterable[int]) -> Iterator[tuple[int, Manifest | None]]:
+        """Manifests of versions; None for one that another clean-up has removed meanwhile."""
+        wanted = list(numbers)
+        self.known.update(wanted)
+        return zip(wanted, self._each(wanted, self._manifest), strict=True)
+
+    def _manifest(self, number: int) -> Manifest | None:
+        try:
+            return self.log.manifest(number, self.history.scheme)
+        except NotFoundError:
+            return None
+
+    def _transaction(self, path: str) -> Transaction | None:
+        try:
+            return Transaction.decode(self.log.store.get(path))
+        except (NotFoundError, CorruptFileError):
+            # Files have all their bytes before they have their names: what is no transaction never becomes one.
+            return None
+
+    def _each(self, items: list[T], work: Callable[[T], R]) -> Iterator[R]:
+        return each(items, work, concurrency_of(self.log, self.policy))
+
+
+def _going(manifest: Manifest, path: str, size: int) -> GoingVersion:
+    name = manifest.transaction_file
+    known = name is None or is_acknowledged(transaction_uuid(name) or "")
+    reads_back = manifest.writer_version is not None and manifest.writer_version[0] == "esker"
+    transaction = None if known or not reads_back else f"{TRANSACTIONS}{name}"
+    return GoingVersion(manifest.version, manifest.timestamp_ns, path, size, transaction)
+
+
+def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns: int) -> Inspection:
+    """Looks at a table without changing anything.
+
+    Args:
+        log: The table.
+        manifest: The version from which it is cleaned up: it and later ones stay.
+        policy: What goes.
+        now_ns: The time by which ages are told.
+
+    Raises:
+        CorruptFileError: A manifest, a tag or a branch that cannot be read.
+        UnsupportedError: A branch, whose files lie in several places.
+
+    Example:
+        `inspect(dataset._log, dataset._manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
+    """
+    if manifest.branch is not None:
+        raise UnsupportedError("a branch cannot be cleaned up yet, clean up with pylance", operation="cleanup")
+    found = Inspection(
+        log, policy, manifest.version, now_ns, read_refs(log.store), FileListing.read(log.store), log.listing()
+    )
+    found.look()
+    return found
+
+
+def store_time_ns(log: LanceLog, token: str) -> int:
+    """The time by the store's clock, which stamps its files: that of a small object that is written and removed again.
+
+    Raises:
+        IOFailedError: The store says nothing of times.
+    """
+    path = f"{TRANSACTIONS}.tmp-clock-{token}"
+    log.store.put(path, b"")
+    try:
+        changed = log.store.head(path).last_modified_us
+    finally:
+        log.store.delete(path)
+    if changed is None:
+        raise IOFailedError(f"the store at {log.uri} tells no times, so that nothing can be said of ages", uri=log.uri)
+    return changed * 1000
+
+
+def concurrency_of(log: LanceLog, policy: CleanupPolicy) -> int:
+    """How many requests are made at a time."""
+    if policy.concurrency is not None:
+        return policy.concurrency
+    is_near = "://" not in log.uri or log.uri.startswith(("file://", "memory://"))
+    return 1 if is_near else 16
+
+
+def each(items: list[T], work: Callable[[T], R], concurrency: int) -> Iterator[R]:
+    """Does some work for each item, several at a time, and yields the results in the items' order."""
+    if concurrency == 1 or len(items) < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(concurrency, thread_name_prefix="esker-cleanup") as pool:
+        # In portions: the manifests of all versions need not be in memory at once.
+        for start in range(0, len(items), 4 * concurrency):
+            yield from pool.map(work, items[start : start + 4 * concurrency])

@@ -1,0 +1,78 @@
+"""Which versions go: pylance's arguments, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ...exceptions import InvalidArgumentError
+
+DEFAULT_OLDER_THAN = timedelta(days=14)
+"""How old a version must be to go where nothing else is said, as in pylance."""
+UNVERIFIED_AGE = timedelta(days=7)
+"""How old a file must be to go that no version ever referred to, as in pylance: a younger one may be part of a commit
+that is under way."""
+
+UNDER_WAY_AGE = timedelta(hours=1)
+"""How old a transaction is at most whose writer may still look for the number of its version. Writers stage it again
+after a third of that."""
+
+
+@dataclass(frozen=True)
+class CleanupPolicy:
+    """Which versions go, all conditions together, and how.
+
+    Args:
+        older_than: Only versions older than this. Zero is no condition, as in pylance.
+        retain_versions: Not the newest so many.
+        versions: Only these.
+        delete_unverified: Whether files that no version ever referred to go whatever their age.
+        error_if_tagged: Whether a version that would go but for a tag is an error.
+        rate_limit: Deletions a second.
+        concurrency: Deletions at a time.
+
+    Raises:
+        InvalidArgumentError: A number that must be positive is not, or no versions are named.
+
+    Example:
+        >>> from esker.lance.cleanup import CleanupPolicy
+        >>> CleanupPolicy().older_than.days, CleanupPolicy(retain_versions=3).older_than
+        (14, None)
+    """
+
+    older_than: timedelta | None = None
+    retain_versions: int | None = None
+    versions: Sequence[int] | None = None
+    delete_unverified: bool = False
+    error_if_tagged: bool = True
+    rate_limit: int | None = None
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("retain_versions", self.retain_versions),
+            ("delete_rate_limit", self.rate_limit),
+            ("delete_concurrency", self.concurrency),
+        ):
+            if value is not None and value <= 0:
+                raise InvalidArgumentError(f"expected {name} > 0, found {value}")
+        if self.versions is not None and not self.versions:
+            raise InvalidArgumentError("expected at least one version in versions, found none")
+        if self.older_than is None and self.retain_versions is None and self.versions is None:
+            object.__setattr__(self, "older_than", DEFAULT_OLDER_THAN)
+
+    def selects(self, version: int, timestamp_ns: int, *, now_ns: int, history: Sequence[int]) -> bool:
+        """Whether a version goes, as far as these conditions say.
+
+        Args:
+            version: Its number.
+            timestamp_ns: When it was committed.
+            now_ns: The time.
+            history: All versions, in rising order.
+        """
+        if self.older_than and timestamp_ns >= now_ns - self.older_than // timedelta(microseconds=1) * 1000:
+            return False
+        if self.retain_versions is not None and version in history[-self.retain_versions :]:
+            return False
+        return self.versions is None or version in self.versions

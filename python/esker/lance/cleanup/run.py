@@ -1,0 +1,175 @@
+"""A clean-up, and what it would do.
+
+```
+files -> versions -> transactions under way        what there is, what stays, what goes     (all that a dry run does)
+  -> remove the manifests of versions that go, oldest first
+  -> versions and transactions that came meanwhile, which may need files again
+  -> remove the files that no version that stays refers to
+```
+
+A version that goes leaves its number free. A writer that listed the versions before it was made would put a version of
+its own under that number, and believe that it has committed. So writers stage their transactions before they list, and
+no version goes that came after the read version of a transaction under way.
+
+Manifests go first: a version that a reader finds has all its files. Whoever is about to bring an old version back (a
+restore, a detached commit) says so in its transaction, and only then looks whether that version is still there. So one
+of the two notices the other: the writer finds the manifest gone and gives up, or the clean-up finds the transaction and
+leaves the files.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+
+from ..._native.table import Manifest
+from ...exceptions import EskerError, NotFoundError, TaggedVersionsError
+from ..log import LanceLog
+from .explanation import CleanupCandidateFile, CleanupExplanation, CleanupStats, counted
+from .inspection import Inspection, concurrency_of, each, inspect, store_time_ns
+from .policy import CleanupPolicy
+
+_OURS_UNFINISHED = re.compile(r"(^|/)\.tmp-[0-9a-f]{32}$")
+
+
+def explain(
+    log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, include_files: bool, max_files: int | None
+) -> CleanupExplanation:
+    """What a clean-up would remove. Changes nothing.
+
+    Args:
+        log: The table.
+        manifest: The version from which it is cleaned up.
+        policy: What goes.
+        include_files: Whether to name the files.
+        max_files: How many of them; None for all.
+
+    Raises:
+        TaggedVersionsError: A tagged version would go, if the policy makes that an error.
+        CorruptFileError: What refers to files cannot be read.
+    """
+    found = inspect(log, manifest, policy, now_ns=time.time_ns())
+    _refuse_tagged(found)
+    files = [*found.candidates(), *(gone.candidate() for gone in found.going)]
+    listed = files if max_files is None else files[:max_files]
+    return CleanupExplanation(
+        read_version=manifest.version,
+        stats=counted(files),
+        candidate_files=listed if include_files else [],
+        candidate_files_truncated=include_files and len(listed) < len(files),
+        candidate_file_limit=max_files if include_files else None,
+        referenced_branches=found.refs.branches,
+        warnings=_warnings(found),
+    )
+
+
+def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy) -> CleanupStats:
+    """Removes what `explain` tells of.
+
+    Args:
+        log: The table.
+        manifest: The version from which it is cleaned up.
+        policy: What goes.
+
+    Raises:
+        TaggedVersionsError: A tagged version would go, if the policy makes that an error.
+        CorruptFileError: What refers to files cannot be read. Nothing is removed then.
+        IOFailedError: A version could not be removed. Its files are all there.
+    """
+    # Whose clock is ahead of the store's must not take a file for older than it is.
+    now_ns = min(time.time_ns(), store_time_ns(log, secrets.token_hex(8)))
+    found = inspect(log, manifest, policy, now_ns=now_ns)
+    _refuse_tagged(found)
+    remover = _Remover(log, policy)
+    gone = [version.candidate() for version in found.going]
+    for version in found.going:
+        remover.remove(version.path)
+    if gone:
+        waiting = found.keep_newcomers()
+    files = list(found.candidates())
+    if found.overtaken or (gone and waiting.brought_back & {version.version for version in found.going}):
+        # Somebody brings back what has just gone: its files are another clean-up's.
+        files = [file for file in files if file.unverified]
+    removed = remover.remove_all(files)
+    if remover.failure is not None:
+        warnings.warn(
+            f"{remover.failed} files of {log.uri} could not be removed, the next clean-up finds them again: "
+            f"{remover.failure}",
+            stacklevel=3,
+        )
+    return counted([*removed, *gone], failed=remover.failed)
+
+
+class _Remover:
+    """Removes files, at no more than a given rate."""
+
+    def __init__(self, log: LanceLog, policy: CleanupPolicy) -> None:
+        self._store = log.store
+        self._concurrency = concurrency_of(log, policy)
+        self._pause = 1 / policy.rate_limit if policy.rate_limit else 0.0
+        self._lock = threading.Lock()
+        self._next = time.monotonic()
+        self.failed = 0
+        self.failure: EskerError | None = None
+
+    def remove(self, path: str) -> None:
+        """Removes one file; one that is gone already is as good."""
+        self._wait()
+        delete: Callable[[str], None] = self._store.delete
+        if _OURS_UNFINISHED.search(path):
+            delete = self._store.delete_unfinished
+        with suppress(NotFoundError):
+            delete(path)
+
+    def remove_all(self, files: list[CleanupCandidateFile]) -> list[CleanupCandidateFile]:
+        """Removes files and returns those that are gone."""
+        done = list(each(files, self._try, self._concurrency))
+        return [file for file, is_gone in zip(files, done, strict=True) if is_gone]
+
+    def _try(self, file: CleanupCandidateFile) -> bool:
+        try:
+            self.remove(file.path)
+        except EskerError as error:
+            with self._lock:
+                self.failed += 1
+                self.failure = self.failure or error
+            return False
+        return True
+
+    def _wait(self) -> None:
+        if not self._pause:
+            return
+        with self._lock:
+            now = time.monotonic()
+            self._next = max(self._next, now) + self._pause
+            wait = self._next - self._pause - now
+        if wait > 0:
+            time.sleep(wait)
+
+
+def _refuse_tagged(found: Inspection) -> None:
+    named = {name: number for name, number in found.refs.tags.items() if number in found.tagged}
+    if found.policy.error_if_tagged and named:
+        raise TaggedVersionsError(
+            f"{len(named)} tagged versions would be removed: {named}; remove the tags, or keep these versions by "
+            "error_if_tagged_old_versions=False",
+            uri=found.log.uri,
+            version=min(named.values()),
+        )
+
+
+def _warnings(found: Inspection) -> list[str]:
+    told = []
+    if found.policy.delete_unverified:
+        told.append("delete_unverified removes what writers at work have staged: make sure that there are none")
+    if found.unread:
+        told.append(
+            f"{found.unread} versions stay because another process committed them less than an hour ago, and may still "
+            "wait for the reply; if no writer is at work, delete_unverified=True removes them, too"
+        )
+    return told

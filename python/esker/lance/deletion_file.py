@@ -1,0 +1,65 @@
+"""What a manifest says of a deletion file: which rows of a fragment no longer count is in the file itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._native import table as native
+
+_ENDINGS = {"array": "arrow", "bitmap": "bin"}
+
+
+@dataclass(frozen=True)
+class DeletionFile:
+    """Names the file with the deleted rows of a fragment.
+
+    Args:
+        read_version: The version that the deleting writer had read.
+        id: Random: keeps the files of racing writers apart.
+        file_type: "array", an Arrow file, as long as there are few rows; "bitmap", a roaring bitmap, from 5,000 on.
+        num_deleted_rows: How many rows it deletes.
+        base_id: The base path that it lies under; None is the table's own root.
+
+    Example:
+        >>> from esker.lance.deletion_file import DeletionFile
+        >>> DeletionFile(3, 77, "bitmap", 9000).path(2)
+        '_deletions/2-3-77.bin'
+    """
+
+    read_version: int
+    id: int
+    file_type: str
+    num_deleted_rows: int
+    base_id: int | None = None
+
+    @classmethod
+    def of(cls, fragment: native.Fragment) -> DeletionFile | None:
+        """The one of a fragment of the Rust core, None if no row is deleted."""
+        parts = fragment.deletion_parts
+        return None if parts is None else cls(*parts)
+
+    def put_on(self, fragment: native.Fragment) -> native.Fragment:
+        """The same fragment of the Rust core with these deleted rows."""
+        return fragment.with_deletion_file(
+            self.read_version, self.id, self.file_type, self.num_deleted_rows, self.base_id
+        )
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Where it lies, relative to the table's root, or below `base_uri` if that is given."""
+        name = f"_deletions/{fragment_id}-{self.read_version}-{self.id}.{_ENDINGS.get(self.file_type, self.file_type)}"
+        return f"{base_uri}/{name}" if base_uri else name
+
+    def asdict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return asdict(self)
+
+    def json(self) -> str:
+        """The fields as JSON."""
+        return json.dumps(self.asdict(), separators=(",", ":"))
+
+    @staticmethod
+    def from_json(data: str) -> DeletionFile:
+        """The one that `json` told."""
+        return DeletionFile(**json.loads(data))

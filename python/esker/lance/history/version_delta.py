@@ -1,0 +1,117 @@
+"""What changed between two versions of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..._native import scan as native
+from ...arrow.batches import read
+from ...exceptions import InvalidArgumentError, NotFoundError
+from ..operation import Transaction
+from ..scan.projection import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID
+
+if TYPE_CHECKING:
+    from ..._native.table import Manifest
+    from ...dataset import LanceDataset
+
+
+@dataclass(frozen=True)
+class DatasetDelta:
+    """What changed after version `begin_version`, up to `end_version`. Made by `LanceDataset.delta`.
+
+    Rows are those of the dataset that it was made from, with `_rowid` and the versions that they are from: a row that
+    was inserted and is gone again does not come. Only a table with stable row ids knows which version a row is from: in
+    others all rows count as of version 1.
+    """
+
+    dataset: LanceDataset
+    begin_version: int
+    end_version: int
+
+    @classmethod
+    def between(
+        cls, dataset: LanceDataset, compared_against: int | None, begin_version: int | None, end_version: int | None
+    ) -> DatasetDelta:
+        """The delta that the arguments of `LanceDataset.delta` mean.
+
+        Raises:
+            InvalidArgumentError: Neither one version nor a range is given, or both are.
+        """
+        if compared_against is not None:
+            if begin_version is not None or end_version is not None:
+                raise InvalidArgumentError(
+                    "expected compared_against or begin_version and end_version, found both; leave one out"
+                )
+            first, last = sorted((compared_against, dataset.version))
+            return cls(dataset, first, last)
+        if begin_version is None or end_version is None:
+            raise InvalidArgumentError(
+                "expected compared_against, or both begin_version and end_version, "
+                f"found begin_version={begin_version}, end_version={end_version}"
+            )
+        return cls(dataset, begin_version, end_version)
+
+    def list_transactions(self) -> list[Transaction]:
+        """The transactions of the versions, oldest first; those whose writers left none are not among them.
+
+        Raises:
+            NotFoundError: One of the versions is gone, or not there yet.
+        """
+        found = []
+        for version in range(self.begin_version + 1, self.end_version + 1):
+            try:
+                found.append(self.dataset.read_transaction(version))
+            except NotFoundError as error:
+                raise NotFoundError(
+                    f"version {version} of {self.dataset.uri} is not there: it may have been cleaned up; "
+                    "compare with a later version",
+                    uri=self.dataset.uri,
+                    version=version,
+                ) from error
+        return [transaction for transaction in found if transaction is not None]
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """The rows that were inserted, as they are now."""
+        return self._rows(
+            f"{CREATED_AT_VERSION} > {self.begin_version} AND {CREATED_AT_VERSION} <= {self.end_version}", created=True
+        )
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """The rows that were there at the beginning and were changed since, as they are now."""
+        return self._rows(
+            f"{CREATED_AT_VERSION} <= {self.begin_version} AND {LAST_UPDATED_AT_VERSION} > {self.begin_version} "
+            f"AND {LAST_UPDATED_AT_VERSION} <= {self.end_version}",
+            created=False,
+        )
+
+    def get_deleted_row_ids(self) -> pa.RecordBatchReader:
+        """The ids (`_rowid`) of the rows that were there at the beginning and are not at the end.
+
+        Raises:
+            InvalidArgumentError: The table has no stable row ids, or the range ends before it begins.
+            NotFoundError: One of the two versions is gone.
+        """
+        if self.begin_version > self.end_version:
+            raise InvalidArgumentError(
+                f"expected begin_version <= end_version, found {self.begin_version} and {self.end_version}"
+            )
+        if self.begin_version == 0:
+            empty = pa.schema([pa.field(ROW_ID, pa.uint64(), nullable=False)])
+            return pa.RecordBatchReader.from_batches(empty, [])
+        begin, end = (self._manifest(version) for version in (self.begin_version, self.end_version))
+        stream = native.deleted_row_ids(self.dataset._store, begin, end)
+        return pa.RecordBatchReader.from_batches(pa.schema(stream), read(stream))
+
+    def _manifest(self, version: int) -> Manifest:
+        return self.dataset._manifest if version == self.dataset.version else self.dataset._log.open(version)[0]
+
+    def _rows(self, filter: str, *, created: bool) -> pa.RecordBatchReader:
+        # The manifest knows which fragments have such rows: no file of the others is opened.
+        first, last = max(self.begin_version, 0), max(self.end_version, 0)
+        wanted = set(self.dataset._manifest.fragments_of_versions(first, last, created=created))
+        fragments = [fragment for fragment in self.dataset.get_fragments() if fragment.fragment_id in wanted]
+        columns = [*self.dataset._table_schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]
+        return self.dataset._scan(columns=list(dict.fromkeys(columns)), filter=filter, fragments=fragments).to_reader()

@@ -1,0 +1,327 @@
+"""The versions of a Lance table: manifests and transactions in a store.
+
+```
+_versions/{u64 max - version:020}.manifest   V2 names; {version}.manifest in V1 tables, which stay V1
+_versions/{one of these}-{uuid}              a manifest that is staged, in tables with an external manifest store
+_versions/d{version}.manifest                a detached version (bit 63 is set): no part of the history
+_transactions/{read version}-{uuid}.txn      what a version changed; named by its manifest
+_latest.manifest                             a copy of the newest manifest, in tables of the earliest writers
+data/*.lance                                 staged before, seen only through a manifest
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .._native.store import Store
+from .._native.table import Manifest, Transaction, manifest_name, parse_manifest_name
+from ..commit.external import ExternalManifests, ExternalManifestStore, base_uri_of, open_manifest_store
+from ..commit.external.naming import NamingScheme as NamingScheme
+from ..commit.external.naming import parse_staged_manifest
+from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from ..store.base_stores import BaseStores
+from ..store.stores import absolute, resolve
+
+VERSIONS = "_versions/"
+TRANSACTIONS = "_transactions/"
+LATEST_COPY = "_latest.manifest"
+
+FIRST_NAMES = 20
+"""How many names are asked for to learn the newest version: V2 names put it first."""
+
+_DETACHED = 1 << 63
+
+
+def is_detached(version: int) -> bool:
+    """Whether a version is no part of the history.
+
+    Example:
+        >>> from esker.lance.log import is_detached
+        >>> is_detached(3), is_detached(3 | 1 << 63)
+        (False, True)
+    """
+    return bool(version & _DETACHED)
+
+
+@dataclass(frozen=True)
+class VersionListing:
+    """What `_versions/` holds: the versions in rising order, and how their files are named."""
+
+    versions: tuple[int, ...]
+    scheme: NamingScheme
+
+    @property
+    def latest(self) -> int:
+        """The newest version, 0 if there is none."""
+        return self.versions[-1] if self.versions else 0
+
+
+class LanceLog:
+    """The versions of one table, as its store holds them.
+
+    Args:
+        store: The store whose root is the table's.
+        uri: The table, for error messages.
+        manifest_store: What orders the versions, if it is not the store itself.
+        bases: How its base paths are opened.
+
+    Example:
+        `LanceLog(store, uri).listing().latest`
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        uri: str,
+        manifest_store: ExternalManifestStore | None = None,
+        bases: BaseStores | None = None,
+    ) -> None:
+        self.store = store
+        self.uri = uri
+        self.bases = bases or BaseStores()
+        self._external: ExternalManifests | None = None
+        if manifest_store is not None:
+            self._external = ExternalManifests(store, manifest_store, base_uri_of(manifest_store, uri), uri)
+
+    @classmethod
+    def at(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+        durable: bool = True,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> LanceLog:
+        """The versions of the table at a URI, whichever stores they are in.
+
+        Args:
+            uri: A path, or a URI of a registered scheme.
+            storage_options: Options of the store; `manifest_store` among them is the URI of an external manifest store.
+            manifest_store: The same as an object or a URI; goes before the option.
+            durable: Whether a put returns only when its bytes are on stable storage.
+            base_store_params: By the place of a base path, its options in place of `storage_options`.
+
+        Example:
+            >>> from esker.lance import LanceLog
+            >>> LanceLog.at("memory://doc-log").listing().latest
+            0
+        """
+        text = absolute(uri)
+        external = open_manifest_store(text, storage_options, manifest_store)
+        bases = BaseStores(storage_options, base_store_params, durable)
+        return cls(resolve(text, storage_options=storage_options, durable=durable), text, external, bases)
+
+    @property
+    def manifest_store(self) -> ExternalManifestStore | None:
+        """The external manifest store, None for a table whose own store orders its versions."""
+        return self._external.external if self._external else None
+
+    def mount(self, manifest: Manifest) -> None:
+        """Lets the store lead to the base paths of a version.
+
+        Raises:
+            InvalidArgumentError: An id stands for another place in the store already: versions before and after a
+                restore can differ so.
+        """
+        if manifest.base_paths:
+            self.bases.mount(self.store, manifest.base_paths)
+
+    def mounted(self, manifest: Manifest) -> LanceLog:
+        """This table with a store that leads to the base paths of a version: a store of its own, if that must be."""
+        try:
+            self.mount(manifest)
+            return self
+        except InvalidArgumentError:
+            store = resolve(self.uri, storage_options=self.bases.storage_options, durable=self.bases.durable)
+            other = LanceLog(store, self.uri, self.manifest_store, self.bases)
+            other.mount(manifest)
+            return other
+
+    def listing(self) -> VersionListing:
+        """Lists the versions.
+
+        Raises:
+            CorruptFileError: V1 and V2 names are mixed: neither order of names would tell the latest version.
+        """
+        return self._sorted(self.store.list_paths(VERSIONS))
+
+    def _sorted(self, paths: Iterable[str]) -> VersionListing:
+        versions: list[int] = []
+        schemes: dict[NamingScheme, str] = {}
+        for path in paths:
+            parsed = parse_manifest_name(path.removeprefix(VERSIONS))
+            if parsed is not None:
+                versions.append(parsed[0])
+                schemes.setdefault(parsed[1], path)
+        # Asked after the listing: what is listed by now has been there before.
+        newest = self._external.latest() if self._external else None
+        if newest is not None and newest.version not in versions:
+            versions.append(newest.version)
+            schemes.setdefault(newest.scheme, newest.path)
+        if len(schemes) > 1:
+            raise CorruptFileError(
+                f"the table at {self.uri} mixes V1 and V2 manifest names ({schemes['V1']}, {schemes['V2']}), "
+                "expected one scheme; rename the files of one of them",
+                uri=self.uri,
+                path=schemes["V1"],
+            )
+        return VersionListing(tuple(sorted(versions)), next(iter(schemes), "V2"))
+
+    def newest(self) -> VersionListing:
+        """The newest version and how its file is named, and of the others perhaps not all.
+
+        V2 names put the newest first, so that its name is on the first page of a listing, however long the history. V1
+        names need the whole listing, and so does a store that does not list in byte order.
+        """
+        paths, complete = self.store.list_first(VERSIONS, FIRST_NAMES)
+        parsed = [parse_manifest_name(path.removeprefix(VERSIONS)) for path in paths]
+        named = [found for found in parsed if found is not None]
+        if complete or not named or any(scheme != "V2" for _, scheme in named):
+            return self._sorted(paths) if complete else self.listing()
+        return self._sorted(path for path, found in zip(paths, parsed, strict=True) if found is not None)
+
+    def open(self, version: int | None = None) -> tuple[Manifest, VersionListing]:
+        """The manifest of a version, the latest by default, and a listing that holds the newest version.
+
+        Raises:
+            NotFoundError: There is no table here, or no such version.
+            CorruptFileError: Its manifest is damaged.
+            UnsupportedError: It needs a newer reader.
+        """
+        listing = self.newest()
+        if version is not None and is_detached(version):
+            detached = self.manifest(version, listing.scheme)
+            detached.check_readable()
+            return detached, listing
+        if not listing.versions:
+            raise NotFoundError(
+                f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
+                uri=self.uri,
+            )
+        chosen = listing.latest if version is None else version
+        try:
+            manifest = self.manifest(chosen, listing.scheme)
+        except NotFoundError:
+            raise NotFoundError(
+                f"the table at {self.uri} has no version {chosen}, expected one of {_ranges(self.listing().versions)}",
+                uri=self.uri,
+                version=chosen,
+            ) from None
+        manifest.check_readable()
+        return manifest, listing
+
+    def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
+        """Reads one manifest, without a look at its feature flags. One that is only staged is put in its place first.
+
+        Raises:
+            IOFailedError: It is staged only, and cannot be put in its place.
+        """
+        path = self.path_of(version, scheme)
+        manifest = Manifest.decode(self.store.get(path), path)
+        if manifest.version != version:
+            raise CorruptFileError(
+                f"{path} of {self.uri} holds version {manifest.version}, expected {version}",
+                uri=self.uri,
+                path=path,
+                version=version,
+            )
+        return manifest
+
+    def put(self, version: int, scheme: NamingScheme, data: bytes, *, locked: bool = False) -> bool:
+        """Puts the manifest of a version if there is none: with this it is committed. False says that there is one.
+
+        Where a lock is held, the store need not have conditional puts.
+        """
+        name = manifest_name(version, scheme)
+        if self._external is not None and not is_detached(version):
+            return self._external.put(version, name, data)
+        # Nobody races for the random number of a detached version.
+        put = _put_under_lock if locked or self._external is not None else Store.put_if_absent
+        return put(self.store, VERSIONS + name, data)
+
+    def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
+        """Finishes what comes after the commit of a version. What fails here does not undo it."""
+        if self._external is not None:
+            self._external.finish(version)
+        self.refresh_latest_copy(scheme)
+
+    def path_of(self, version: int, scheme: NamingScheme) -> str:
+        """Where the manifest of a version lies, whether it is there or not."""
+        if self._external is not None and not is_detached(version):
+            located = self._external.locate(version)
+            if located is not None:
+                return located
+        # Committed before the table had an external store, or there is none.
+        return VERSIONS + manifest_name(version, scheme)
+
+    def is_staged(self, path: str) -> bool:
+        """Whether a path is that of a staged manifest of this table's external store; never so without one.
+
+        Who does not know a table's external store cannot tell a commit from what a dead writer left.
+        """
+        return self._external is not None and parse_staged_manifest(path.removeprefix(VERSIONS)) is not None
+
+    def is_staged_commit(self, path: str) -> bool:
+        """Whether a staged manifest is a commit that nobody has finished yet: whether the external store names it."""
+        staged = parse_staged_manifest(path.removeprefix(VERSIONS))
+        return self._external is not None and staged is not None and self._external.names(staged.version, path)
+
+    def refresh_latest_copy(self, scheme: NamingScheme | None = None) -> None:
+        """Brings the copy of the newest manifest up to date, where the table has one.
+
+        Releases of Lance from before 2024 find the newest version by it. Writers may finish in another order than they
+        committed in, so the copy is compared with the listing until both agree. Those releases knew no V2 names.
+        """
+        if scheme == "V2":
+            return
+        try:
+            self.store.head(LATEST_COPY)
+        except NotFoundError:
+            return
+        copied = 0
+        while (listing := self.listing()).latest > copied:
+            self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
+            copied = listing.latest
+
+    def transaction(self, manifest: Manifest) -> Transaction | None:
+        """The transaction that made a version: its file, else the one within the manifest, else None."""
+        name = manifest.transaction_file
+        if name:
+            try:
+                return Transaction.decode(self.store.get(TRANSACTIONS + name))
+            except NotFoundError:
+                pass
+        return manifest.inline_transaction()
+
+
+def _put_under_lock(store: Store, path: str, data: bytes) -> bool:
+    """Puts an object if there is none, where only a lock keeps others away: the store may not know the rule."""
+    try:
+        store.head(path)
+    except NotFoundError:
+        pass
+    else:
+        return False
+    try:
+        return store.put_if_absent(path, data)
+    except UnsupportedError:
+        store.put(path, data)
+        return True
+
+
+def _ranges(versions: tuple[int, ...]) -> str:
+    """Versions as a short text: "1-12", "1, 3-7"."""
+    parts: list[str] = []
+    start = previous = versions[0]
+    for version in (*versions[1:], None):
+        if version is not None and version == previous + 1:
+            previous = version
+            continue
+        parts.append(str(start) if start == previous else f"{start}-{previous}")
+        if version is not None:
+            start = previous = version
+    return ", ".join(parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]])

@@ -1,0 +1,1 @@
+"""Upserts: rows of a source against rows of a table, by key."""

@@ -1,0 +1,105 @@
+"""What a merge does with which rows, as its builder was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ..._native.expr import Predicate
+from ...exceptions import InvalidArgumentError
+from ..scan.predicate import Filter, to_predicate
+
+if TYPE_CHECKING:
+    from ...dataset import LanceDataset
+
+WhenMatched: TypeAlias = Literal["keep", "update", "delete", "fail"]
+Condition: TypeAlias = tuple[Predicate, list[str], list[str]]
+
+_SHOWN = {"keep": "DoNothing", "update": "UpdateAll", "delete": "Delete", "fail": "Fail"}
+
+
+@dataclass
+class MergeClauses:
+    """The clauses of a merge.
+
+    Attributes:
+        when_matched: What happens to a row of the table that a row of the source matches.
+        condition: With "update": only where this SQL is true.
+        insert: Whether rows of the source that match none of the table are inserted.
+        delete_unmatched: Whether rows of the table that match none of the source go.
+        delete_filter: Only those for which this is true.
+    """
+
+    when_matched: WhenMatched = "keep"
+    condition: str | None = None
+    insert: bool = False
+    delete_unmatched: bool = False
+    delete_filter: Filter | None = None
+
+    def check(self) -> None:
+        """Refuses a merge that would change nothing.
+
+        Raises:
+            InvalidArgumentError: There is no clause.
+        """
+        if self == MergeClauses():
+            raise InvalidArgumentError(
+                "expected a clause that changes rows, found none: call when_matched_update_all, "
+                "when_not_matched_insert_all or another one first"
+            )
+
+    @property
+    def updates(self) -> bool:
+        """Whether rows of the table may get other values."""
+        return self.when_matched == "update"
+
+    def update_condition(self, source: pa.Schema, dataset: LanceDataset) -> Condition | None:
+        """The condition on rows that match, with the columns of the source and of the table that it reads.
+
+        Raises:
+            InvalidArgumentError: It does not parse, or names a column that is not there.
+        """
+        if self.condition is None:
+            return None
+        table = dataset._described_schema
+        everything = _parse(self.condition, source, table)
+        read: dict[str, list[str]] = {"source": [], "target": []}
+        for side, name in everything.paths:
+            schema = source if side == "source" else table
+            read[side].extend(schema.names if name is None else [name])
+        left = [name for name in source.names if name in read["source"]]
+        right = [name for name in table.names if name in read["target"]]
+        # Bound to those alone, so that no other column must be read.
+        try:
+            return _parse(self.condition, _only(source, left), _only(table, right)), left, right
+        except InvalidArgumentError:
+            # It names a column whose value makes no difference, as that of `k` in `k > 1 AND k < 0`.
+            text = self.condition.casefold()
+            left, right = ([name for name in side.names if name.casefold() in text] for side in (source, table))
+        return _parse(self.condition, _only(source, left), _only(table, right)), left, right
+
+    def delete_predicate(self, dataset: LanceDataset) -> Predicate | None:
+        """The condition on rows of the table that match nothing.
+
+        Raises:
+            InvalidArgumentError: It does not parse, or names a column that is not there.
+        """
+        return None if self.delete_filter is None else to_predicate(self.delete_filter, dataset._described_schema)
+
+    def __str__(self) -> str:
+        """The clauses as pylance's plans tell them."""
+        matched = _SHOWN[self.when_matched] if self.condition is None else f"UpdateIf({self.condition})"
+        unmatched = "Keep" if not self.delete_unmatched else "Delete" if self.delete_filter is None else "DeleteIf"
+        insert = "InsertAll" if self.insert else "DoNothing"
+        return f"when_matched={matched}, when_not_matched={insert}, when_not_matched_by_source={unmatched}"
+
+
+def _parse(condition: str, source: pa.Schema, table: pa.Schema) -> Predicate:
+    sides = [pa.field("source", pa.struct(list(source))), pa.field("target", pa.struct(list(table)))]
+    return Predicate.parse_sql(condition, pa.schema(sides))
+
+
+def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])

@@ -1,0 +1,83 @@
+"""Upserts that leave rows where they are: the source's columns go to new files of the fragments that hold the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.merge import MergeRequest, MergeSource, changed_rows
+from ...arrow.batches import read_all
+from ...arrow.blob_arrays import holds_blobs
+from ...exceptions import InvalidArgumentError
+from ..operation import LanceOperation
+from .clauses import MergeClauses
+from .outcome import PreparedMerge
+
+if TYPE_CHECKING:
+    from ...dataset import LanceDataset
+
+ROW_ADDRESS = "_rowaddr"
+
+
+def check_columns_only(clauses: MergeClauses, on: Sequence[str], source: pa.Schema, table: pa.Schema) -> None:
+    """Refuses a merge that cannot leave rows where they are.
+
+    Raises:
+        InvalidArgumentError: Rows come or go, or the source has all columns, only the key, or blobs.
+    """
+    reason = None
+    if clauses.when_matched != "update" or clauses.insert or clauses.delete_unmatched:
+        reason = "a merge that only updates rows that match"
+    elif len(source.names) == len(table.names):
+        reason = "a source that lacks columns of the table"
+    elif all(name in on for name in source.names):
+        reason = "columns beside the key"
+    elif any(holds_blobs(field.type) or (field.metadata or {}).get(b"lance-encoding:blob") for field in source):
+        reason = "a source without blobs"
+    if reason is not None:
+        raise InvalidArgumentError(
+            f"expected {reason} for write_mode 'rewrite_columns', found another; use 'auto' or 'rewrite_rows'"
+        )
+
+
+def merged_columns(
+    dataset: LanceDataset, source: MergeSource, request: MergeRequest, on: Sequence[str]
+) -> PreparedMerge:
+    """Merges a source into the columns of a version; nothing is visible yet.
+
+    The rows of the source that change something are held in memory.
+
+    Args:
+        dataset: The table at that version.
+        source: The rows.
+        request: How they match.
+        on: The key columns, which stay as they are.
+    """
+    rows = read_all(changed_rows(dataset._store, dataset._manifest, source, request)).drop_columns(list(on))
+    updated, offsets = [], {}
+    fields: list[int] = []
+    fragments = pc.shift_right(rows[ROW_ADDRESS], pa.scalar(32, pa.uint64()))
+    numbers = sorted(pc.unique(fragments).to_pylist())
+    for number, fragment in zip(numbers, (dataset.get_fragment(number) for number in numbers), strict=True):
+        if fragment is None:
+            raise InvalidArgumentError(f"expected fragment {number} in version {dataset.version}, found none")
+        own = rows.filter(pc.equal(fragments, pa.scalar(number, pa.uint64())))
+        changed, fields, matched = fragment.update_columns(own, ROW_ADDRESS, with_offsets=True)
+        updated.append(changed)
+        offsets[number] = matched
+    operation = LanceOperation.Update(
+        updated_fragments=updated,
+        fields_modified=fields,
+        update_mode="rewrite_columns",
+        updated_fragment_offsets=offsets if dataset.has_stable_row_ids else None,
+    )
+    files = [fragment.files[-1] for fragment in updated]
+    return PreparedMerge(
+        operation,
+        {"num_inserted_rows": 0, "num_updated_rows": rows.num_rows, "num_deleted_rows": 0},
+        [f"data/{file.path}" for file in files],
+        sum(file.file_size_bytes or 0 for file in files),
+    )

@@ -1,0 +1,176 @@
+"""The rows that a merge brings, in the columns and types of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..._native.merge import MergeSource
+from ...arrow.blob_arrays import holds_blobs
+from ...arrow.incoming import BatchSource, ReaderLike, coerce_reader, conform
+from ...arrow.struct_offsets import rebased
+from ...exceptions import InvalidArgumentError, SchemaMismatchError
+from ..write.staging import check_input_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ALL_IN_MEMORY = 2**63
+
+
+class MergeRows:
+    """Rows for a merge: a subset of a table's columns, among them its key.
+
+    Args:
+        data_obj: The rows; see `esker.arrow.incoming`.
+        schema: Their column types, where the data do not say.
+        table: The table's columns.
+        on: The key columns.
+        insert: Whether rows may be inserted, so that columns which cannot be null must be there.
+        update: Whether rows may be updated, so that items of lists must be whole.
+
+    Raises:
+        SchemaMismatchError: A column of another type, one that the table does not have, or one that is missing.
+    """
+
+    def __init__(
+        self,
+        data_obj: ReaderLike,
+        schema: pa.Schema | None,
+        *,
+        table: pa.Schema,
+        on: Sequence[str],
+        insert: bool,
+        update: bool,
+    ) -> None:
+        source = coerce_reader(data_obj, schema)
+        check_input_schema(source.schema)
+        check_columns(source.schema, table, on=on, insert=insert, update=update)
+        # What the source lacks keeps its value, or is null in new rows: only what it has is compared.
+        fields = [
+            _present(field, source.schema.field(field.name), on) for field in table if field.name in source.schema.names
+        ]
+        present = pa.schema(fields, metadata=table.metadata)
+        self._source: BatchSource = conform(source, present)
+        self._materialized = isinstance(data_obj, pa.Table | pa.RecordBatch | dict | list)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that there are, in the table's order."""
+        return self._source.schema
+
+    def keep(self, memory_limit: int) -> MergeSource:
+        """Reads the rows to their end, so that they can be read any number of times.
+
+        Args:
+            memory_limit: Bytes above which a stream goes to disk. What is in memory anyway stays there.
+        """
+        try:
+            limit = ALL_IN_MEMORY if self._materialized else memory_limit
+            return MergeSource(rebased(self._source.reader()), memory_limit=limit)
+        except Exception:
+            if self._source.failure is not None:
+                raise self._source.failure from None
+            raise
+
+
+def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:
+    """Checks which columns, and fields of their structs, a source has.
+
+    Raises:
+        InvalidArgumentError: A column comes twice.
+        SchemaMismatchError: One that the table does not have, or one that is missing.
+    """
+    names = list(source.names)
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgumentError(
+                f"duplicate column name {name!r} in the source, name each column once", column=name
+            )
+        if name not in table.names:
+            raise SchemaMismatchError(
+                f"column {name!r} is not in the table, expected one of {sorted(table.names)}; leave it out",
+                column=name,
+                found=str(source.field(name).type),
+            )
+    for name in on:
+        if name not in names:
+            raise SchemaMismatchError(
+                f"key column {name!r} is missing in the source, expected it among {names}", column=name
+            )
+        if name in table.names and _lacks(source.field(name).type, table.field(name).type):
+            raise SchemaMismatchError(
+                f"key column {name!r} lacks fields, expected {table.field(name).type} to compare, "
+                f"found {source.field(name).type}",
+                column=name,
+                expected=str(table.field(name).type),
+                found=str(source.field(name).type),
+            )
+    _check_lacking(list(source), list(table), "", insert=insert, update=update)
+
+
+def _check_lacking(found: list[pa.Field], expected: list[pa.Field], parent: str, *, insert: bool, update: bool) -> None:
+    by_name = {field.name: field for field in found}
+    for field in expected:
+        column, own = parent + field.name, by_name.get(field.name)
+        if own is None:
+            if insert and not field.nullable:
+                raise SchemaMismatchError(
+                    f"column {column!r} is missing in the source, expected {field.type} without nulls for the rows "
+                    "that are inserted; add it, or leave when_not_matched_insert_all out",
+                    column=column,
+                    expected=str(field.type),
+                )
+            continue
+        if pa.types.is_struct(field.type) and pa.types.is_struct(own.type) and not holds_blobs(field.type):
+            for child in own.type:
+                # One that the table had when the source was read may be gone when the merge is computed again.
+                if field.type.get_field_index(child.name) < 0:
+                    raise SchemaMismatchError(
+                        f"column '{column}.{child.name}' is not in the table, expected one of "
+                        f"{sorted(it.name for it in field.type)}; leave it out",
+                        column=f"{column}.{child.name}",
+                        found=str(child.type),
+                    )
+            _check_lacking(list(own.type), list(field.type), f"{column}.", insert=insert, update=update)
+        elif update and _lacks_in_items(own.type, field.type):
+            raise SchemaMismatchError(
+                f"column {column!r} has lists whose items lack fields, expected {field.type}, found {own.type}: which "
+                "item keeps which value cannot be known; give all fields, or leave the column out",
+                column=column,
+                expected=str(field.type),
+                found=str(own.type),
+            )
+
+
+def _lacks_in_items(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether structs within lists lack fields."""
+    if not (_is_list(found) and _is_list(expected)):
+        return False
+    own, other = found.value_type, expected.value_type
+    return _lacks(own, other) or _lacks_in_items(own, other)
+
+
+def _lacks(found: pa.DataType, expected: pa.DataType) -> bool:
+    if not (pa.types.is_struct(found) and pa.types.is_struct(expected)):
+        return False
+    own = {field.name: field.type for field in found}
+    return any(
+        field.name not in own or _lacks(own[field.name], field.type) or _lacks_in_items(own[field.name], field.type)
+        for field in expected
+    )
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return any(kind(type_) for kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def _present(field: pa.Field, found: pa.Field, on: Sequence[str]) -> pa.Field:
+    """The table's field without those of its fields that the source lacks. A key is compared whole."""
+    if field.name in on or not (pa.types.is_struct(field.type) and pa.types.is_struct(found.type)):
+        return field
+    names = {child.name: child for child in found.type}
+    children = [_present(child, names[child.name], ()) for child in field.type if child.name in names]
+    # A struct that has none of them is told of as a whole.
+    return field.with_type(pa.struct(children)) if children else field

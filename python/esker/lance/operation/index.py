@@ -1,0 +1,75 @@
+"""What a commit must know of an index: names, columns and the fragments that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ..._native import table as native
+
+
+@dataclass
+class Index:
+    """One segment of an index.
+
+    Args:
+        uuid: Names its folder in `_indices/`.
+        name: Segments of one index share it.
+        fields: The ids of the fields that it covers.
+        dataset_version: The version whose rows it was built from.
+        fragment_ids: The fragments that it covers.
+        index_version: Readers older than this must not use it.
+        created_at: When it was made.
+        base_id: The base path that its folder lies under; None is the table's own root.
+        index_details: What it needs to open itself: type URL and encoded message.
+
+    Example:
+        >>> from esker.lance.operation import Index
+        >>> Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "id_idx", [0], 1, {0, 1}, 0).name
+        'id_idx'
+    """
+
+    uuid: str
+    name: str
+    fields: list[int]
+    dataset_version: int
+    fragment_ids: Iterable[int]
+    index_version: int
+    created_at: datetime | None = None
+    base_id: int | None = None
+    index_details: tuple[str, bytes] | None = None
+    _native: native.Index | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def from_native(index: native.Index) -> Index:
+        """The index that the Rust core decoded; what this release does not know of it comes along."""
+        created = index.created_at_ms
+        return Index(
+            uuid=index.uuid,
+            name=index.name,
+            fields=index.fields,
+            dataset_version=index.dataset_version,
+            fragment_ids=set(index.fragment_ids or ()),
+            index_version=index.index_version,
+            created_at=None if created is None else datetime.fromtimestamp(created / 1000, UTC),
+            base_id=index.base_id,
+            index_details=index.details,
+            _native=index,
+        )
+
+    def to_native(self) -> native.Index:
+        """The index of the Rust core: the one that it came from, unless it was changed since."""
+        if self._native is not None and Index.from_native(self._native) == self:
+            return self._native
+        return native.Index(
+            self.uuid,
+            self.name,
+            self.fields,
+            self.dataset_version,
+            sorted(self.fragment_ids),
+            self.index_version,
+            created_at_ms=None if self.created_at is None else round(self.created_at.timestamp() * 1000),
+            base_id=self.base_id,
+            details=self.index_details,
+        )

@@ -1,0 +1,116 @@
+"""One change to a table: what it read, what it does, its own id and what the writer noted on it."""
+
+from __future__ import annotations
+
+import uuid as _uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from ..._native import table as native
+from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...fragment import FragmentMetadata
+from ..commit import APPLICATION_ID, APPLICATION_VERSION
+from .operations import LanceOperation, operation_from_native
+
+if TYPE_CHECKING:
+    from ...dataset import LanceDataset
+
+LANCE_COMMIT_MESSAGE_KEY = "__lance_commit_message"
+"""The transaction property that holds a commit message; pylance reads and writes the same one."""
+
+
+@dataclass
+class Transaction:
+    """One change to a table.
+
+    Args:
+        read_version: The version that it was made from; 0 for a table that did not exist.
+        operation: What it does.
+        uuid: Its id, unique among all transactions of all writers.
+        transaction_properties: Free text by key.
+
+    Example:
+        >>> import esker
+        >>> esker.Transaction(3, esker.LanceOperation.Restore(2)).operation
+        LanceOperation.Restore(version=2)
+    """
+
+    read_version: int
+    operation: LanceOperation.BaseOperation
+    uuid: str = field(default_factory=lambda: str(_uuid.uuid4()))
+    transaction_properties: dict[str, str] | None = field(default_factory=dict)
+
+    @staticmethod
+    def from_native(transaction: native.Transaction) -> Transaction:
+        """The transaction that the Rust core decoded."""
+        operation = operation_from_native(transaction.decoded())
+        return Transaction(transaction.read_version, operation, transaction.uuid, transaction.properties)
+
+
+class BulkCommitResult(TypedDict):
+    """What `LanceDataset.commit_batch` returns."""
+
+    dataset: LanceDataset
+    merged: Transaction
+
+
+def merge_message(message: str | None, properties: dict[str, str] | None) -> dict[str, str] | None:
+    """Transaction properties with a commit message among them; the message argument wins over the property.
+
+    Raises:
+        InvalidArgumentError: Half a character, which no file can hold: it is refused before files wait for the commit.
+    """
+    noted = dict(properties or {})
+    if message is not None:
+        noted[LANCE_COMMIT_MESSAGE_KEY] = message
+    for text in (*noted.keys(), *noted.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"expected text in a commit's message and properties, found {error}") from error
+    return noted or None
+
+
+def application_properties(
+    application: tuple[str, int] | None, properties: dict[str, str] | None
+) -> dict[str, str] | None:
+    """Transaction properties with an application's id and number among them.
+
+    Raises:
+        InvalidArgumentError: The id is empty, or the number negative.
+    """
+    if application is None:
+        return properties
+    name, version = application
+    if not name or version < 0:
+        raise InvalidArgumentError(
+            f"expected application as an id that is not empty and a number from 0, found {application!r}"
+        )
+    return {**(properties or {}), APPLICATION_ID: name, APPLICATION_VERSION: str(version)}
+
+
+def merged_append(transactions: Sequence[Transaction]) -> Transaction:
+    """One append that does what several do, in their order.
+
+    Raises:
+        InvalidArgumentError: There is none.
+        UnsupportedError: One is no append.
+
+    Example:
+        `merged_append([first, second]).operation.fragments`
+    """
+    if not transactions:
+        raise InvalidArgumentError("expected transactions to commit, found none")
+    fragments: list[FragmentMetadata] = []
+    properties: dict[str, str] = {}
+    for transaction in transactions:
+        if not isinstance(transaction.operation, LanceOperation.Append):
+            raise UnsupportedError(
+                f"expected appends only, found {transaction.operation.name}; commit it by itself",
+                operation=transaction.operation.name,
+            )
+        fragments.extend(transaction.operation.fragments)
+        properties |= transaction.transaction_properties or {}
+    read_version = min(transaction.read_version for transaction in transactions)
+    return Transaction(read_version, LanceOperation.Append(fragments), transaction_properties=properties)

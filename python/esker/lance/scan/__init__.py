@@ -1,0 +1,1 @@
+"""Scans and takes: what is wanted of which rows."""

@@ -1,0 +1,160 @@
+"""Which columns a scan or a take returns, in which order, and what some of them are computed from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...exceptions import EskerError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ..._native.expr import Expression
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+CREATED_AT_VERSION = "_row_created_at_version"
+LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
+
+SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION)
+"""Columns that no file holds: a row's id, its address, its number among the live rows, which `take` goes by, and the
+versions that first held it and last changed it."""
+
+
+def with_system_columns(schema: pa.Schema) -> pa.Schema:
+    """The schema that a filter sees: the table's columns, and the system columns that they do not hide.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.scan.projection import with_system_columns
+        >>> with_system_columns(pa.schema([("a", pa.int8())])).names[:4]
+        ['a', '_rowid', '_rowaddr', '_rowoffset']
+    """
+    for name in SYSTEM_COLUMNS:
+        if schema.get_field_index(name) < 0:
+            schema = schema.append(pa.field(name, pa.uint64()))
+    return schema
+
+
+_PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`|\"[^\"]+\")$")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The columns to read, and how the result is made from them.
+
+    `columns` is what the Rust core reads (None: all). `output` says what comes out, in order: pairs of the new name and
+    the name that it was read under; None leaves batches as they are. `expressions` are computed from the columns read.
+    """
+
+    columns: list[str] | None
+    output: tuple[tuple[str, str], ...] | None = None
+    expressions: dict[str, Expression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> Projection:
+        """The projection that `columns` asks of a table.
+
+        Raises:
+            InvalidArgumentError: A name twice, a column that does not exist, an expression that does not parse.
+        """
+        if columns is None:
+            return cls(None)
+        wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
+        if len(wanted) != len(columns):
+            twice = next(name for name in columns if list(columns).count(name) > 1)
+            raise InvalidArgumentError(f"duplicate column name {twice!r}, name each column once", column=twice)
+        expressions: dict[str, Expression] = {}
+        read: dict[str, None] = {}
+        for name, source in wanted.items():
+            if not isinstance(source, str):
+                raise TypeError(f"expected the names of columns as str, found {type(source).__name__}")
+            path = source.strip('`"') if isinstance(columns, dict) else source
+            if isinstance(columns, dict) and (not _PLAIN_NAME.match(source) or _is_value(source, schema)):
+                expressions[name] = _parse(source, schema)
+                read.update(dict.fromkeys(expressions[name].columns))
+                continue
+            wanted[name] = path
+            if path not in SYSTEM_COLUMNS:
+                _require_column(path, schema)
+            read[path] = None
+        names = list(read)
+        if not expressions and list(wanted.items()) == [(name, name) for name in names]:
+            return cls(names)
+        return cls(names, tuple(wanted.items()), expressions)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether batches come as they are read."""
+        return self.output is None
+
+    def source_of(self, name: str) -> str:
+        """The column that output column `name` is read from."""
+        return dict(self.output or ()).get(name, name)
+
+    def apply(self, batch: pa.RecordBatch, extra: list[str]) -> pa.RecordBatch:
+        """The output columns of a batch that was read, with the columns `extra` behind them."""
+        present = batch.schema
+        if self.output is None:
+            if self.columns is None:
+                return batch
+            keep = [*self.columns, *extra]
+            return batch if present.names == keep else batch.select(keep)
+        output = dict(self.output)
+        output.update((name, name) for name in extra if name not in output)
+        arrays, fields = [], []
+        for name, source in output.items():
+            if name in self.expressions:
+                values = pa.array(self.expressions[name].evaluate(batch))
+                arrays.append(values)
+                fields.append(pa.field(name, values.type))
+            else:
+                index = present.get_field_index(source)
+                arrays.append(batch.column(index))
+                fields.append(present.field(index).with_name(name))
+        schema = pa.schema(fields, metadata=present.metadata)
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def describe(self) -> list[str]:
+        """The output columns as text: "name = expression"."""
+        return [
+            f"{name} = {self.expressions[name]}" if name in self.expressions else name for name, _ in self.output or ()
+        ]
+
+
+def _parse(sql: str, schema: pa.Schema) -> Expression:
+    from ..._native.expr import Expression
+
+    return Expression.parse_sql(sql, schema)
+
+
+def _is_value(name: str, schema: pa.Schema) -> bool:
+    """Whether a plain name that is no column means something to SQL: `true`, `NULL`, a column in another case."""
+    if not name.isidentifier() or name in SYSTEM_COLUMNS or schema.get_field_index(name) >= 0:
+        return False
+    try:
+        _parse(name, schema)
+    except EskerError:
+        return False
+    return True
+
+
+def _require_column(path: str, schema: pa.Schema) -> None:
+    """Checks that a dotted path leads to a column or to a field within one."""
+    if schema.get_field_index(path) >= 0:
+        return
+    head, *rest = path.split(".")
+    index = schema.get_field_index(head)
+    type_ = schema.field(index).type if index >= 0 else None
+    for name in rest:
+        child = type_.get_field_index(name) if type_ is not None and pa.types.is_struct(type_) else -1
+        type_ = type_.field(child).type if child >= 0 and type_ is not None else None
+    if type_ is None:
+        raise InvalidArgumentError(
+            f"column {path!r} does not exist, expected one of {schema.names}", column=path, expected=schema.names
+        )

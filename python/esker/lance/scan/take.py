@@ -1,0 +1,124 @@
+"""Rows by number, and rows by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native import scan as native
+from ..._native.store import Store
+from ..._native.table import Manifest
+from ...arrow.batches import read_all
+from ...exceptions import InvalidArgumentError, OutOfRangeError
+from .projection import Projection
+
+
+def take_rows(
+    store: Store,
+    manifest: Manifest,
+    schema: pa.Schema,
+    indices: Any,
+    columns: list[str] | dict[str, str] | None,
+    *,
+    fragment_ids: Sequence[int] | None,
+    rows: int,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
+) -> pa.Table:
+    """Rows by number, in the order asked for and as often as asked for.
+
+    Args:
+        store: Where the table lies.
+        manifest: Its version.
+        schema: Its columns.
+        indices: Row numbers: a list, a range, a numpy or an Arrow array.
+        columns: Names, or a dict of name to SQL expression; None for all.
+        fragment_ids: Numbers count within these fragments only; None for all.
+        rows: How many rows there are to number.
+        blobs: What comes of blob columns.
+
+    Raises:
+        OutOfRangeError: A number that is negative, or not below `rows`.
+
+    Example:
+        `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
+    """
+    numbers = row_numbers(indices, rows)
+    projection = Projection.of(columns, schema)
+    stream = native.take(store, manifest, numbers, columns=projection.columns, fragment_ids=fragment_ids, blobs=blobs)
+    return _projected(read_all(stream), projection)
+
+
+def take_row_ids(
+    store: Store,
+    manifest: Manifest,
+    schema: pa.Schema,
+    row_ids: Any,
+    columns: list[str] | dict[str, str] | None,
+    *,
+    blobs: Literal["bytes", "descriptions"] = "descriptions",
+) -> pa.Table:
+    """Rows by id, in the order asked for and as often as asked for. Ids that no live row has are left out.
+
+    Args:
+        store: Where the table lies.
+        manifest: Its version.
+        schema: Its columns.
+        row_ids: Stable row ids, or row addresses in a table without: a list, a range, a numpy or an Arrow array.
+        columns: Names, or a dict of name to SQL expression; None for all.
+        blobs: What comes of blob columns.
+
+    Raises:
+        InvalidArgumentError: An id that is negative, null or no integer.
+
+    Example:
+        `take_row_ids(store, manifest, schema, [7, 3], ["id"])`
+    """
+    ids = row_numbers(row_ids, 2**64)
+    projection = Projection.of(columns, schema)
+    stream = native.take_ids(store, manifest, ids, columns=projection.columns, blobs=blobs)
+    return _projected(read_all(stream), projection)
+
+
+def _projected(table: pa.Table, projection: Projection) -> pa.Table:
+    if projection.is_plain:
+        return table
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
+    batches = [projection.apply(batch, []) for batch in table.to_batches() or [empty]]
+    return pa.Table.from_batches(batches)
+
+
+def row_numbers(indices: Any, rows: int) -> pa.Array:
+    """Row numbers as a uint64 array, all of them below `rows`.
+
+    Example:
+        >>> from esker.lance.scan.take import row_numbers
+        >>> row_numbers([2, 0], 3).to_pylist()
+        [2, 0]
+    """
+    if isinstance(indices, pa.ChunkedArray):
+        indices = indices.combine_chunks()
+    numbers = indices if isinstance(indices, pa.Array) else _to_array(indices)
+    if numbers.null_count or not pa.types.is_integer(numbers.type):
+        raise InvalidArgumentError(f"expected row numbers as integers without nulls, found {numbers.type}")
+    if len(numbers):
+        bounds = pc.min_max(numbers)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low < 0 or high >= rows:
+            found = low if low < 0 else high
+            raise OutOfRangeError(
+                f"row number {found} is out of range, expected 0 <= number < {rows}", found=found, expected=rows
+            )
+    return numbers.cast(pa.uint64())
+
+
+def _to_array(indices: Any) -> pa.Array:
+    if hasattr(indices, "dtype"):
+        return pa.array(indices)
+    try:
+        numbers = pa.array(list(indices))
+        return numbers if len(numbers) else numbers.cast(pa.int64())
+    except (pa.ArrowInvalid, OverflowError, TypeError) as error:
+        raise InvalidArgumentError(f"expected row numbers as integers: {error}") from error

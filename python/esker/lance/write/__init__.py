@@ -1,0 +1,1 @@
+"""Writes: rows become the data files of new fragments."""

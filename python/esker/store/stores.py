@@ -1,0 +1,122 @@
+"""Which store answers to a URI: a registry of schemes.
+
+Tables ask here and never import the rooms above them: a repository registers its own schemes when it is imported. Any
+process may be handed such a URI: the module that answers to a scheme is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from .._native.store import Store
+from ..commit.external.address import split_s3_ddb
+from ..exceptions import InvalidArgumentError, UnsupportedError
+from .secrets import MANIFEST_STORE
+
+StoreFactory: TypeAlias = Callable[[str, Mapping[str, str], bool], Store]
+"""(uri, storage options, durable) -> store."""
+
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+
+
+def _native_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> Store:
+    return Store(uri, storage_options=dict(storage_options), durable=durable)
+
+
+def _s3_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> Store:
+    return resolve(split_s3_ddb(uri)[0], storage_options=storage_options, durable=durable)
+
+
+OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
+"""Schemes of stores behind a network, which take `storage_options`."""
+
+
+def is_behind_network(uri: str) -> bool:
+    """Whether each look at a store costs a request.
+
+    Example:
+        >>> from esker.store.stores import is_behind_network
+        >>> is_behind_network("s3://bucket/t"), is_behind_network("/data/t")
+        (True, False)
+    """
+    return uri.partition("://")[0].lower() in (*OBJECT_STORES, "s3+ddb")
+
+
+_factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
+_factories["s3+ddb"] = _s3_store
+
+_REGISTERED_BY = {"esker-ref": "esker.repo.branch_store", "esker-tx": "esker.repo.branch_store"}
+"""Schemes of rooms above this one, and the modules that register them when they are imported."""
+
+
+def register(scheme: str, factory: StoreFactory) -> None:
+    """Lets `factory` answer to URIs of `scheme`, in place of what answered before.
+
+    Args:
+        scheme: What stands before `://`, in lower case.
+        factory: Called with the URI, the storage options and whether puts are durable.
+
+    Example:
+        `register("repo", open_branch)`
+    """
+    if not _SCHEME.match(f"{scheme}://") or scheme != scheme.lower():
+        raise InvalidArgumentError(f"expected a URI scheme in lower case, found {scheme!r}")
+    _factories[scheme] = factory
+
+
+def absolute(uri: str | os.PathLike[str]) -> str:
+    """The URI with which another process, in another working folder, finds the same place.
+
+    Example:
+        >>> from esker.store.stores import absolute
+        >>> absolute("memory://t"), absolute("/data/./t")
+        ('memory://t', '/data/t')
+    """
+    text = os.fspath(uri)
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"expected a path or a URI as str, found {type(text).__name__}")
+    if not text:
+        raise InvalidArgumentError("expected a path or a URI, found an empty string")
+    if text == "memory://":
+        # Nobody else's: a table that lasts as long as its handles.
+        return f"memory://{uuid.uuid4().hex}"
+    if _SCHEME.match(text):
+        return text
+    return os.path.abspath(os.path.expanduser(text))
+
+
+def resolve(
+    uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None, durable: bool = True
+) -> Store:
+    """The store at `uri`.
+
+    Args:
+        uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`, `s3://BUCKET/PATH`, ...).
+        storage_options: Options of the store, such as credentials, under pylance's names.
+        durable: Whether a put returns only when its bytes are on stable storage.
+
+    Raises:
+        UnsupportedError: No store answers to the scheme.
+
+    Example:
+        >>> from esker.store.stores import resolve
+        >>> resolve("memory://doc").list()
+        []
+    """
+    text = absolute(uri)
+    match = _SCHEME.match(text)
+    scheme = match.group(1).lower() if match else "file"
+    if scheme not in _factories and scheme in _REGISTERED_BY:
+        importlib.import_module(_REGISTERED_BY[scheme])
+    factory = _factories.get(scheme)
+    if factory is None:
+        raise UnsupportedError(
+            f"no store answers to {scheme}://, expected one of {', '.join(sorted(_factories))}", uri=text
+        )
+    options = {name: value for name, value in (storage_options or {}).items() if name != MANIFEST_STORE}
+    return factory(text, options, durable)
