@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from .fragment import FragmentMetadata
+from typing import Any, TypeAlias
 
 
 class FragmentWriteProgress(ABC):
@@ -27,21 +24,21 @@ class FragmentWriteProgress(ABC):
     """
 
     @abstractmethod
-    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """A fragment is about to be reported; its file is whole already."""
+    def begin(self, fragment: Any, **kwargs: Any) -> None:
+        """A fragment (`FragmentMetadata`) is about to be reported; its file is whole already."""
 
     @abstractmethod
-    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+    def complete(self, fragment: Any, **kwargs: Any) -> None:
         """The fragment's file is whole. The fragment is in no version yet."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
     """Does nothing."""
 
-    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+    def begin(self, fragment: Any, **kwargs: Any) -> None:
         """Does nothing."""
 
-    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+    def complete(self, fragment: Any, **kwargs: Any) -> None:
         """Does nothing."""
 
 
@@ -54,7 +51,7 @@ def is_fragment_progress(progress: object) -> bool:
     return callable(getattr(progress, "begin", None)) and callable(getattr(progress, "complete", None))
 
 
-def report(progress: Progress | None, fragments: Sequence[FragmentMetadata]) -> None:
+def report(progress: Progress | None, fragments: Sequence[Any]) -> None:
     """Tells of fragments, if that is what `progress` is for."""
     if progress is None or not is_fragment_progress(progress):
         return

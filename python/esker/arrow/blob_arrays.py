@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
-from ..blob import BLOB_EXTENSION, BLOB_KEY, BlobType
 from ..exceptions import SchemaMismatchError
-
-if TYPE_CHECKING:
-    from .incoming import BatchSource
+from .batch_source import BatchSource
+from .blobs import BLOB_EXTENSION, BLOB_KEY, BlobType
 
 _PLAIN_BLOB = BlobType.__arrow_ext_deserialize__(pa.struct([("data", pa.large_binary()), ("uri", pa.utf8())]), b"")
 

@@ -1,14 +1,14 @@
 """A Lance table at one of its versions, with the names and arguments of pylance."""
 
 from ..fragment import write_fragments
+from ..lance.history.versions import Version
 from ..lance.merge.outcome import ExecuteResult
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from ..lance.scan.options import ColumnOrdering, ScanStatistics
+from ..scanner import LanceScanner, ScannerBuilder
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
 from .rows import DeleteResult, UpdateResult
-from .scanner import LanceScanner, ScannerBuilder
-from .versions import Version
 from .write import write_dataset
 
 __all__ = [

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
 
+from ..exceptions import InvalidArgumentError
 from ..lance.cleanup.explanation import CleanupExplanation, CleanupStats
 from ..lance.cleanup.policy import CleanupPolicy
 from ..lance.cleanup.run import cleanup, explain
-from ..lance.write.staging import log_of
-
-if TYPE_CHECKING:
-    from . import LanceDataset
+from ..lance.handle import DatasetHandle
 
 
-class CleanupApi:
-    """What `LanceDataset` knows of cleaning up."""
+class CleanupApi(DatasetHandle):
+    """The methods of `LanceDataset` that clean up."""
 
     def cleanup_old_versions(
         self,
@@ -70,8 +67,7 @@ class CleanupApi:
             rate_limit=delete_rate_limit,
             concurrency=delete_concurrency,
         )
-        dataset = cast("LanceDataset", self)
-        return cleanup(log_of(dataset, durable=False), dataset._manifest, policy)
+        return cleanup(self._table.writable_log(durable=False), self._table.manifest, policy)
 
     def explain_cleanup_old_versions(
         self,
@@ -111,8 +107,6 @@ class CleanupApi:
             ['data', 'manifest', 'transaction']
         """
         if max_files is not None and max_files <= 0:
-            from ..exceptions import InvalidArgumentError
-
             raise InvalidArgumentError(f"expected max_files > 0, found {max_files}")
         policy = CleanupPolicy(
             older_than=older_than,
@@ -122,6 +116,5 @@ class CleanupApi:
             error_if_tagged=error_if_tagged_old_versions,
             rate_limit=delete_rate_limit,
         )
-        dataset = cast("LanceDataset", self)
-        log = log_of(dataset, durable=False)
-        return explain(log, dataset._manifest, policy, include_files=include_files, max_files=max_files)
+        log = self._table.writable_log(durable=False)
+        return explain(log, self._table.manifest, policy, include_files=include_files, max_files=max_files)

@@ -5,26 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from ..commit.external import ExternalManifestStore
+from ..commit.limits import DEFAULT_COMMIT_TIMEOUT
 from ..commit.loop import Backoff
 from ..commit.protocol import CommitLock
-from ..lance.change.run import DEFAULT_COMMIT_TIMEOUT
-from ..lance.operation import BulkCommitResult, LanceOperation, Transaction, merged_append
-from ..lance.write.staging import refuse_options
-from .write import commit_operation
+from ..lance.handle import DatasetHandle, table_or_uri
+from ..lance.operation import LanceOperation, Transaction, merged_append
+from ..lance.write.prepared import commit_prepared, prepared_change
+from ..lance.write.table import WriteCommit
+from ..lance.write.target import open_target
+from ..missing import refuse_options
 
-if TYPE_CHECKING:
-    from . import LanceDataset
+_Dataset = TypeVar("_Dataset", bound=DatasetHandle)
 
 
-class CommitsApi:
-    """What `LanceDataset` knows of commits."""
+class BulkCommitResult(TypedDict, Generic[_Dataset]):
+    """What `LanceDataset.commit_batch` returns."""
 
-    @staticmethod
+    dataset: _Dataset
+    merged: Transaction
+
+
+class CommitsApi(DatasetHandle):
+    """The methods of `LanceDataset` that commit what was prepared elsewhere."""
+
+    @classmethod
     def commit(
-        base_uri: str | os.PathLike[str] | LanceDataset,
+        cls,
+        base_uri: str | os.PathLike[str] | DatasetHandle,
         operation: LanceOperation.BaseOperation | Transaction,
         read_version: int | None = None,
         commit_lock: CommitLock | None = None,
@@ -42,7 +52,7 @@ class CommitsApi:
         durable: bool = True,
         manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
-    ) -> LanceDataset:
+    ) -> Self:
         """Makes a change visible that was prepared elsewhere, as a new version.
 
         Args:
@@ -79,28 +89,30 @@ class CommitsApi:
             `LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=3)`
         """
         refuse_options(**pylance_only)
-        return commit_operation(
-            base_uri,
-            operation,
-            read_version=read_version,
-            commit_lock=commit_lock,
-            storage_options=storage_options,
+        how = WriteCommit(
+            lock=commit_lock,
             v2_names=enable_v2_manifest_paths is not False,
             stable_row_ids=bool(enable_stable_row_ids),
-            detached=bool(detached),
-            max_retries=max_retries,
             message=commit_message,
             properties=transaction_properties,
             application=application,
+            max_retries=max_retries,
             timeout=commit_timeout,
             backoff=backoff,
+        )
+        prepared = prepared_change(operation, read_version, how)
+        target = open_target(
+            table_or_uri(base_uri),  # type: ignore[arg-type]
+            storage_options=storage_options,
             durable=durable,
             manifest_store=manifest_store,
         )
+        return cls._of(commit_prepared(target, prepared, how, detached=bool(detached)))
 
-    @staticmethod
+    @classmethod
     def commit_batch(
-        dest: str | os.PathLike[str] | LanceDataset,
+        cls,
+        dest: str | os.PathLike[str] | DatasetHandle,
         transactions: Sequence[Transaction],
         commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
@@ -113,7 +125,7 @@ class CommitsApi:
         durable: bool = True,
         manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
-    ) -> BulkCommitResult:
+    ) -> BulkCommitResult[Self]:
         """Makes several appends visible as one version.
 
         Args:
@@ -142,20 +154,15 @@ class CommitsApi:
         """
         refuse_options(**pylance_only)
         merged = merged_append(transactions)
-        committed = commit_operation(
+        committed = cls.commit(
             dest,
             merged,
-            read_version=None,
             commit_lock=commit_lock,
             storage_options=storage_options,
-            v2_names=enable_v2_manifest_paths is not False,
-            stable_row_ids=False,
-            detached=bool(detached),
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            detached=detached,
             max_retries=max_retries,
-            message=None,
-            properties=None,
-            application=None,
-            timeout=commit_timeout,
+            commit_timeout=commit_timeout,
             backoff=backoff,
             durable=durable,
             manifest_store=manifest_store,

@@ -6,68 +6,47 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
-from .. import blob as _blob  # noqa: F401  # Registers the Arrow type of blob columns.
-from .._native import table as native
-from .._native.scan import count_rows as count_native
+from .._native.table import Manifest
 from ..arrow.blob_arrays import marked_blobs
 from ..arrow.incoming import ReaderLike
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
-from ..fragment import LanceFragment, write_fragments
-from ..lance.blob.file import BlobsApi
+from ..fragment import LanceFragment
+from ..lance.history.versions import check_version, version_asof
 from ..lance.io_stats import IOMeter, IOStats, Session
 from ..lance.log import LanceLog
-from ..lance.merge.outcome import ExecuteResult
-from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
-from ..lance.scan.options import ColumnOrdering, Columns, ScanStatistics, integer
+from ..lance.scan.options import ColumnOrdering, Columns, integer
 from ..lance.scan.predicate import Filter
 from ..lance.scan.take import take_rows
-from ..lance.write.staging import refuse_options
+from ..lance.version import TableVersion
+from ..lance.write.request import WriteArguments
+from ..lance.write.table import write_given
+from ..missing import refuse_options
+from ..scanner import LanceScanner, ScannerBuilder
 from ..schema import LanceSchema
 from ..store.pickling import pickled_options
+from .blobs import BlobsApi
 from .cleanup import CleanupApi
 from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
-from .merge_insert import MergeInsertApi, MergeInsertBuilder
+from .merge_insert import MergeInsertApi
 from .row_ids import RowIdsApi
-from .rows import DeleteResult, RowsApi, UpdateResult
-from .scanner import LanceScanner, ScannerBuilder
+from .rows import RowsApi
 from .settings import SettingsApi
-from .unsupported import PendingApi
+from .unsupported import UnsupportedApi
 from .validation import ValidationApi
-from .versions import Version, VersionsApi, check_version, version_asof
-from .write import write_dataset
+from .versions import VersionsApi
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "LANCE_COMMIT_MESSAGE_KEY",
-    "ColumnOrdering",
-    "DeleteResult",
-    "ExecuteResult",
-    "LanceDataset",
-    "LanceOperation",
-    "LanceScanner",
-    "MergeInsertBuilder",
-    "ScanStatistics",
-    "ScannerBuilder",
-    "Transaction",
-    "UpdateResult",
-    "Version",
-    "dataset",
-    "write_dataset",
-    "write_fragments",
-]
-
 
 _NO_COLUMNS = pa.schema([])
 
@@ -84,7 +63,7 @@ class LanceDataset(
     BasePathsApi,
     CleanupApi,
     ValidationApi,
-    PendingApi,
+    UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]
 ):
     """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
@@ -116,9 +95,6 @@ class LanceDataset(
         2
     """
 
-    _schema: pa.Schema | None
-    _described: pa.Schema | None
-
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """A dataset that pyarrow's C++ code may be handed."""
         self: Self = super().__new__(cls)
@@ -147,54 +123,43 @@ class LanceDataset(
     ) -> None:
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
-        log = LanceLog.at(
-            uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+        table = TableVersion.open(
+            uri,
+            None if version is None else check_version(version),
+            storage_options=storage_options,
+            commit_lock=commit_lock,
+            manifest_store=manifest_store,
+            base_store_params=base_store_params,
         )
         if session is not None:
-            session._watch(log.store)
-        manifest, _ = log.open(None if version is None else check_version(version))
-        self._bind(os.fspath(uri), log, manifest, storage_options, default_scan_options, commit_lock)
+            session._watch(table.store)
+        self._bind(table, default_scan_options)
 
-    def _bind(
-        self,
-        uri: str,
-        log: LanceLog,
-        manifest: native.Manifest,
-        storage_options: dict[str, str] | None,
-        default_scan_options: dict[str, Any] | None = None,
-        commit_lock: CommitLock | None = None,
-    ) -> None:
-        self._uri = uri
-        self._show(log, manifest)
-        self._storage_options = storage_options
+    def _bind(self, table: TableVersion, default_scan_options: dict[str, Any] | None) -> None:
+        self._table = table
         self._default_scan_options = default_scan_options
-        self._commit_lock = commit_lock
-        self._meter = IOMeter([log.store])
+        self._meter = IOMeter([table.store])
 
     @classmethod
-    def _at(
-        cls,
-        uri: str,
-        log: LanceLog,
-        manifest: native.Manifest,
-        storage_options: dict[str, str] | None,
-        default_scan_options: dict[str, Any] | None = None,
-        commit_lock: CommitLock | None = None,
-    ) -> LanceDataset:
-        """A dataset on a manifest that was read already."""
+    def _of(cls, table: TableVersion, default_scan_options: dict[str, Any] | None = None) -> Self:
         self = cls.__new__(cls)
-        self._bind(uri, log, manifest, storage_options, default_scan_options, commit_lock)
+        self._bind(table, default_scan_options)
         return self
+
+    @classmethod
+    def _open(cls, uri: str | os.PathLike[str], **options: Any) -> Self:
+        return cls(uri, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The absolute URI: the copy may wake up in another working folder.
+        log = self._table.log
         state = (
-            self._log.uri,
-            self._manifest,
-            pickled_options(self._storage_options),
+            log.uri,
+            self._table.manifest,
+            pickled_options(self._table.storage_options),
             self._default_scan_options,
-            self._log.manifest_store,
-            {place: pickled_options(given) for place, given in (self._log.bases.params or {}).items()} or None,
+            log.manifest_store,
+            {place: pickled_options(given) for place, given in (log.bases.params or {}).items()} or None,
         )
         return _unpickle, state
 
@@ -202,13 +167,13 @@ class LanceDataset(
         """Nothing: `__reduce__` tells all."""
 
     def __copy__(self) -> LanceDataset:
-        return self._with_manifest(self._manifest)
+        return self._at(self._table)
 
     def __len__(self) -> int:
         return self.count_rows()
 
     def __repr__(self) -> str:
-        return f"LanceDataset(uri={self._uri!r}, version={self.version})"
+        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All rows by the Arrow PyCapsule interface."""
@@ -222,45 +187,32 @@ class LanceDataset(
     @property
     def uri(self) -> str:
         """Where the table lies, as it was given."""
-        return self._uri
+        return self._table.uri
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that a scan returns: the table's, unless default scan options say otherwise."""
-        return self.scanner().projected_schema if self._default_scan_options else self._table_schema
-
-    @property
-    def _table_schema(self) -> pa.Schema:
-        if self._schema is None:
-            self._schema = pa.schema(self._manifest.schema)
-        return self._schema
-
-    @property
-    def _described_schema(self) -> pa.Schema:
-        """The columns that a filter sees: descriptions in place of blobs."""
-        if self._described is None:
-            self._described = pa.schema(self._manifest.schema.described())
-        return self._described
+        return self.scanner().projected_schema if self._default_scan_options else self._table.schema
 
     @property
     def lance_schema(self) -> LanceSchema:
         """The columns with their field ids."""
-        return LanceSchema(self._manifest.schema)
+        return LanceSchema(self._table.manifest.schema)
 
     @property
     def max_field_id(self) -> int:
         """The highest field id given out so far, be it of a column that is gone."""
-        return self._manifest.max_field_id
+        return self._table.manifest.max_field_id
 
     @property
     def data_storage_version(self) -> str:
         """The version of the data files, "2.0" for example; appends may have brought files of others."""
-        return self._manifest.data_storage_version
+        return self._table.manifest.data_storage_version
 
     @property
     def version(self) -> int:
         """The version that this dataset shows."""
-        return self._manifest.version
+        return self._table.number
 
     def scanner(
         self,
@@ -345,14 +297,9 @@ class LanceDataset(
         }
         return builder.apply_defaults(options).to_scanner()
 
-    def _scan(self, **options: Any) -> LanceScanner:
-        """A scan of this version as it is: what changes, checks and counts read through, whatever options users chose
-        for scans of their own."""
-        return ScannerBuilder(self).apply_defaults(options).to_scanner()
-
     def _rows_to_write(self) -> pa.RecordBatchReader:
         """All rows with their blobs, to be written elsewhere."""
-        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table_schema)
+        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table.schema)
 
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
         """The rows as a table in memory. Arguments are those of `scanner`."""
@@ -398,26 +345,15 @@ class LanceDataset(
             >>> dataset.take([2, 0, 2])["id"].to_pylist()
             [12, 10, 12]
         """
-        return self._take(indices, columns, fragment_ids=None, num_rows=self._num_rows())
-
-    def _take(
-        self,
-        indices: Any,
-        columns: Columns | None,
-        *,
-        fragment_ids: list[int] | None,
-        num_rows: int,
-        blobs: Literal["bytes", "descriptions"] = "descriptions",
-    ) -> pa.Table:
+        table = self._table
         return take_rows(
-            self._store,
-            self._manifest,
-            self._described_schema,
+            table.store,
+            table.manifest,
+            table.described_schema,
             indices,
             columns,
-            fragment_ids=fragment_ids,
-            rows=num_rows,
-            blobs=blobs,
+            fragment_ids=None,
+            rows=table.num_rows,
         )
 
     def sample(
@@ -425,7 +361,7 @@ class LanceDataset(
     ) -> pa.Table:
         """`num_rows` rows by chance, each at most once; in the table's order unless `randomize_order`."""
         refuse_options(**options)
-        total, num_rows = self._num_rows(), integer("num_rows", num_rows, least=0)
+        total, num_rows = self._table.num_rows, integer("num_rows", num_rows, least=0)
         if num_rows > total:
             raise InvalidArgumentError(f"expected a sample of at most {total} rows, found {num_rows}")
         numbers = random.sample(range(total), num_rows)
@@ -434,22 +370,23 @@ class LanceDataset(
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """How many rows satisfy `filter`. Without one nothing is read."""
         if filter is None and not options:
-            return self._num_rows()
-        return self._scan(filter=filter, **options).count_rows()
+            return self._table.num_rows
+        # Default scan options have no say: they are those of the user's own scans.
+        return ScannerBuilder(self).apply_defaults({"filter": filter, **options}).to_scanner().count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
         """All fragments, in order. A filter is refused, as in pylance."""
         refuse_options(filter=filter)
-        return [LanceFragment(self, None, fragment=fragment) for fragment in self._fragments()]
+        return [LanceFragment(self, None, fragment=fragment) for fragment in self._table.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that id, None if there is none."""
-        found = [fragment for fragment in self._fragments() if fragment.id == fragment_id]
+        found = [fragment for fragment in self._table.fragments if fragment.id == fragment_id]
         return LanceFragment(self, None, fragment=found[0]) if found else None
 
     def fragment_ids(self) -> list[int]:
         """The ids of all fragments, in order."""
-        return [fragment.id for fragment in self._fragments()]
+        return [fragment.id for fragment in self._table.fragments]
 
     def io_stats(self) -> IOStats:
         """Requests and bytes of this dataset since the last call."""
@@ -461,32 +398,10 @@ class LanceDataset(
         """Requests and bytes of this dataset since the last `io_stats`, without starting anew."""
         return self._meter.snapshot()
 
-    def insert(self, data: ReaderLike, *, mode: str = "append", **options: Any) -> None:
+    def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteArguments]) -> None:
         """Writes rows and moves this dataset to the version that they made. See `write_dataset`."""
-        written = write_dataset(data, self, mode=mode, **options)
-        self._move_to(written._manifest)
-
-    def _fragments(self) -> list[native.Fragment]:
-        return self._manifest.fragments()
-
-    def _num_rows(self) -> int:
-        known = self._manifest.num_rows
-        # Tables of old writers: the files know.
-        return known if known is not None else count_native(self._store, self._manifest)
-
-    def _move_to(self, manifest: native.Manifest) -> None:
-        self._show(self._log, manifest)
-
-    def _show(self, log: LanceLog, manifest: native.Manifest) -> None:
-        self._log = log.mounted(manifest)
-        self._store = self._log.store
-        self._manifest = manifest
-        self._schema, self._described = None, None
-
-    def _with_manifest(self, manifest: native.Manifest) -> LanceDataset:
-        return LanceDataset._at(
-            self._uri, self._log, manifest, self._storage_options, self._default_scan_options, self._commit_lock
-        )
+        written = write_given(self, data, None, mode, options)
+        self._move_to(self._table.at(written.manifest))
 
 
 def dataset(
@@ -542,13 +457,13 @@ def dataset(
         **pylance_only,
     )
     if version is None and asof is not None:
-        return found.checkout_version(version_asof(found, asof))
+        return found.checkout_version(version_asof(found._table, asof))
     return found
 
 
 def _unpickle(
     uri: str,
-    manifest: native.Manifest,
+    manifest: Manifest,
     storage_options: dict[str, str] | None,
     default_scan_options: dict[str, Any] | None,
     manifest_store: ExternalManifestStore | None = None,
@@ -557,4 +472,4 @@ def _unpickle(
     log = LanceLog.at(
         uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
     )
-    return LanceDataset._at(uri, log, manifest, storage_options, default_scan_options)
+    return LanceDataset._of(TableVersion.of(uri, log, manifest, storage_options), default_scan_options)

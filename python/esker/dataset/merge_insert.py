@@ -5,40 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from .._native import table as native
-from .._native.merge import MergeRequest, MergeSource, merge
-from .._native.store import Store
 from ..arrow.incoming import ReaderLike
+from ..commit.limits import CONFLICT_RETRIES, RETRY_TIMEOUT, retry_limits
 from ..commit.orphans import StagedFiles
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from ..lance.base_path import target_ids
-from ..lance.change.run import commit_change, retry_limits
-from ..lance.merge.clauses import MergeClauses
+from ..lance.base_path import base_paths_of, target_ids
+from ..lance.change.run import CommitTerms
+from ..lance.handle import DatasetHandle
 from ..lance.merge.explain import analyzed, explained
-from ..lance.merge.in_place import check_columns_only, merged_columns
-from ..lance.merge.outcome import NOTHING, ExecuteResult, PreparedMerge
-from ..lance.merge.source import MergeRows, check_columns
-from ..lance.operation import LanceOperation, Transaction
+from ..lance.merge.merge import MergeSpecification, execute, kept_source, key_columns, prepare
+from ..lance.merge.outcome import ExecuteResult
+from ..lance.merge.source import check_columns
+from ..lance.operation import Transaction
 from ..lance.scan.predicate import Filter
-from ..lance.write.staging import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT, log_of
 from ..storage_version import storage_version
 
-if TYPE_CHECKING:
-    from . import LanceDataset
 
-CONFLICT_RETRIES = 10
-"""How often a merge is computed again, as in pylance."""
-RETRY_TIMEOUT = timedelta(seconds=30)
-"""The time after which it is not, as in pylance."""
-SYSTEM_COLUMNS = ("_rowid", "_rowaddr")
-
-
-class MergeInsertApi:
-    """What `LanceDataset` knows of upserts."""
+class MergeInsertApi(DatasetHandle):
+    """The methods of `LanceDataset` that upsert."""
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Starts an upsert: rows that are inserted, updated or deleted by how their keys compare, in one commit.
@@ -62,7 +50,7 @@ class MergeInsertApi:
             >>> dataset.to_table().to_pydict()
             {'id': [1, 2, 3], 'v': ['a', 'B', 'C']}
         """
-        return MergeInsertBuilder(cast("LanceDataset", self), on)
+        return MergeInsertBuilder(self, on)
 
 
 class MergeInsertBuilder:
@@ -72,16 +60,11 @@ class MergeInsertBuilder:
     and of those the rows that match. The source is read once: what is larger than the memory limit waits on disk.
     """
 
-    def __init__(self, dataset: LanceDataset, on: str | Iterable[str] | None) -> None:
+    def __init__(self, dataset: DatasetHandle, on: str | Iterable[str] | None) -> None:
         self._dataset = dataset
-        self._on = _key(dataset, on)
-        self._clauses = MergeClauses()
+        self._spec = MergeSpecification(key_columns(dataset._table, on))
         self._conflict_retries = CONFLICT_RETRIES
         self._retry_timeout = RETRY_TIMEOUT
-        self._data_storage_version: str | None = None
-        self._memory_limit = DEFAULT_MEMORY_LIMIT
-        self._in_place = False
-        self._target_bases: list[int | None] = []
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
         """Rows of the source take the place of the rows of the table that they match.
@@ -94,22 +77,22 @@ class MergeInsertBuilder:
         """
         if condition is not None and not isinstance(condition, str):
             raise TypeError(f"expected the condition as SQL text, found {type(condition).__name__}")
-        self._clauses.when_matched, self._clauses.condition = "update", condition
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "update", condition
         return self
 
     def when_matched_delete(self) -> MergeInsertBuilder:
         """Rows of the table that match go. The source need have no columns but the key."""
-        self._clauses.when_matched, self._clauses.condition = "delete", None
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "delete", None
         return self
 
     def when_matched_fail(self) -> MergeInsertBuilder:
         """The merge fails with `InvalidArgumentError` if any rows match."""
-        self._clauses.when_matched, self._clauses.condition = "fail", None
+        self._spec.clauses.when_matched, self._spec.clauses.condition = "fail", None
         return self
 
     def when_not_matched_insert_all(self) -> MergeInsertBuilder:
         """Rows of the source that match none are inserted, with nulls in columns and fields that the source lacks."""
-        self._clauses.insert = True
+        self._spec.clauses.insert = True
         return self
 
     def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> MergeInsertBuilder:
@@ -121,8 +104,8 @@ class MergeInsertBuilder:
         Raises:
             InvalidArgumentError: The filter does not parse, or names a column that is not there.
         """
-        self._clauses.delete_unmatched, self._clauses.delete_filter = True, expr
-        self._clauses.delete_predicate(self._dataset)
+        self._spec.clauses.delete_unmatched, self._spec.clauses.delete_filter = True, expr
+        self._spec.clauses.delete_predicate(self._dataset._table)
         return self
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
@@ -141,7 +124,7 @@ class MergeInsertBuilder:
 
     def data_storage_version(self, version: str) -> MergeInsertBuilder:
         """The file version of new files; the table's by default."""
-        self._data_storage_version = storage_version(version, self._dataset._manifest, "append")
+        self._spec.data_storage_version = storage_version(version, self._dataset._table.manifest, "append")
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
@@ -162,7 +145,7 @@ class MergeInsertBuilder:
             raise InvalidArgumentError(
                 f"invalid write_mode: expected 'auto', 'rewrite_rows' or 'rewrite_columns', found {mode!r}"
             )
-        self._in_place = mode == "rewrite_columns"
+        self._spec.in_place = mode == "rewrite_columns"
         return self
 
     def memory_limit(self, nbytes: int) -> MergeInsertBuilder:
@@ -172,7 +155,7 @@ class MergeInsertBuilder:
         """
         if nbytes <= 0:
             raise InvalidArgumentError(f"expected memory_limit > 0, found {nbytes}")
-        self._memory_limit = nbytes
+        self._spec.memory_limit = nbytes
         return self
 
     def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
@@ -181,13 +164,13 @@ class MergeInsertBuilder:
         Args:
             bases: Their names or paths.
         """
-        self._target_bases = target_ids(list(self._dataset.base_paths().values()), bases, None)
+        self._spec.target_bases = target_ids(base_paths_of(self._dataset._table.manifest), bases, None)
         return self
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
         """New files go to all base paths of the table in turn, and to its own root if `include_primary`."""
-        targets = target_ids(list(self._dataset.base_paths().values()), None, True)
-        self._target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
+        targets = target_ids(base_paths_of(self._dataset._table.manifest), None, True)
+        self._spec.target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
         return self
 
     def mark_sstables_as_compacted(self, sstables: Any) -> MergeInsertBuilder:
@@ -211,7 +194,8 @@ class MergeInsertBuilder:
         rows, or may have inserted rows under the same keys, this one is computed again from the newest version.
 
         Args:
-            data_obj: The source, as in `write_dataset`. A stream may be read only once: it is kept for as long as it takes.
+            data_obj: The source: whatever a write takes. A stream may be read only once: it is kept for as long as it
+                takes.
             schema: Its column types, where it does not say.
             commit_message: Noted on the transaction.
             application: An application's id and the number of this change among its own: what an earlier run did under
@@ -227,32 +211,13 @@ class MergeInsertBuilder:
             SchemaMismatchError: The source's columns are not of the table.
             CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
         """
-        source = self._source(data_obj, schema)
-        log = log_of(self._dataset, durable=durable)
-        merged: PreparedMerge | None = None
-        staged = StagedFiles()
-
-        def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
-            nonlocal merged
-            staged.discard()
-            merged = self._merge(manifest, *source, store=log.store)
-            for path in merged.files:
-                staged.add(log.store, path)
-            return merged.operation
-
+        table = self._dataset._table
+        source = kept_source(table, self._spec, data_obj, schema)
         limits = retry_limits(self._conflict_retries, self._retry_timeout)
-        with staged:
-            commit_change(
-                self._dataset,
-                make,
-                merge_deletions=True,
-                message=commit_message,
-                application=application,
-                limits=limits,
-                log=log,
-                staged=staged,
-            )
-        return merged.result if merged is not None else NOTHING.copy()
+        terms = CommitTerms(limits, commit_message, application, durable)
+        committed, result = execute(table, self._spec, source, terms)
+        self._dataset._move_to(committed)
+        return result
 
     def execute_uncommitted(
         self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
@@ -261,8 +226,9 @@ class MergeInsertBuilder:
 
         Arguments and errors are those of `execute`, but for conflicts.
         """
-        merged = self._merge(self._dataset._manifest, *self._source(data_obj, schema))
-        return Transaction(self._dataset.version, merged.operation), merged.result
+        table = self._dataset._table
+        merged = prepare(table, self._spec, kept_source(table, self._spec, data_obj, schema))
+        return Transaction(table.number, merged.operation), merged.result
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """How a merge would go, as text. Nothing is read.
@@ -272,12 +238,11 @@ class MergeInsertBuilder:
             verbose: Of no effect.
         """
         del verbose
-        self._clauses.check()
-        table = self._dataset._table_schema
-        source = table if schema is None else schema
-        check_columns(source, table, on=self._on, insert=self._clauses.insert, update=self._clauses.updates)
-        condition = self._clauses.update_condition(source, self._dataset)
-        return explained(self._dataset, self._on, self._clauses, source, condition)
+        spec, table = self._spec, self._dataset._table
+        spec.clauses.check()
+        source = table.schema if schema is None else schema
+        check_columns(source, table.schema, on=spec.on, insert=spec.clauses.insert, update=spec.clauses.updates)
+        return explained(table, spec.on, spec.clauses, source, spec.clauses.update_condition(source, table))
 
     def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
         """Merges rows without a commit and tells how it went, as text. What was written is removed again.
@@ -285,76 +250,11 @@ class MergeInsertBuilder:
         Arguments and errors are those of `execute`, but for conflicts.
         """
         started = time.perf_counter()
-        rows, source = self._source(data_obj, schema)
-        merged = self._merge(self._dataset._manifest, rows, source)
+        spec, table = self._spec, self._dataset._table
+        source = kept_source(table, spec, data_obj, schema)
+        merged = prepare(table, spec, source)
         elapsed = time.perf_counter() - started
-        StagedFiles((self._dataset._store, path) for path in merged.files).discard()
-        condition = self._clauses.update_condition(rows, self._dataset)
-        plan = explained(self._dataset, self._on, self._clauses, rows, condition)
-        return analyzed(plan, merged, source, elapsed)
-
-    def _source(self, data_obj: ReaderLike, schema: pa.Schema | None) -> tuple[pa.Schema, MergeSource]:
-        self._clauses.check()
-        table = self._dataset._table_schema
-        for name in SYSTEM_COLUMNS:
-            if name in table.names:
-                raise UnsupportedError(
-                    f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
-                )
-        clauses = self._clauses
-        rows = MergeRows(data_obj, schema, table=table, on=self._on, insert=clauses.insert, update=clauses.updates)
-        if self._in_place:
-            check_columns_only(self._clauses, self._on, rows.schema, table)
-        # A condition that makes no sense is found before anything is read.
-        self._clauses.update_condition(rows.schema, self._dataset)
-        return rows.schema, rows.keep(self._memory_limit // 4)
-
-    def _merge(
-        self, manifest: native.Manifest, rows: pa.Schema, source: MergeSource, *, store: Store | None = None
-    ) -> PreparedMerge:
-        dataset = self._dataset._with_manifest(manifest)
-        clauses = self._clauses
-        check_columns(rows, dataset._table_schema, on=self._on, insert=clauses.insert, update=clauses.updates)
-        request = self._request(rows, dataset)
-        if self._in_place:
-            return merged_columns(dataset, source, request, self._on)
-        return PreparedMerge.of(merge(store or dataset._store, manifest, source, request))
-
-    def _request(self, rows: pa.Schema, dataset: LanceDataset) -> MergeRequest:
-        return MergeRequest(
-            on=self._on,
-            when_matched=self._clauses.when_matched,
-            condition=self._clauses.update_condition(rows, dataset),
-            insert=self._clauses.insert,
-            when_not_matched_by_source="delete" if self._clauses.delete_unmatched else "keep",
-            delete_filter=self._clauses.delete_predicate(dataset),
-            data_storage_version=storage_version(self._data_storage_version, dataset._manifest, "append"),
-            max_rows_per_file=DEFAULT_MAX_ROWS_PER_FILE,
-            max_bytes_per_file=DEFAULT_MAX_BYTES_PER_FILE,
-            memory_limit=self._memory_limit,
-            target_bases=self._target_bases,
-        )
-
-
-def _key(dataset: LanceDataset, on: str | Iterable[str] | None) -> list[str]:
-    """The key columns by the table's names for them."""
-    fields = dataset._manifest.schema.fields
-    wanted = [on] if isinstance(on, str) else list(on or [])
-    if not wanted:
-        wanted = [field.name for field in fields if field.unenforced_primary_key]
-    if not wanted:
-        raise InvalidArgumentError(
-            "expected key columns, found none: name them in on, or declare a primary key in the table's schema"
-        )
-    names = [field.name for field in fields]
-    found = []
-    for name in wanted:
-        similar = [known for known in names if known.lower() == name.lower()]
-        if name not in names and len(similar) != 1:
-            raise InvalidArgumentError(
-                f"expected a key among the table's columns ({', '.join(names)}), found {name!r}", column=name
-            )
-        found.append(name if name in names else similar[0])
-    if len(set(found)) != len(found):
-        raise InvalidArgumentError(f"duplicate key column in {found}, name each once")
-    return found
+        StagedFiles((table.store, path) for path in merged.files).discard()
+        condition = spec.clauses.update_condition(source.schema, table)
+        plan = explained(table, spec.on, spec.clauses, source.schema, condition)
+        return analyzed(plan, merged, source.rows, elapsed)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from ..lance.handle import DatasetHandle
 from ..lance.history.version_delta import DatasetDelta
+from ..lance.scan.options import Columns
 from ..lance.scan.take import take_row_ids
-from ..lance.write.staging import refuse_options
-
-if TYPE_CHECKING:
-    from .._native.store import Store
-    from .._native.table import Manifest
-    from ..lance.scan.options import Columns
-
-_STABLE_ROW_IDS = 2
+from ..missing import refuse_options
 
 
-class RowIdsApi:
-    """The methods of `LanceDataset` that go by row id."""
-
-    _store: Store
-    _manifest: Manifest
-    _described_schema: pa.Schema
+class RowIdsApi(DatasetHandle):
+    """The methods of `LanceDataset` that go by row id, and that compare versions."""
 
     @property
     def has_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they move: when files are compacted, and when they are updated."""
-        return bool(self._manifest.reader_feature_flags & _STABLE_ROW_IDS)
+        return self._table.has_stable_row_ids
 
     def take_rows(self, row_ids: Any, columns: Columns | None = None) -> pa.Table:
         """Rows by their `_rowid`, in the order asked for and as often as asked for.
@@ -51,7 +42,8 @@ class RowIdsApi:
             >>> dataset.take_rows(ids[::-1])["k"].to_pylist()
             [12, 11]
         """
-        return take_row_ids(self._store, self._manifest, self._described_schema, row_ids, columns)
+        table = self._table
+        return take_row_ids(table.store, table.manifest, table.described_schema, row_ids, columns)
 
     def _take_rows(
         self, row_ids: Any, columns: Columns | None = None, *, ignore_deletions: bool = False, **options: Any
@@ -86,9 +78,4 @@ class RowIdsApi:
             >>> dataset.delta(compared_against=1).get_inserted_rows().read_all()["k"].to_pylist()
             [3]
         """
-        return DatasetDelta.between(
-            self,  # type: ignore[arg-type]
-            compared_against,
-            begin_version,
-            end_version,
-        )
+        return DatasetDelta.between(self._table, compared_against, begin_version, end_version)

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
 
 from .._native.table import Manifest
 from ..exceptions import InvalidArgumentError
 from ..lance.change.run import commit_change
+from ..lance.handle import DatasetHandle
 from ..lance.operation import LanceOperation
-
-if TYPE_CHECKING:
-    from . import LanceDataset
 
 _MAX_FIELD_ID = "esker.max_field_id"
 """The entry of the config by which field ids are given once; nobody's setting."""
 
 
-class SettingsApi:
-    """What `LanceDataset` knows of key-values."""
-
-    _manifest: Manifest
+class SettingsApi(DatasetHandle):
+    """The methods of `LanceDataset` that read and change key-values."""
 
     def config(self) -> dict[str, str]:
         """The settings, which steer writers; without the entry that says how far field ids have come."""
-        return {key: value for key, value in self._manifest.config.items() if key != _MAX_FIELD_ID}
+        return {key: value for key, value in self._table.manifest.config.items() if key != _MAX_FIELD_ID}
 
     @property
     def metadata(self) -> dict[str, str]:
         """What the user wants to remember about the table."""
-        return self._manifest.table_metadata
+        return self._table.manifest.table_metadata
 
     @property
     def schema_metadata(self) -> dict[str, str]:
         """The metadata of the schema."""
-        return {key: value.decode() for key, value in self._manifest.schema.metadata.items()}
+        return {key: value.decode() for key, value in self._table.manifest.schema.metadata.items()}
 
     def update_config(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Sets settings, and removes those whose value is None.
@@ -119,7 +114,7 @@ class SettingsApi:
         self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
 
     def _update(self, make: Callable[[Manifest], LanceOperation.BaseOperation]) -> None:
-        commit_change(cast("LanceDataset", self), make)
+        self._move_to(commit_change(self._table, make))
 
 
 def _check(values: dict[str, str | None]) -> None:

@@ -1,39 +1,27 @@
-"""What pylance has and esker not yet: each name answers with a clear error instead of a missing attribute."""
+"""What pylance's `LanceDataset` has and ours has not yet: each name answers with an error that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..exceptions import UnsupportedError
+from ..missing import missing_method, missing_property
+
+_OWNER = "LanceDataset"
 
 
-def _pending(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: object, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnsupportedError(f"LanceDataset.{name} is not supported yet", operation=name)
-
-    refuse.__name__ = name
-    refuse.__qualname__ = f"LanceDataset.{name}"
-    refuse.__doc__ = "Raises `UnsupportedError`: not supported yet."
-    return refuse
-
-
-def _pending_property(name: str) -> property:
-    return property(_pending(name), doc="Raises `UnsupportedError`: not supported yet.")
-
-
-class PendingApi:
+class UnsupportedApi:
     """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
 
-    branches = _pending_property("branches")
-    optimize = _pending_property("optimize")
-    partition_expression = _pending_property("partition_expression")
-    stats = _pending_property("stats")
-    tags = _pending_property("tags")
+    branches = missing_property(_OWNER, "branches")
+    optimize = missing_property(_OWNER, "optimize")
+    partition_expression = missing_property(_OWNER, "partition_expression")
+    stats = missing_property(_OWNER, "stats")
+    tags = missing_property(_OWNER, "tags")
 
     # Of pyarrow's class, where they work on a C++ object that knows nothing of a table of ours.
-    _get_fragments = _pending("get_fragments")
-    _scan_options = _pending("filter")
+    _get_fragments = missing_method(_OWNER, "get_fragments")
+    _scan_options = missing_method(_OWNER, "filter")
 
     def _scanner_options(self, options: object) -> NoReturn:
         # What pyarrow asks for before it scans a dataset by itself: for `Scanner.from_dataset`, joins, Acero's plans.
@@ -42,20 +30,20 @@ class PendingApi:
             operation="scanner",
         )
 
-    create_branch = _pending("create_branch")
-    create_index = _pending("create_index")
-    create_index_uncommitted = _pending("create_index_uncommitted")
-    create_scalar_index = _pending("create_scalar_index")
-    describe_indices = _pending("describe_indices")
-    drop_index = _pending("drop_index")
-    filter = _pending("filter")
-    join = _pending("join")
-    join_asof = _pending("join_asof")
-    migrate_manifest_paths_v2 = _pending("migrate_manifest_paths_v2")
-    optimize_indices = _pending("optimize_indices")
-    prewarm_index = _pending("prewarm_index")
-    replace_schema = _pending("replace_schema")
-    sort_by = _pending("sort_by")
-    sql = _pending("sql")
-    tracked_files = _pending("tracked_files")
-    list_indices = _pending("list_indices")
+    create_branch = missing_method(_OWNER, "create_branch")
+    create_index = missing_method(_OWNER, "create_index")
+    create_index_uncommitted = missing_method(_OWNER, "create_index_uncommitted")
+    create_scalar_index = missing_method(_OWNER, "create_scalar_index")
+    describe_indices = missing_method(_OWNER, "describe_indices")
+    drop_index = missing_method(_OWNER, "drop_index")
+    filter = missing_method(_OWNER, "filter")
+    join = missing_method(_OWNER, "join")
+    join_asof = missing_method(_OWNER, "join_asof")
+    migrate_manifest_paths_v2 = missing_method(_OWNER, "migrate_manifest_paths_v2")
+    optimize_indices = missing_method(_OWNER, "optimize_indices")
+    prewarm_index = missing_method(_OWNER, "prewarm_index")
+    replace_schema = missing_method(_OWNER, "replace_schema")
+    sort_by = missing_method(_OWNER, "sort_by")
+    sql = missing_method(_OWNER, "sql")
+    tracked_files = missing_method(_OWNER, "tracked_files")
+    list_indices = missing_method(_OWNER, "list_indices")

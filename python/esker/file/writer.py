@@ -14,7 +14,8 @@ from .._native.table import Schema
 from ..arrow.plain_types import plain_array, plain_schema, plain_type
 from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
-from ..lance.write.staging import check_input_schema, refuse_options
+from ..lance.write.checking import check_input_schema
+from ..missing import refuse_options
 from ..storage_version import file_version
 from .place import locate, refuse_namespace
 

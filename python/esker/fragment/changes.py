@@ -1,32 +1,33 @@
-"""Changes to one fragment, made without being visible: what many workers do before one of them commits."""
+"""Changes of one fragment by itself: its new files are written, and nothing is visible before a commit names it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import Literal, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._native.deletion import RowsToDelete
-from ..arrow.blob_arrays import holds_blobs
 from ..arrow.incoming import ReaderLike, coerce_reader
-from ..exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
-from ..lance.change.join_keys import JoinKeys
+from ..exceptions import InvalidArgumentError
+from ..lance.change.column_update import update_columns
+from ..lance.change.column_values import ColumnSource, JoinedValues
+from ..lance.change.column_writer import ColumnWriter
+from ..lance.change.columns import NewColumns, column_source
+from ..lance.fragment_metadata import FragmentMetadata
+from ..lance.handle import FragmentHandle
+from ..lance.scan.options import ScanOptions
+from ..lance.scan.predicate import Filter
+from ..lance.scan.projection import ROW_ADDRESS
+from ..lance.scan.scan import Scan
+from ..schema import LanceSchema
 from ..udf import BatchUDF
 
-if TYPE_CHECKING:
-    from ..dataset.columns import NewColumns
-    from ..lance.scan.predicate import Filter
-    from ..schema import LanceSchema
-    from . import FragmentMetadata, LanceFragment
-
-ROW_ADDRESS = "_rowaddr"
 _OFFSET_BITS = 32
 
 
-class FragmentChangesApi:
-    """What `LanceFragment` knows of changes to itself."""
+class FragmentChangesApi(FragmentHandle):
+    """The methods of `LanceFragment` that change it."""
 
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
         """What is left of the fragment without the rows for which a predicate is true: its deletion file is written.
@@ -70,7 +71,7 @@ class FragmentChangesApi:
         numbers = [int(offset) for offset in offsets]
         if any(not 0 <= number < 1 << _OFFSET_BITS for number in numbers):
             raise InvalidArgumentError(f"expected row offsets from 0 to 2^32 - 1, found {min(numbers)}..{max(numbers)}")
-        first = self._self.fragment_id << _OFFSET_BITS
+        first = self._fragment.id << _OFFSET_BITS
         return self._without([pa.array([first | number for number in numbers], pa.uint64())])
 
     def merge_columns(
@@ -103,8 +104,6 @@ class FragmentChangesApi:
             >>> esker.LanceDataset.commit(dataset, operation, read_version=1).to_table()["twice"].to_pylist()
             [2, 4]
         """
-        from ..dataset.columns import column_source
-
         if isinstance(value_func, BatchUDF) and value_func.keeps_results:
             raise InvalidArgumentError(
                 "A checkpoint file cannot be used for one fragment: its result is not in the table yet; "
@@ -129,8 +128,6 @@ class FragmentChangesApi:
         Example:
             `dataset.get_fragment(0).merge(pa.table({"id": [2], "name": ["b"]}), "id")`
         """
-        from ..lance.change.new_columns import JoinedValues
-
         other = coerce_reader(data_obj, schema).reader().read_all()
         return self._with_columns(JoinedValues(other, left_on, right_on or left_on))
 
@@ -195,136 +192,27 @@ class FragmentChangesApi:
             >>> LanceDataset.commit(dataset, operation, read_version=1).to_table()["name"].to_pylist()
             ['a', 'B']
         """
-        from ..lance.change.new_columns import ColumnWriter
-        from . import FragmentMetadata
-
-        dataset = self._self._ds
-        update = ColumnUpdate(
-            coerce_reader(data_obj, schema).reader().read_all(), left_on, right_on or left_on, dataset._table_schema
-        )
-        fields = dataset._manifest.schema.select(update.columns)
-        with ColumnWriter(dataset._store) as writer:
-            file = writer.file_of(dataset, self._self, fields, lambda _, fragment: update.values(fragment))
-        changed = FragmentMetadata.from_native(self._self.metadata.to_native().with_replacing_file(file))
+        other = coerce_reader(data_obj, schema).reader().read_all()
+        updated = update_columns(self._table, self._fragment, other, left_on, right_on or left_on)
+        fragment = FragmentMetadata.from_native(updated.fragment)
         if with_offsets:
-            return changed, file.fields, update.matched.encode_offsets(self._self.fragment_id)
-        return changed, file.fields
+            return fragment, updated.fields, updated.matched
+        return fragment, updated.fields
 
     def _addresses(self, predicate: Filter) -> Iterator[pa.Array]:
-        scanner = self._self.scanner(columns=[], filter=predicate, with_row_address=True)
-        return (batch[ROW_ADDRESS] for batch in scanner.to_batches())
+        options = ScanOptions(columns=[], filter=predicate, with_row_address=True, fragment_ids=(self._fragment.id,))
+        return (batch[ROW_ADDRESS] for batch in Scan(self._table, options).to_batches())
 
     def _without(self, addresses: Iterable[pa.Array]) -> FragmentMetadata | None:
-        from . import FragmentMetadata
-
         rows = RowsToDelete()
         for part in addresses:
             rows.add(part)
-        updated, removed, _ = rows.stage(self._self._ds._store, self._self._ds._manifest)
+        updated, removed, _ = rows.stage(self._table.store, self._table.manifest)
         if removed:
             return None
-        return FragmentMetadata.from_native(updated[0]) if updated else self._self.metadata
+        return FragmentMetadata.from_native(updated[0] if updated else self._fragment)
 
-    def _with_columns(self, source: Any) -> tuple[FragmentMetadata, LanceSchema]:
-        from ..lance.change.new_columns import ColumnWriter
-        from ..schema import LanceSchema
-        from . import FragmentMetadata
-
-        dataset = self._self._ds
-        with ColumnWriter(dataset._store) as writer:
-            schema, fragments = writer.add(dataset, source, [self._self])
+    def _with_columns(self, source: ColumnSource) -> tuple[FragmentMetadata, LanceSchema]:
+        with ColumnWriter(self._table.store) as writer:
+            schema, fragments = writer.add(self._table, source, [self._fragment])
         return FragmentMetadata.from_native(fragments[0]), LanceSchema(schema)
-
-    @property
-    def _self(self) -> LanceFragment:
-        return cast("LanceFragment", self)
-
-
-class ColumnUpdate:
-    """New values of columns by key, put over the old ones.
-
-    Args:
-        other: The key and the new values.
-        left_on: The key's column in the table, or `_rowid`, `_rowaddr`.
-        right_on: The key's column in `other`.
-        table: The table's columns.
-    """
-
-    def __init__(self, other: pa.Table, left_on: str, right_on: str, table: pa.Schema) -> None:
-        if right_on not in other.column_names:
-            raise InvalidArgumentError(
-                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
-                column=right_on,
-            )
-        if left_on not in (*table.names, "_rowid", ROW_ADDRESS):
-            raise InvalidArgumentError(f"expected a key of the table, found {left_on!r}", column=left_on)
-        self.columns = [name for name in other.column_names if name != right_on]
-        if not self.columns:
-            raise InvalidArgumentError("expected columns to change beside the key, found none")
-        self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
-        self._keys = JoinKeys(other[right_on], left_on)
-        self._keys.check(table.field(left_on).type if left_on in table.names else pa.uint64())
-        self._new = other.select(self.columns).combine_chunks()
-        self._left_on = left_on
-        self.matched = RowsToDelete()
-        """The rows that the data had a key for."""
-
-    def values(self, fragment: LanceFragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows, old and new, with the rows' addresses."""
-        read = list(dict.fromkeys([*self.columns, self._left_on, ROW_ADDRESS]))
-        for batch in fragment.to_batches(columns=read, blob_handling="all_binary"):
-            rows = self._keys.rows(batch[self._left_on])
-            hit = rows.is_valid()
-            self.matched.add(batch[ROW_ADDRESS].filter(hit))
-            columns = [_over(batch[name], self._new[name], rows, hit) for name in self.columns]
-            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*self.columns, ROW_ADDRESS])
-
-
-def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
-    """The new value where there is one: taken by position from both, which works for values of any type."""
-    new_values = new.combine_chunks()
-    new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
-    both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
-    own = pa.array(range(len(old)), pa.int64())
-    return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
-
-
-def _without_null_values(values: pa.Array) -> pa.Array:
-    """The same values with nulls in the indices of dictionaries rather than among their values, which do not join."""
-    type_ = values.type
-    if isinstance(values, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
-    if pa.types.is_dictionary(type_):
-        if values.dictionary.null_count == 0:
-            return values
-        return values.cast(type_.value_type).dictionary_encode().cast(type_)
-    if pa.types.is_struct(type_) and type_.num_fields:
-        children = [_without_null_values(values.field(n)) for n in range(type_.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
-        # A copy starts at zero: offsets within a buffer take no mask.
-        whole = values.take(pa.array(range(len(values)), pa.int64()))
-        return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
-    return values
-
-
-def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
-    if found.name not in table.names:
-        raise InvalidArgumentError(
-            f"expected columns of the table ({', '.join(table.names)}), found {found.name!r}", column=found.name
-        )
-    expected = table.field(found.name)
-    if holds_blobs(expected.type):
-        raise UnsupportedError(
-            f"column {found.name!r} of blobs cannot be updated yet, write the rows", column=found.name
-        )
-    if expected.type != found.type:
-        raise SchemaMismatchError(
-            f"column {found.name!r} has another type than the table, expected {expected.type}, found {found.type}; "
-            "cast it first",
-            column=found.name,
-            expected=str(expected.type),
-            found=str(found.type),
-        )
-    return expected

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .._native.table import Manifest
 from ..exceptions import InvalidArgumentError
 from ..store.base_stores import BasePathParts
 
@@ -40,6 +41,11 @@ class DatasetBasePath:
         """What the Rust core gave."""
         id_, name, is_dataset_root, path = parts
         return DatasetBasePath(path, name, is_dataset_root, id_)
+
+
+def base_paths_of(manifest: Manifest) -> list[DatasetBasePath]:
+    """The base paths of a version, in the order of their ids."""
+    return [DatasetBasePath.from_parts(parts) for parts in sorted(manifest.base_paths)]
 
 
 def numbered(bases: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:

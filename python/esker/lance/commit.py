@@ -54,7 +54,7 @@ class DeletionMerge:
         base: The version that ours was computed from.
 
     Example:
-        `LanceCommit(log, delete, reconcile=DeletionMerge(log, dataset._manifest))`
+        `LanceCommit(log, delete, reconcile=DeletionMerge(log, manifest))`
     """
 
     def __init__(self, log: LanceLog, base: Manifest) -> None:
@@ -511,7 +511,7 @@ def is_applied(manifest: Manifest, application: str, number: int) -> bool:
     """Whether an application has committed this number, or a later one, by the version that `manifest` is.
 
     Example:
-        `is_applied(dataset._manifest, "nightly", 12)`
+        `is_applied(manifest, "nightly", 12)`
     """
     last = manifest.config.get(APPLICATION_PREFIX + application)
     return last is not None and last.isascii() and last.isdigit() and int(last) >= number

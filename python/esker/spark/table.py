@@ -15,13 +15,15 @@ from esker._native.expr import Predicate
 from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Schema, Transaction
 from esker._native.write import write_fragments
+from esker.arrow.batch_source import BatchSource
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
-from esker.dataset import LanceDataset
 from esker.exceptions import NotFoundError
-from esker.fragment import LanceFragment
 from esker.lance import LanceCommit, LanceLog
+from esker.lance.scan.options import ScanOptions
+from esker.lance.scan.scan import Scan
+from esker.lance.version import TableVersion
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 from esker.storage_version import may_stand_together
@@ -58,13 +60,13 @@ class Snapshot:
     """
 
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
-        self._dataset = LanceDataset(address.uri, version, storage_options=dict(address.storage_options))
-        self.version = self._dataset.version
-        self.schema = self._dataset._table_schema
+        self._table = TableVersion.open(address.uri, version, storage_options=dict(address.storage_options))
+        self.version = self._table.number
+        self.schema = self._table.schema
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
-        return [FragmentSize(f.fragment_id, f.physical_rows, _size(f)) for f in self._dataset.get_fragments()]
+        return [FragmentSize(f.id, f.physical_rows, _size(f)) for f in self._table.fragments]
 
     def scan(
         self,
@@ -77,26 +79,25 @@ class Snapshot:
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """The live rows among the physical rows [start, end) of one fragment; in the filter times are of `zone`."""
-        fragment = self._dataset.get_fragment(fragment_id)
-        if fragment is None:
+        if all(fragment.id != fragment_id for fragment in self._table.fragments):
             raise NotFoundError(
-                f"the table at {self._dataset.uri} has no fragment {fragment_id} in version {self.version}",
-                uri=self._dataset.uri,
+                f"the table at {self._table.uri} has no fragment {fragment_id} in version {self.version}",
+                uri=self._table.uri,
                 version=self.version,
             )
-        scanner = self._dataset._scan(
+        options = ScanOptions(
             columns=list(columns),
             filter=self._bound(filter, zone),
             batch_size=batch_rows,
-            fragments=[fragment],
+            fragment_ids=(fragment_id,),
             row_range=rows,
         )
-        return scanner.to_batches()
+        return Scan(self._table, options).to_batches()
 
     def _bound(self, filter: str | None, zone: str | None) -> Predicate | None:
         if filter is None:
             return None
-        schema = self._dataset._described_schema
+        schema = self._table.described_schema
         return zoned_predicate(filter, schema, told_zone(filter, schema, zone))
 
     def projected_schema(self, columns: Sequence[str], filter: str | None) -> pa.Schema:
@@ -106,7 +107,7 @@ class Snapshot:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
         filter = None if filter is None else instants_apart(filter)
-        return self._dataset._scan(columns=list(columns), filter=filter).projected_schema
+        return Scan(self._table, ScanOptions(columns=list(columns), filter=filter)).schema
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,8 @@ class WritePlan:
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[bytes, ...]:
         """Writes batches of `arrow_schema` as data files and returns their fragments, encoded. No rows make none."""
-        source = _Rethrowing(batches)
-        reader = pa.RecordBatchReader.from_batches(self.arrow_schema, source)
-        try:
-            fragments = write_fragments(
+        fragments = BatchSource(self.arrow_schema, batches).feed(
+            lambda reader: write_fragments(
                 _store(self.address),
                 rebased(reader),
                 schema=self.schema,
@@ -152,10 +151,7 @@ class WritePlan:
                 max_bytes_per_file=self.options.max_bytes_per_file or _FILE_BYTES,
                 memory_limit=_MEMORY_LIMIT,
             )
-        except Exception as error:
-            if source.error is not None:
-                raise source.error from error
-            raise
+        )
         return tuple(fragment.encode() for fragment in fragments)
 
     def staged(self, fragments: Iterable[bytes]) -> StagedFiles:
@@ -206,26 +202,6 @@ def latest_manifest(address: TableAddress) -> Manifest | None:
     return log.open()[0]
 
 
-class _Rethrowing:
-    """Batches that remember what broke them: through Arrow's C stream an error arrives as text only."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self._batches = iter(batches)
-        self.error: Exception | None = None
-
-    def __iter__(self) -> _Rethrowing:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        try:
-            return next(self._batches)
-        except StopIteration:
-            raise
-        except Exception as error:
-            self.error = error
-            raise
-
-
 def _store(address: TableAddress) -> Store:
     return resolve(address.uri, storage_options=address.storage_options)
 
@@ -234,6 +210,6 @@ def _log(address: TableAddress) -> LanceLog:
     return LanceLog.at(address.uri, storage_options=address.storage_options)
 
 
-def _size(fragment: LanceFragment) -> int | None:
-    sizes = [file.file_size_bytes for file in fragment.metadata.files]
+def _size(fragment: Fragment) -> int | None:
+    sizes = [file.file_size_bytes for file in fragment.files]
     return None if None in sizes else sum(size for size in sizes if size is not None)

@@ -1,27 +1,16 @@
-"""Reading blobs: as files that fetch what is asked of them, whole, or by ranges."""
+"""A blob as a file that fetches what is asked of it."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import pyarrow as pa
-
-from ..._native import blob as native
 from ..._native.blob import LocatedBlob
 from ...exceptions import InvalidArgumentError
-from ..scan.take import row_numbers
-
-if TYPE_CHECKING:
-    from ..._native.store import Store
-    from ..._native.table import Manifest
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 """Bytes that are read ahead once reads follow one another."""
-
-Selector = Literal["ids", "addresses", "indices"]
-_ANY_ROW = 2**64
 
 
 class BlobFile(io.BufferedIOBase):
@@ -148,128 +137,3 @@ class BlobFile(io.BufferedIOBase):
 
     def __repr__(self) -> str:
         return f"<BlobFile size={self.size()}>"
-
-
-class BlobsApi:
-    """The methods of a dataset that read blobs."""
-
-    _store: Store
-    _manifest: Manifest
-
-    def _num_rows(self) -> int:
-        raise NotImplementedError
-
-    def take_blobs(
-        self,
-        blob_column: str,
-        ids: Any = None,
-        addresses: Any = None,
-        indices: Any = None,
-        *,
-        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
-    ) -> list[BlobFile | None]:
-        """Blobs as files, in the order asked for and as often as asked for. Only where they lie is read.
-
-        Args:
-            blob_column: The blob column; one within a struct by its dotted path.
-            ids: Rows by `_rowid`. Exactly one of `ids`, `addresses` and `indices` is given.
-            addresses: Rows by `_rowaddr`.
-            indices: Rows by number, as in `take`.
-            buffer_size: Bytes to read ahead once reads follow one another; 0 never reads ahead.
-
-        Returns:
-            A file for each row, None where the blob is null.
-
-        Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
-
-        Example:
-            >>> import esker, pyarrow as pa
-            >>> field = pa.field("photo", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-            >>> table = pa.table([pa.array([b"first", None], pa.large_binary())], schema=pa.schema([field]))
-            >>> dataset = esker.write_dataset(table, "memory://doc-take-blobs")
-            >>> file, nothing = dataset.take_blobs("photo", indices=[0, 1])
-            >>> file.seek(1), file.read(2), nothing
-            (1, b'ir', None)
-        """
-        selector, rows = self._rows(ids, addresses, indices)
-        blobs = native.locate_blobs(self._store, self._manifest, blob_column, rows, selector=selector)
-        return [None if blob is None else BlobFile(blob, buffer_size) for blob in blobs]
-
-    def read_blobs(
-        self,
-        blob_column: str,
-        ids: Any = None,
-        addresses: Any = None,
-        indices: Any = None,
-        *,
-        io_buffer_size: int | None = None,
-        preserve_order: bool | None = None,
-    ) -> list[tuple[int, bytes | None]]:
-        """Whole blobs, with near ones read together.
-
-        Args:
-            blob_column: The blob column; one within a struct by its dotted path.
-            ids: Rows by `_rowid`. Exactly one of `ids`, `addresses` and `indices` is given.
-            addresses: Rows by `_rowaddr`.
-            indices: Rows by number, as in `take`.
-            io_buffer_size: A hint of pylance, of no effect here.
-            preserve_order: Rows come in the order asked for in any case.
-
-        Returns:
-            For each row its address and its blob, None for a null.
-
-        Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
-
-        Example:
-            `{address: len(blob) for address, blob in dataset.read_blobs("photo", indices=range(10))}`
-        """
-        del io_buffer_size, preserve_order
-        selector, rows = self._rows(ids, addresses, indices)
-        return native.read_blobs(self._store, self._manifest, blob_column, rows, selector=selector)
-
-    def read_blob_ranges(
-        self,
-        blob_column: str,
-        requests: Sequence[tuple[int, int, int]],
-        *,
-        selector: Selector,
-        io_buffer_size: int | None = None,
-        preserve_order: bool | None = None,
-    ) -> list[tuple[int, int, bytes | None]]:
-        """Parts of many blobs, with near ones read together.
-
-        Args:
-            blob_column: The blob column; one within a struct by its dotted path.
-            requests: (row, offset, length) each; a row may come more than once.
-            selector: What rows are named by: "ids", "addresses" or "indices".
-            io_buffer_size: A hint of pylance, of no effect here.
-            preserve_order: Answers come in the order of the requests in any case.
-
-        Returns:
-            For each request its number, the row's address and the bytes, None for a null blob.
-
-        Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist, a range past the end.
-
-        Example:
-            `dataset.read_blob_ranges("photo", [(7, 0, 16), (7, 4096, 16)], selector="indices")`
-        """
-        del io_buffer_size, preserve_order
-        rows = self._numbers(selector, [row for row, _, _ in requests])
-        ranges = [(offset, length) for _, offset, length in requests]
-        if any(offset < 0 or length < 0 for offset, length in ranges):
-            raise InvalidArgumentError("expected ranges with an offset and a length of 0 or more")
-        return native.read_blob_ranges(self._store, self._manifest, blob_column, rows, ranges, selector=selector)
-
-    def _rows(self, ids: Any, addresses: Any, indices: Any) -> tuple[Selector, pa.Array]:
-        given: list[tuple[Selector, Any]] = [("ids", ids), ("addresses", addresses), ("indices", indices)]
-        given = [(name, rows) for name, rows in given if rows is not None]
-        if len(given) != 1:
-            raise InvalidArgumentError("Exactly one of ids, indices, or addresses must be specified")
-        selector, rows = given[0]
-        return selector, self._numbers(selector, rows)
-
-    def _numbers(self, selector: Selector, rows: Any) -> pa.Array:
-        return row_numbers(rows, self._num_rows() if selector == "indices" else _ANY_ROW)

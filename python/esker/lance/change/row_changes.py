@@ -11,7 +11,6 @@ scan of one version ──> rows that change: addresses ────────
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,24 +19,26 @@ from ..._native.deletion import RowsToDelete
 from ...arrow.blob_arrays import marked_schema
 from ...commit.orphans import StagedFiles
 from ...exceptions import UnsupportedError
-from ...fragment import FragmentMetadata
+from ..fragment_metadata import FragmentMetadata
+from ..log import LanceLog
 from ..operation import LanceOperation
-from ..write.staging import DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT, Target, log_of, stage
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
-    from ..log import LanceLog
-    from ..scan.predicate import Filter
+from ..scan.options import ScanOptions
+from ..scan.predicate import Filter
+from ..scan.scan import Scan
+from ..version import TableVersion
+from ..write.request import DEFAULT_MEMORY_LIMIT, WriteRequest
+from ..write.staging import stage
+from ..write.target import WriteTarget
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 
 
-class ChangedRows:
+class RowChanges:
     """What a change does to the rows of one version.
 
     Args:
-        dataset: The table at the version that the change is computed from.
+        table: The table at the version that the change is computed from.
         memory_limit: Bytes that writing new rows may buffer.
         log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
         staged: Takes in the files that are written.
@@ -47,34 +48,37 @@ class ChangedRows:
 
     Example:
         >>> import esker, pyarrow as pa
+        >>> from esker.lance.change.row_changes import RowChanges
         >>> from esker.lance.change.run import commit_change
-        >>> from esker.lance.change.row_changes import ChangedRows
-        >>> dataset = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-changed-rows")
+        >>> from esker.lance.version import TableVersion
+        >>> _ = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-row-changes")
+        >>> table = TableVersion.open("memory://doc-row-changes")
         >>> def move_two(manifest):
-        ...     changed = ChangedRows(dataset._with_manifest(manifest))
-        ...     changed.write(changed.take_out("id = 2"), changed.schema)
-        ...     return changed.update_operation(["id"])
-        >>> commit_change(dataset, move_two, merge_deletions=True)
-        >>> dataset.to_table()["id"].to_pylist()
+        ...     changes = RowChanges(table.at(manifest))
+        ...     changes.write(changes.take_out("id = 2"), changes.schema)
+        ...     return changes.update_operation(["id"])
+        >>> commit_change(table, move_two, merge_deletions=True).number
+        2
+        >>> esker.dataset("memory://doc-row-changes").to_table()["id"].to_pylist()
         [1, 3, 2]
     """
 
     def __init__(
         self,
-        dataset: LanceDataset,
+        table: TableVersion,
         *,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         log: LanceLog | None = None,
         staged: StagedFiles | None = None,
     ) -> None:
-        self.dataset = dataset._with_manifest(dataset._manifest)
+        self.table = table
         for name in (ROW_ID, ROW_ADDRESS):
             if name in self.schema.names:
                 raise UnsupportedError(
                     f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
                 )
         self._memory_limit = memory_limit
-        self._log = log or log_of(self.dataset, durable=True)
+        self._log = log or table.writable_log(durable=True)
         self._staged = staged if staged is not None else StagedFiles()
         self._gone = RowsToDelete()
         self._all = False
@@ -83,12 +87,12 @@ class ChangedRows:
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.dataset._table_schema
+        return self.table.schema
 
     @property
     def num_deleted(self) -> int:
         """Rows that the change takes out so far."""
-        return self.dataset._num_rows() if self._all else len(self._gone)
+        return self.table.num_rows if self._all else len(self._gone)
 
     @property
     def num_written(self) -> int:
@@ -115,8 +119,8 @@ class ChangedRows:
         if isinstance(predicate, str) and predicate.strip().lower() == "true":
             self.delete_all()
             return
-        scanner = self.dataset._scan(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
-        for batch in scanner.to_batches():
+        options = ScanOptions(columns=[], filter=predicate, with_row_address=True, scan_in_order=False)
+        for batch in Scan(self.table, options).to_batches():
             self.delete(batch[ROW_ADDRESS])
 
     def take_out(self, predicate: Filter | None = None) -> Iterator[pa.RecordBatch]:
@@ -125,15 +129,12 @@ class ChangedRows:
         The batches have the table's columns, with blobs as their bytes, and `_rowid` in a table with stable row ids:
         what `write` takes. The predicate's columns are read of all rows, the others of those that it selects.
         """
-        scanner = self.dataset._scan(
-            filter=predicate,
-            blob_handling="all_binary",
-            with_row_id=self.dataset.has_stable_row_ids,
-            with_row_address=True,
-        )
-        schema = marked_schema(scanner.projected_schema, self.schema)
+        stable = self.table.has_stable_row_ids
+        options = ScanOptions(filter=predicate, blobs="bytes", with_row_id=stable, with_row_address=True)
+        scan = Scan(self.table, options)
+        schema = marked_schema(scan.schema, self.schema)
         kept = [name for name in schema.names if name != ROW_ADDRESS]
-        for batch in scanner.to_batches():
+        for batch in scan.to_batches():
             self.delete(batch[ROW_ADDRESS])
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema).select(kept)
 
@@ -154,16 +155,15 @@ class ChangedRows:
         """
         ids: list[pa.Array] = []
         rows = self._without_ids(batches, schema, ids)
-        staged = stage(
-            self._target,
-            rows,
+        request = WriteRequest(
+            target=WriteTarget(self.table.uri, self._log, self.table.manifest),
+            data=rows,
             schema=schema,
-            mode="append",
             data_storage_version=data_storage_version,
-            max_rows_per_file=DEFAULT_MAX_ROWS_PER_FILE,
             memory_limit=self._memory_limit,
             external_blobs="reference",
         )
+        staged = stage(request)
         staged.tell(self._staged)
         kept = pa.chunked_array(ids, pa.uint64())
         start = 0
@@ -190,7 +190,7 @@ class ChangedRows:
             inserted_rows: The encoded filter over the keys of rows that are new.
         """
         updated, removed = self._stage()
-        fields = {field.name: field for field in self.dataset._manifest.schema.fields}
+        fields = {field.name: field for field in self.table.manifest.schema.fields}
         return LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
@@ -202,16 +202,12 @@ class ChangedRows:
 
     def _stage(self) -> tuple[list[FragmentMetadata], list[int]]:
         if self._all:
-            return [], self.dataset.fragment_ids()
-        updated, removed, _ = self._gone.stage(self._log.store, self.dataset._manifest)
+            return [], [fragment.id for fragment in self.table.fragments]
+        updated, removed, _ = self._gone.stage(self._log.store, self.table.manifest)
         for fragment in updated:
             if fragment.deletion_file is not None:
                 self._staged.add(self._log.store, fragment.deletion_file)
         return [FragmentMetadata.from_native(fragment) for fragment in updated], removed
-
-    @property
-    def _target(self) -> Target:
-        return Target(self._log, self.dataset._manifest)
 
     def _without_ids(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ids: list[pa.Array]
@@ -220,7 +216,7 @@ class ChangedRows:
         ended = False
         for batch in batches:
             if ROW_ID in batch.schema.names and ROW_ID not in schema.names:
-                if self.dataset.has_stable_row_ids:
+                if self.table.has_stable_row_ids:
                     own = batch[ROW_ID].drop_null()
                     if (ended and len(own)) or batch[ROW_ID].slice(0, len(own)).null_count:
                         raise AssertionError("expected rows that keep their ids first, found one behind a new row")

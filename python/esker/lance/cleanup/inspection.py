@@ -258,7 +258,7 @@ def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns:
         UnsupportedError: A branch, whose files lie in several places.
 
     Example:
-        `inspect(dataset._log, dataset._manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
+        `inspect(log, manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
     """
     if manifest.branch is not None:
         raise UnsupportedError("a branch cannot be cleaned up yet, clean up with pylance", operation="cleanup")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..._native import scan as native
+from ..._native.table import Manifest
 from ...arrow.batches import read
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..operation import Transaction
+from ..scan.options import ScanOptions
 from ..scan.projection import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID
-
-if TYPE_CHECKING:
-    from ..._native.table import Manifest
-    from ...dataset import LanceDataset
+from ..scan.scan import Scan
+from ..version import TableVersion
+from .versions import read_transaction
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class DatasetDelta:
     others all rows count as of version 1.
     """
 
-    dataset: LanceDataset
+    table: TableVersion
     begin_version: int
     end_version: int
 
     @classmethod
     def between(
-        cls, dataset: LanceDataset, compared_against: int | None, begin_version: int | None, end_version: int | None
+        cls, table: TableVersion, compared_against: int | None, begin_version: int | None, end_version: int | None
     ) -> DatasetDelta:
         """The delta that the arguments of `LanceDataset.delta` mean.
 
@@ -45,14 +45,14 @@ class DatasetDelta:
                 raise InvalidArgumentError(
                     "expected compared_against or begin_version and end_version, found both; leave one out"
                 )
-            first, last = sorted((compared_against, dataset.version))
-            return cls(dataset, first, last)
+            first, last = sorted((compared_against, table.number))
+            return cls(table, first, last)
         if begin_version is None or end_version is None:
             raise InvalidArgumentError(
                 "expected compared_against, or both begin_version and end_version, "
                 f"found begin_version={begin_version}, end_version={end_version}"
             )
-        return cls(dataset, begin_version, end_version)
+        return cls(table, begin_version, end_version)
 
     def list_transactions(self) -> list[Transaction]:
         """The transactions of the versions, oldest first; those whose writers left none are not among them.
@@ -63,12 +63,12 @@ class DatasetDelta:
         found = []
         for version in range(self.begin_version + 1, self.end_version + 1):
             try:
-                found.append(self.dataset.read_transaction(version))
+                found.append(read_transaction(self.table, version))
             except NotFoundError as error:
                 raise NotFoundError(
-                    f"version {version} of {self.dataset.uri} is not there: it may have been cleaned up; "
+                    f"version {version} of {self.table.uri} is not there: it may have been cleaned up; "
                     "compare with a later version",
-                    uri=self.dataset.uri,
+                    uri=self.table.uri,
                     version=version,
                 ) from error
         return [transaction for transaction in found if transaction is not None]
@@ -102,16 +102,20 @@ class DatasetDelta:
             empty = pa.schema([pa.field(ROW_ID, pa.uint64(), nullable=False)])
             return pa.RecordBatchReader.from_batches(empty, [])
         begin, end = (self._manifest(version) for version in (self.begin_version, self.end_version))
-        stream = native.deleted_row_ids(self.dataset._store, begin, end)
+        stream = native.deleted_row_ids(self.table.store, begin, end)
         return pa.RecordBatchReader.from_batches(pa.schema(stream), read(stream))
 
     def _manifest(self, version: int) -> Manifest:
-        return self.dataset._manifest if version == self.dataset.version else self.dataset._log.open(version)[0]
+        return self.table.manifest if version == self.table.number else self.table.log.open(version)[0]
 
     def _rows(self, filter: str, *, created: bool) -> pa.RecordBatchReader:
         # The manifest knows which fragments have such rows: no file of the others is opened.
         first, last = max(self.begin_version, 0), max(self.end_version, 0)
-        wanted = set(self.dataset._manifest.fragments_of_versions(first, last, created=created))
-        fragments = [fragment for fragment in self.dataset.get_fragments() if fragment.fragment_id in wanted]
-        columns = [*self.dataset._table_schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]
-        return self.dataset._scan(columns=list(dict.fromkeys(columns)), filter=filter, fragments=fragments).to_reader()
+        wanted = set(self.table.manifest.fragments_of_versions(first, last, created=created))
+        columns = [*self.table.schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]
+        options = ScanOptions(
+            columns=list(dict.fromkeys(columns)),
+            filter=filter,
+            fragment_ids=tuple(fragment.id for fragment in self.table.fragments if fragment.id in wanted),
+        )
+        return Scan(self.table, options).to_reader()

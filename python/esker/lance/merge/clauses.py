@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..._native.expr import Predicate
 from ...exceptions import InvalidArgumentError
 from ..scan.predicate import Filter, to_predicate
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
+from ..version import TableVersion
 
 WhenMatched: TypeAlias = Literal["keep", "update", "delete", "fail"]
 Condition: TypeAlias = tuple[Predicate, list[str], list[str]]
@@ -55,7 +53,7 @@ class MergeClauses:
         """Whether rows of the table may get other values."""
         return self.when_matched == "update"
 
-    def update_condition(self, source: pa.Schema, dataset: LanceDataset) -> Condition | None:
+    def update_condition(self, source: pa.Schema, table: TableVersion) -> Condition | None:
         """The condition on rows that match, with the columns of the source and of the table that it reads.
 
         Raises:
@@ -63,30 +61,30 @@ class MergeClauses:
         """
         if self.condition is None:
             return None
-        table = dataset._described_schema
-        everything = _parse(self.condition, source, table)
+        columns = table.described_schema
+        everything = _parse(self.condition, source, columns)
         read: dict[str, list[str]] = {"source": [], "target": []}
         for side, name in everything.paths:
-            schema = source if side == "source" else table
+            schema = source if side == "source" else columns
             read[side].extend(schema.names if name is None else [name])
         left = [name for name in source.names if name in read["source"]]
-        right = [name for name in table.names if name in read["target"]]
+        right = [name for name in columns.names if name in read["target"]]
         # Bound to those alone, so that no other column must be read.
         try:
-            return _parse(self.condition, _only(source, left), _only(table, right)), left, right
+            return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
         except InvalidArgumentError:
             # It names a column whose value makes no difference, as that of `k` in `k > 1 AND k < 0`.
             text = self.condition.casefold()
-            left, right = ([name for name in side.names if name.casefold() in text] for side in (source, table))
-        return _parse(self.condition, _only(source, left), _only(table, right)), left, right
+            left, right = ([name for name in side.names if name.casefold() in text] for side in (source, columns))
+        return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
 
-    def delete_predicate(self, dataset: LanceDataset) -> Predicate | None:
+    def delete_predicate(self, table: TableVersion) -> Predicate | None:
         """The condition on rows of the table that match nothing.
 
         Raises:
             InvalidArgumentError: It does not parse, or names a column that is not there.
         """
-        return None if self.delete_filter is None else to_predicate(self.delete_filter, dataset._described_schema)
+        return None if self.delete_filter is None else to_predicate(self.delete_filter, table.described_schema)
 
     def __str__(self) -> str:
         """The clauses as pylance's plans tell them."""

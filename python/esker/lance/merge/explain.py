@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..._native.merge import MergeSource
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
-    from .clauses import Condition, MergeClauses
-    from .outcome import PreparedMerge
+from ..version import TableVersion
+from .clauses import Condition, MergeClauses
+from .outcome import PreparedMerge
 
 
 def explained(
-    dataset: LanceDataset, on: Sequence[str], clauses: MergeClauses, source: pa.Schema, condition: Condition | None
+    table: TableVersion, on: Sequence[str], clauses: MergeClauses, source: pa.Schema, condition: Condition | None
 ) -> str:
     """How a merge of a source with these columns would go."""
     keys = ", ".join(on)
     lines = [f"MergeInsert: on=[{keys}], {clauses}"]
-    rest = [name for name in dataset._table_schema.names if name not in source.names]
+    rest = [name for name in table.schema.names if name not in source.names]
     if clauses.when_matched == "update" and rest:
         lines.append(f"  TakeRows: columns=[{', '.join(rest)}] of the rows that are updated")
     if condition is not None:
         predicate, _, columns = condition
         lines.append(f"  Condition: {predicate}, columns=[{', '.join(columns)}] of the rows that match")
     lines.append(f"  MatchKeys: on=[{keys}], the source's keys in memory, a part at a time if they are larger")
-    more = clauses.delete_predicate(dataset)
+    more = clauses.delete_predicate(table)
     read = [*on, *(name for name in (more.columns if more else []) if name not in on)]
     filtered = "" if more is None else f", delete_if={more}"
-    fragments = len(dataset.get_fragments())
-    lines.append(f"    LanceRead: uri={dataset.uri}, columns=[{', '.join(read)}], num_fragments={fragments}{filtered}")
+    fragments = table.manifest.num_fragments
+    lines.append(f"    LanceRead: uri={table.uri}, columns=[{', '.join(read)}], num_fragments={fragments}{filtered}")
     lines.append(f"    Source: columns=[{', '.join(source.names)}]")
     return "\n".join(lines) + "\n"
 

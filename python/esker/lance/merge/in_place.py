@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._native import table as native
 from ..._native.merge import MergeRequest, MergeSource, changed_rows
 from ...arrow.batches import read_all
 from ...arrow.blob_arrays import holds_blobs
 from ...exceptions import InvalidArgumentError
+from ..change.column_update import update_columns
+from ..fragment_metadata import FragmentMetadata
 from ..operation import LanceOperation
+from ..scan.projection import ROW_ADDRESS
+from ..version import TableVersion
 from .clauses import MergeClauses
 from .outcome import PreparedMerge
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
-
-ROW_ADDRESS = "_rowaddr"
 
 
 def check_columns_only(clauses: MergeClauses, on: Sequence[str], source: pa.Schema, table: pa.Schema) -> None:
@@ -43,36 +42,36 @@ def check_columns_only(clauses: MergeClauses, on: Sequence[str], source: pa.Sche
         )
 
 
-def merged_columns(
-    dataset: LanceDataset, source: MergeSource, request: MergeRequest, on: Sequence[str]
-) -> PreparedMerge:
+def merged_columns(table: TableVersion, source: MergeSource, request: MergeRequest, on: Sequence[str]) -> PreparedMerge:
     """Merges a source into the columns of a version; nothing is visible yet.
 
     The rows of the source that change something are held in memory.
 
     Args:
-        dataset: The table at that version.
+        table: The table at that version.
         source: The rows.
         request: How they match.
         on: The key columns, which stay as they are.
     """
-    rows = read_all(changed_rows(dataset._store, dataset._manifest, source, request)).drop_columns(list(on))
-    updated, offsets = [], {}
+    rows = read_all(changed_rows(table.store, table.manifest, source, request)).drop_columns(list(on))
+    updated: list[native.Fragment] = []
+    offsets: dict[int, bytes] = {}
     fields: list[int] = []
+    there = {fragment.id: fragment for fragment in table.fragments}
     fragments = pc.shift_right(rows[ROW_ADDRESS], pa.scalar(32, pa.uint64()))
-    numbers = sorted(pc.unique(fragments).to_pylist())
-    for number, fragment in zip(numbers, (dataset.get_fragment(number) for number in numbers), strict=True):
-        if fragment is None:
-            raise InvalidArgumentError(f"expected fragment {number} in version {dataset.version}, found none")
+    for number in sorted(pc.unique(fragments).to_pylist()):
+        if number not in there:
+            raise InvalidArgumentError(f"expected fragment {number} in version {table.number}, found none")
         own = rows.filter(pc.equal(fragments, pa.scalar(number, pa.uint64())))
-        changed, fields, matched = fragment.update_columns(own, ROW_ADDRESS, with_offsets=True)
-        updated.append(changed)
-        offsets[number] = matched
+        changed = update_columns(table, there[number], own, ROW_ADDRESS, ROW_ADDRESS)
+        updated.append(changed.fragment)
+        fields = changed.fields
+        offsets[number] = changed.matched
     operation = LanceOperation.Update(
-        updated_fragments=updated,
+        updated_fragments=[FragmentMetadata.from_native(fragment) for fragment in updated],
         fields_modified=fields,
         update_mode="rewrite_columns",
-        updated_fragment_offsets=offsets if dataset.has_stable_row_ids else None,
+        updated_fragment_offsets=offsets if table.has_stable_row_ids else None,
     )
     files = [fragment.files[-1] for fragment in updated]
     return PreparedMerge(

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..._native.merge import MergeSource
+from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import holds_blobs
-from ...arrow.incoming import BatchSource, ReaderLike, coerce_reader, conform
+from ...arrow.conform import conform
+from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.struct_offsets import rebased
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
-from ..write.staging import check_input_schema
+from ..write.checking import check_input_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,13 +68,8 @@ class MergeRows:
         Args:
             memory_limit: Bytes above which a stream goes to disk. What is in memory anyway stays there.
         """
-        try:
-            limit = ALL_IN_MEMORY if self._materialized else memory_limit
-            return MergeSource(rebased(self._source.reader()), memory_limit=limit)
-        except Exception:
-            if self._source.failure is not None:
-                raise self._source.failure from None
-            raise
+        limit = ALL_IN_MEMORY if self._materialized else memory_limit
+        return self._source.feed(lambda reader: MergeSource(rebased(reader), memory_limit=limit))
 
 
 def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:

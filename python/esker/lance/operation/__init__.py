@@ -4,7 +4,6 @@ from .index import Index
 from .operations import LanceOperation
 from .transaction import (
     LANCE_COMMIT_MESSAGE_KEY,
-    BulkCommitResult,
     Transaction,
     application_properties,
     merge_message,
@@ -13,7 +12,6 @@ from .transaction import (
 
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
-    "BulkCommitResult",
     "Index",
     "LanceOperation",
     "Transaction",

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ..._native import table as native
+from ..._native.table import DataFile
 from ...exceptions import InvalidArgumentError, UnsupportedError
-from ...fragment import DataFile, FragmentMetadata
 from ...schema import LanceSchema
 from ..base_path import DatasetBasePath
+from ..fragment_metadata import FragmentMetadata
 from .index import Index
 
 MapChange: TypeAlias = tuple[dict[str, str | None], bool]

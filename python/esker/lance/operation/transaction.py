@@ -5,16 +5,12 @@ from __future__ import annotations
 import uuid as _uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
 
 from ..._native import table as native
 from ...exceptions import InvalidArgumentError, UnsupportedError
-from ...fragment import FragmentMetadata
 from ..commit import APPLICATION_ID, APPLICATION_VERSION
+from ..fragment_metadata import FragmentMetadata
 from .operations import LanceOperation, operation_from_native
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
 
 LANCE_COMMIT_MESSAGE_KEY = "__lance_commit_message"
 """The transaction property that holds a commit message; pylance reads and writes the same one."""
@@ -46,13 +42,6 @@ class Transaction:
         """The transaction that the Rust core decoded."""
         operation = operation_from_native(transaction.decoded())
         return Transaction(transaction.read_version, operation, transaction.uuid, transaction.properties)
-
-
-class BulkCommitResult(TypedDict):
-    """What `LanceDataset.commit_batch` returns."""
-
-    dataset: LanceDataset
-    merged: Transaction
 
 
 def merge_message(message: str | None, properties: dict[str, str] | None) -> dict[str, str] | None:

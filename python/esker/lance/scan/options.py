@@ -1,19 +1,14 @@
-"""What a scan returns, collected option by option."""
+"""What a scan returns."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-from ...exceptions import InvalidArgumentError, UnsupportedError
-from ...fragment import LanceFragment
+from ...exceptions import InvalidArgumentError
 from .predicate import Filter
-
-if TYPE_CHECKING:
-    from ...dataset import LanceDataset
-    from ...dataset.scanner import LanceScanner
 
 Columns: TypeAlias = list[str] | dict[str, str]
 
@@ -99,203 +94,10 @@ def integer(name: str, value: Any, *, least: int | None = None) -> int:
 _MOST = 2**63 - 1
 
 
-def _hint(name: str, least: int | None = None) -> Callable[..., Any]:
-    """A setter for an option that only steers how fast a scan is in pylance, or a search that is refused anyway."""
+class ScannedFragment:
+    """A fragment that a scan can be told to read."""
 
-    def accept(self: ScannerBuilder, *values: Any) -> ScannerBuilder:
-        if least is not None:
-            for value in values:
-                _optional(name, value, least)
-        return self
-
-    accept.__name__ = name
-    accept.__doc__ = "Accepted because pylance has it; of no effect here."
-    return accept
-
-
-def _refused(name: str) -> Callable[..., Any]:
-    """A setter for an option that would change the result: refused unless it asks for what is done anyway."""
-
-    def refuse(self: ScannerBuilder, *values: Any, **named: Any) -> ScannerBuilder:
-        if any(value is not None and value is not False for value in (*values, *named.values())):
-            raise UnsupportedError(f"scan option {name} is not supported yet, leave it out", operation=name)
-        return self
-
-    refuse.__name__ = name
-    refuse.__doc__ = "Raises `UnsupportedError`: not supported yet."
-    return refuse
-
-
-# Where the option of `LanceDataset.scanner` and the builder's setter differ in name, as in pylance.
-_SETTERS = {
-    "fragments": "with_fragments",
-    "full_text_query": "full_text_search",
-    "index_segments": "with_index_segments",
-}
-_NO_OPTIONS = frozenset({"apply_defaults", "ds", "set", "to_scanner"})
-
-
-class ScannerBuilder:
-    """Collects the options of a scan one by one. `LanceDataset.scanner` takes them all at once.
-
-    Example:
-        `ScannerBuilder(dataset).columns(["id"]).limit(10).to_scanner().to_table()`
-    """
-
-    def __init__(self, ds: LanceDataset) -> None:
-        self.ds = ds
-        self._options = ScanOptions()
-
-    def apply_defaults(self, default_opts: dict[str, Any]) -> ScannerBuilder:
-        """Sets many options by name."""
-        for name, value in default_opts.items():
-            self.set(name, value)
-        return self
-
-    def set(self, name: str, value: Any) -> ScannerBuilder:
-        """Sets one option by name. None leaves it as it is.
-
-        Raises:
-            InvalidArgumentError: No such option.
-            UnsupportedError: An option of pylance that this release does not have.
-        """
-        setter = getattr(self, _SETTERS.get(name, name), None)
-        if setter is None or name.startswith("_") or name in _NO_OPTIONS:
-            raise InvalidArgumentError(f"unknown scan option {name!r}")
-        if value is not None:
-            setter(value)
-        return self
-
-    def columns(self, cols: Columns | None = None) -> ScannerBuilder:
-        """The columns to return: names (nested ones with dots), or a dict of name to SQL expression."""
-        if cols is not None and not isinstance(cols, list | tuple | dict):
-            raise TypeError(f"columns must be a list or dict[name, expression], found {type(cols).__name__}")
-        return self._with(columns=list(cols) if isinstance(cols, tuple) else cols)
-
-    def filter(self, filter: Filter | None) -> ScannerBuilder:
-        """Only rows for which this SQL text or pyarrow expression is true."""
-        return self._with(filter=filter)
-
-    def limit(self, n: int | None = None) -> ScannerBuilder:
-        """At most so many rows."""
-        return self._with(limit=_optional("limit", n, 0))
-
-    def offset(self, n: int | None = None) -> ScannerBuilder:
-        """How many rows to leave out at the start."""
-        return self._with(offset=_optional("offset", n, 0))
-
-    def batch_size(self, batch_size: int) -> ScannerBuilder:
-        """At most so many rows per batch."""
-        return self._with(batch_size=_optional("batch_size", batch_size, 1))
-
-    def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
-        """About so many bytes per batch at most."""
-        return self._with(batch_size_bytes=_optional("batch_size_bytes", batch_size_bytes, 1))
-
-    def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
-        """Whether all batches but the last hold exactly `batch_size` rows."""
-        return self._with(strict_batch_size=strict_batch_size)
-
-    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
-        """Whether rows come in the table's order; without it batches come as they are ready."""
-        return self._with(scan_in_order=scan_in_order)
-
-    def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> ScannerBuilder:
-        """Only these fragments, in this order; one that is named twice comes twice."""
-        if fragments is None:
-            return self._with(fragment_ids=None)
-        ids = []
-        for item in fragments:
-            if not isinstance(item, LanceFragment):
-                raise TypeError(f"fragments must be an iterable of LanceFragment, found {type(item).__name__} in it")
-            ids.append(item.fragment_id)
-        return self._with(fragment_ids=tuple(ids))
-
-    def row_range(self, row_range: tuple[int, int] | None) -> ScannerBuilder:
-        """Only physical rows [start, end) of the one fragment that is scanned: a slice of it, for parallel readers."""
-        if row_range is None:
-            return self._with(row_range=None)
-        start, end = (integer("row_range", bound, least=0) for bound in row_range)
-        if end < start:
-            raise InvalidArgumentError(f"expected a row_range whose start is not behind its end, found {start}..{end}")
-        return self._with(row_range=(start, end))
-
-    def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
-        """Whether to add the column `_rowid`."""
-        return self._with(with_row_id=with_row_id)
-
-    def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
-        """Whether to add the column `_rowaddr`: fragment id << 32 | offset within the fragment."""
-        return self._with(with_row_address=with_row_address)
-
-    def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
-        """Whether deleted rows come too, as long as their fragment is there. Needs `with_row_id`: theirs is null."""
-        return self._with(include_deleted_rows=flag)
-
-    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
-        """What comes of blob columns: "all_binary" reads the blobs, "blobs_descriptions" (and "all_descriptions", which
-        means the same) tells where they lie."""
-        allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
-        if blob_handling is not None and blob_handling not in allowed:
-            raise InvalidArgumentError(
-                f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
-            )
-        return self._with(blobs="bytes" if blob_handling == "all_binary" else "descriptions")
-
-    def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
-        """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
-        keys = []
-        for item in orderings or ():
-            if not isinstance(item, ColumnOrdering | str):
-                raise TypeError(f"orderings must be a list of ColumnOrdering, found {type(item).__name__} in it")
-            keys.append(ColumnOrdering(item) if isinstance(item, str) else item)
-        return self._with(order_by=tuple(keys))
-
-    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Whether groups of rows that statistics rule out are passed over: only files of version 0.1 have any."""
-        return self._with(use_stats=bool(use_stats))
-
-    def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
-        """Called after each batch with the rows that have come so far."""
-        return self._with(progress=callback)
-
-    def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
-        """Called with what the scan cost, once it is read to its end."""
-        return self._with(scan_stats_callback=callback)
-
-    batch_readahead = _hint("batch_readahead", 1)
-    disable_scoring_autoprojection = _hint("disable_scoring_autoprojection")
-    fast_search = _hint("fast_search")
-    fragment_readahead = _hint("fragment_readahead", 0)
-    io_buffer_size = _hint("io_buffer_size", 0)
-    late_materialization = _hint("late_materialization")
-    prefilter = _hint("prefilter")
-    use_scalar_index = _hint("use_scalar_index")
-
-    full_text_search = _refused("full_text_query")
-    minhash_search = _refused("minhash_search")
-    nearest = _refused("nearest")
-    row_addr_allowlist = _refused("row_addr_allowlist")
-    row_addr_blocklist = _refused("row_addr_blocklist")
-    row_addr_prefilter = _refused("row_addr_allowlist")
-    substrait_aggregate = _refused("substrait_aggregate")
-    with_index_segments = _refused("index_segments")
-
-    def to_scanner(self) -> LanceScanner:
-        """The scanner."""
-        from ...dataset.scanner import LanceScanner
-
-        options = self._options
-        if options.include_deleted_rows and not options.with_row_id:
-            raise InvalidArgumentError("include_deleted_rows needs with_row_id=True: a null _rowid marks deleted rows")
-        if options.strict_batch_size and options.batch_size_bytes is not None:
-            raise InvalidArgumentError("strict_batch_size cannot be combined with batch_size_bytes, leave one out")
-        return LanceScanner(self.ds, options)
-
-    def _with(self, **changes: Any) -> ScannerBuilder:
-        self._options = replace(self._options, **changes)
-        return self
-
-
-def _optional(name: str, value: Any, least: int) -> int | None:
-    return None if value is None else integer(name, value, least=least)
+    @property
+    def fragment_id(self) -> int:
+        """The fragment's id within its table."""
+        raise NotImplementedError

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,36 +11,37 @@ import pyarrow.dataset
 
 from ..exceptions import UnsupportedError
 from ..lance.scan.projection import ROW_ADDRESS
-
-if TYPE_CHECKING:
-    from .scanner import LanceScanner
+from ..lance.scan.scan import Scan
 
 _OFFSET_BITS = pa.scalar(32, pa.uint64())
 
 
-def tagged_batches(scanner: LanceScanner) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
+def tagged_batches(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
     """The batches of a scan as a whole, cut where the next row is of another fragment.
+
+    Args:
+        scan: The scan.
+        fragments: What each batch is tagged with, by fragment id.
 
     Raises:
         UnsupportedError: An order of rows whose addresses the scan does not tell: deleted ones, or those of a table
             with a column of that name.
 
     Example:
-        `for batch, fragment in tagged_batches(dataset.scanner(order_by=["id"], limit=10)): ...`
+        `for batch, fragment in tagged_batches(scan, {0: fragment}): ...`
     """
-    has_addresses = ROW_ADDRESS not in scanner._ds._table_schema.names and not scanner._options.include_deleted_rows
-    if not has_addresses and scanner._options.order_by:
+    has_addresses = ROW_ADDRESS not in scan.table.schema.names and not scan.options.include_deleted_rows
+    if not has_addresses and scan.options.order_by:
         raise UnsupportedError(
             "the fragments of rows in an order are known by _rowaddr only, expected a scan that has it: "
             "leave include_deleted_rows or order_by out"
         )
-    return _by_address(scanner) if has_addresses else _by_fragment(scanner)
+    return _by_address(scan, fragments) if has_addresses else _by_fragment(scan, fragments)
 
 
-def _by_address(scanner: LanceScanner) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
-    fragments = {fragment.fragment_id: fragment for fragment in scanner._ds.get_fragments()}
-    shown = scanner.projected_schema
-    addressed = type(scanner)(scanner._ds, replace(scanner._options, with_row_address=True))
+def _by_address(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
+    shown = scan.schema
+    addressed = scan.but(with_row_address=True)
     for batch in addressed.to_batches():
         runs = pc.run_end_encode(pc.shift_right(batch[ROW_ADDRESS], _OFFSET_BITS), run_end_type=pa.int32())
         rows = batch if ROW_ADDRESS in shown.names else batch.drop_columns([ROW_ADDRESS])
@@ -51,15 +51,13 @@ def _by_address(scanner: LanceScanner) -> Iterator[pyarrow.dataset.TaggedRecordB
             start = end
 
 
-def _by_fragment(scanner: LanceScanner) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
+def _by_fragment(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
     """Scans of one fragment after the other, the offset and the limit of each being what those before it left."""
-    options = scanner._options
-    fragments = {fragment.fragment_id: fragment for fragment in scanner._ds.get_fragments()}
+    options = scan.options
     skip, left = options.offset or 0, options.limit
     for number in fragments if options.fragment_ids is None else options.fragment_ids:
         limit = None if left is None else skip + left
-        part = replace(options, fragment_ids=(number,), offset=None, limit=limit)
-        for batch in type(scanner)(scanner._ds, part).to_batches():
+        for batch in scan.but(fragment_ids=(number,), offset=None, limit=limit).to_batches():
             rows = batch.slice(skip)
             skip -= batch.num_rows - rows.num_rows
             if left is not None:

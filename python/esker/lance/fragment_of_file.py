@@ -1,9 +1,8 @@
-"""Fragments of files that are in place already, and takes from one fragment again and again."""
+"""Fragments of data files that are in place already."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,40 +10,20 @@ from .._native import table as native
 from .._native.file import FileReader
 from ..exceptions import SchemaMismatchError
 from ..storage_version import numbers_of_version
-
-if TYPE_CHECKING:
-    from ..dataset import LanceDataset
-    from . import FragmentMetadata, LanceFragment
+from .fragment_metadata import FragmentMetadata
+from .version import TableVersion
 
 
-class FragmentSession:
-    """Takes from the same columns of a fragment; see `LanceFragment.open_session`."""
+def fragment_of_file(filename: str, table: TableVersion, fragment_id: int) -> FragmentMetadata:
+    """A fragment of a data file in the folder `data` of the table; its columns are found by their names.
 
-    def __init__(
-        self, fragment: LanceFragment, columns: list[str] | dict[str, str] | None, with_row_address: bool | None
-    ) -> None:
-        self._fragment = fragment
-        self._columns = columns
-        self._with_row_address = bool(with_row_address)
-        self._addresses: pa.ChunkedArray | None = None
-
-    def take(self, indices: Any) -> pa.Table:
-        """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
-        rows = self._fragment.take(indices, self._columns)
-        if not self._with_row_address:
-            return rows
-        if self._addresses is None:
-            self._addresses = self._fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"]
-        return rows.append_column("_rowaddr", self._addresses.take(pa.array(indices, pa.int64())))
-
-
-def fragment_of_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
-    """See `LanceFragment.create_from_file`."""
-    from . import FragmentMetadata
-
-    reader = FileReader(dataset._store, f"data/{filename}")
+    Raises:
+        NotFoundError: No such file.
+        SchemaMismatchError: A column that the table does not have, or of another type.
+    """
+    reader = FileReader(table.store, f"data/{filename}")
     held = {column.field: column.index for column in reader.layout().columns}
-    schema = dataset._manifest.schema
+    schema = table.manifest.schema
     _check_types(filename, reader.schema, schema)
     fields, columns = [], []
     for path, field in _walk(schema.fields, ""):
@@ -53,7 +32,7 @@ def fragment_of_file(filename: str, dataset: LanceDataset, fragment_id: int) -> 
             fields.append(field.id)
             columns.append(held.get(path, -1))
     major, minor = numbers_of_version(reader.version)
-    size = dataset._store.head(f"data/{filename}").size
+    size = table.store.head(f"data/{filename}").size
     file = native.DataFile(filename, fields, [] if reader.version == "0.1" else columns, major, minor, size)
     return FragmentMetadata(fragment_id, [file], reader.num_rows)
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..lance.blob.take import blob_files
 from ..lance.scan.projection import ROW_ADDRESS
+from ..lance.scan.scan import Scan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .scanner import LanceScanner
 
 BlobMode: TypeAlias = Literal["lazy", "bytes", "descriptions"]
 
 _BLOB_KEY = b"lance-encoding:blob"
 
 
-def frame_with_blobs(scanner: LanceScanner, blob_mode: BlobMode, kwargs: dict[str, Any]) -> pd.DataFrame:
+def frame_with_blobs(scan: Scan, blob_mode: BlobMode, kwargs: dict[str, Any]) -> pd.DataFrame:
     """The rows of a scan as a data frame.
 
     Args:
-        scanner: The scan.
+        scan: The scan.
         blob_mode: What comes of blob columns: files, bytes, or dicts that tell where they lie.
         kwargs: For `pyarrow.Table.to_pandas`.
 
@@ -34,21 +34,21 @@ def frame_with_blobs(scanner: LanceScanner, blob_mode: BlobMode, kwargs: dict[st
     """
     if blob_mode not in ("lazy", "bytes", "descriptions"):
         raise InvalidArgumentError("blob_mode must be one of: 'lazy', 'bytes', 'descriptions'")
-    schema = scanner.projected_schema
+    schema = scan.schema
     paths = [path for field in schema for path in _blob_paths(field, ())]
-    options = scanner._options
+    options = scan.options
     if not paths or blob_mode == "descriptions":
-        return scanner.to_table().to_pandas(**kwargs)
+        return scan.to_table().to_pandas(**kwargs)
     if blob_mode == "bytes":
-        return type(scanner)(scanner._ds, replace(options, blobs="bytes")).to_table().to_pandas(**kwargs)
+        return scan.but(blobs="bytes").to_table().to_pandas(**kwargs)
     if options.include_deleted_rows:
         raise UnsupportedError("blobs of deleted rows cannot be files, pass blob_mode='bytes' or 'descriptions'")
-    table = type(scanner)(scanner._ds, replace(options, with_row_address=True, blobs="descriptions")).to_table()
+    table = scan.but(with_row_address=True, blobs="descriptions").to_table()
     addresses = table[ROW_ADDRESS]
     frame = table.select(schema.names).to_pandas(**kwargs)
     for path in paths:
-        source = ".".join((scanner._projection.source_of(path[0]), *path[1:]))
-        files = scanner._ds.take_blobs(source, addresses=addresses)
+        source = ".".join((scan.projection.source_of(path[0]), *path[1:]))
+        files = blob_files(scan.table, source, addresses, "addresses")
         column = files if len(path) == 1 else _placed(frame[path[0]].tolist(), path[1:], files)
         frame[path[0]] = pd_series(column, frame)
     return frame

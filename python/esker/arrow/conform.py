@@ -1,0 +1,102 @@
+"""Rows in the columns and types of a table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ..exceptions import SchemaMismatchError
+from .batch_source import BatchSource
+from .blob_arrays import takes_blobs_of
+from .casting import cast_column
+
+
+def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
+    """The source's rows in the columns of a table: by name and in the table's order.
+
+    Columns that the source lacks stay away; fields that its structs lack come as nulls.
+
+    Args:
+        source: The rows.
+        target: The table's schema.
+
+    Raises:
+        SchemaMismatchError: A column has another type, is unknown to the table, or is missing and cannot be null.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.arrow.conform import conform
+        >>> from esker.arrow.incoming import coerce_reader
+        >>> table = pa.schema([("id", pa.int64()), ("name", pa.string())])
+        >>> conform(coerce_reader({"name": ["x"]}), table).reader().read_all().to_pylist()
+        [{'name': 'x'}]
+    """
+    found = source.schema
+    _require_same_columns(list(target), list(found), "")
+    target = pa.schema([field for field in target if field.name in found.names], metadata=target.metadata)
+    if found.names == target.names and all(found.field(f.name).type == f.type for f in target):
+        return source
+    return source.map(target, lambda batch: _fit(batch, target))
+
+
+def _require_same_columns(expected: list[pa.Field], found: list[pa.Field], parent: str) -> None:
+    """Checks two lists of fields by name: equal types, nothing unknown, nothing missing that cannot be null."""
+    by_name = {field.name: field for field in found}
+    names = {field.name for field in expected}
+    for field in found:
+        if field.name not in names:
+            column = parent + field.name
+            raise SchemaMismatchError(
+                f"column {column!r} is not in the table, expected one of {sorted(names)}; "
+                "leave it out, or overwrite the table",
+                column=column,
+                found=str(field.type),
+            )
+    for field in expected:
+        column = parent + field.name
+        other = by_name.get(field.name)
+        if other is None:
+            if not field.nullable:
+                raise SchemaMismatchError(
+                    f"column {column!r} is missing, expected {field.type} without nulls",
+                    column=column,
+                    expected=str(field.type),
+                )
+            continue
+        _require_same_type(field.type, other.type, column)
+
+
+def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -> None:
+    if takes_blobs_of(expected, found):
+        return
+    expected, found = _storage(expected), _storage(found)
+    if expected == found:
+        return
+    if pa.types.is_struct(expected) and pa.types.is_struct(found):
+        children = [[t.field(i) for i in range(t.num_fields)] for t in (expected, found)]
+        _require_same_columns(children[0], children[1], f"{column}.")
+        return
+    if _same_list(expected, found):
+        _require_same_type(expected.value_type, found.value_type, f"{column}.item")
+        return
+    raise SchemaMismatchError(
+        f"column {column!r} has another type than the table, expected {expected}, found {found}; cast it first",
+        column=column,
+        expected=str(expected),
+        found=str(found),
+    )
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _same_list(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether both are lists of one kind, whatever they hold."""
+    if pa.types.is_fixed_size_list(left):
+        return pa.types.is_fixed_size_list(right) and bool(left.list_size == right.list_size)
+    return any(kind(left) and kind(right) for kind in (pa.types.is_list, pa.types.is_large_list))
+
+
+def _fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns in the target's order and types."""
+    return pa.RecordBatch.from_arrays([cast_column(batch.column(f.name), f) for f in target], schema=target)

@@ -1,0 +1,85 @@
+"""New values of columns, computed from the columns of the same row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from ..._native.expr import Expression
+from ...arrow.blob_arrays import holds_blobs
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+
+
+class Assignments:
+    """New values of columns, computed from the columns of the same row.
+
+    Args:
+        updates: By column, a SQL expression.
+        schema: The table's columns.
+
+    Raises:
+        InvalidArgumentError: A column that the table does not have, or an expression that does not parse.
+        UnsupportedError: A field within a column, or a column of blobs of the second kind.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.lance.change.assignments import Assignments
+        >>> rows = pa.record_batch({"a": [1, 2]})
+        >>> [batch.to_pydict() for batch in Assignments({"a": "a * 10"}, rows.schema).applied([rows])]
+        [{'a': [10, 20]}]
+    """
+
+    def __init__(self, updates: Mapping[str, str], schema: pa.Schema) -> None:
+        self._values: dict[str, Expression] = {}
+        for name, text in updates.items():
+            if name not in schema.names:
+                _refuse_column(name, schema)
+            if holds_blobs(schema.field(name).type):
+                raise UnsupportedError(f"column {name!r} of blobs cannot be updated yet, write the rows", column=name)
+            self._values[name] = Expression.parse_sql(text, schema)
+
+    def applied(self, batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with the new values in place of the old ones."""
+        for batch in batches:
+            new = {name: _values(expression, batch, name) for name, expression in self._values.items()}
+            for name, values in new.items():
+                place = batch.schema.get_field_index(name)
+                batch = batch.set_column(place, batch.schema.field(place), values)
+            yield batch
+
+
+def _values(expression: Expression, batch: pa.RecordBatch, column: str) -> pa.Array:
+    type_ = batch.schema.field(column).type
+    storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    # Columns of no name at all still have rows.
+    read = batch.select(expression.columns or batch.schema.names[:1])
+    values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
+    if values.null_count and not batch.schema.field(column).nullable:
+        raise SchemaMismatchError(f"expected no nulls in column {column!r}, found one in {expression}", column=column)
+    return pa.ExtensionArray.from_storage(type_, values) if storage is not type_ else values
+
+
+def within_precision(values: pa.Array, column: str) -> pa.Array:
+    """The values, if they are no decimals of more digits than their type has: arithmetic does not look.
+
+    Raises:
+        InvalidArgumentError: One of them has.
+    """
+    if pa.types.is_decimal(values.type):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"a value overflows column {column!r}: {error}", column=column) from error
+    return values
+
+
+def _refuse_column(name: str, schema: pa.Schema) -> None:
+    if name.partition(".")[0] in schema.names:
+        raise UnsupportedError(
+            f"field {name!r} within a column cannot be updated by itself yet, give the whole column a value",
+            column=name,
+        )
+    raise InvalidArgumentError(
+        f"expected columns of the table ({', '.join(schema.names)}), found {name!r}", column=name
+    )

@@ -1,0 +1,138 @@
+"""Other values in some columns of one fragment, by key: a new file holds these columns, rows stay in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native import table as native
+from ..._native.deletion import RowsToDelete
+from ...arrow.blob_arrays import holds_blobs
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ..scan.options import ScanOptions
+from ..scan.projection import ROW_ADDRESS, ROW_ID
+from ..scan.scan import Scan
+from ..version import TableVersion
+from .column_writer import ColumnWriter
+from .join_keys import JoinKeys
+
+
+@dataclass(frozen=True)
+class UpdatedColumns:
+    """A fragment with a new file of some columns, which no commit names yet.
+
+    Attributes:
+        fragment: It.
+        fields: The ids of the fields in the new file.
+        matched: The offsets of the rows that the data had a key for, as a portable roaring bitmap.
+    """
+
+    fragment: native.Fragment
+    fields: list[int]
+    matched: bytes
+
+
+def update_columns(
+    table: TableVersion, fragment: native.Fragment, other: pa.Table, left_on: str, right_on: str
+) -> UpdatedColumns:
+    """Writes a file of columns in which rows have new values; see `LanceFragment.update_columns`."""
+    update = ColumnUpdate(other, left_on, right_on, table.schema)
+    fields = table.manifest.schema.select(update.columns)
+    with ColumnWriter(table.store) as writer:
+        file = writer.file_of(table, fragment, fields, update.values)
+    matched = update.matched.encode_offsets(fragment.id)
+    return UpdatedColumns(fragment.with_replacing_file(file), file.fields, matched)
+
+
+class ColumnUpdate:
+    """New values of columns by key, put over the old ones.
+
+    Args:
+        other: The key and the new values.
+        left_on: The key's column in the table, or `_rowid`, `_rowaddr`.
+        right_on: The key's column in `other`.
+        table: The table's columns.
+    """
+
+    def __init__(self, other: pa.Table, left_on: str, right_on: str, table: pa.Schema) -> None:
+        if right_on not in other.column_names:
+            raise InvalidArgumentError(
+                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
+                column=right_on,
+            )
+        if left_on not in (*table.names, ROW_ID, ROW_ADDRESS):
+            raise InvalidArgumentError(f"expected a key of the table, found {left_on!r}", column=left_on)
+        self.columns = [name for name in other.column_names if name != right_on]
+        if not self.columns:
+            raise InvalidArgumentError("expected columns to change beside the key, found none")
+        self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
+        self._keys = JoinKeys(other[right_on], left_on)
+        self._keys.check(table.field(left_on).type if left_on in table.names else pa.uint64())
+        self._new = other.select(self.columns).combine_chunks()
+        self._left_on = left_on
+        self.matched = RowsToDelete()
+        """The rows that the data had a key for."""
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows, old and new, with the rows' addresses."""
+        read = list(dict.fromkeys([*self.columns, self._left_on, ROW_ADDRESS]))
+        options = ScanOptions(columns=read, blobs="bytes", fragment_ids=(fragment.id,))
+        for batch in Scan(table, options).to_batches():
+            rows = self._keys.rows(batch[self._left_on])
+            hit = rows.is_valid()
+            self.matched.add(batch[ROW_ADDRESS].filter(hit))
+            columns = [_over(batch[name], self._new[name], rows, hit) for name in self.columns]
+            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*self.columns, ROW_ADDRESS])
+
+
+def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
+    """The new value where there is one: taken by position from both, which works for values of any type."""
+    new_values = new.combine_chunks()
+    new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
+    both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
+    own = pa.array(range(len(old)), pa.int64())
+    return both.take(pc.if_else(hit, pc.add(rows.cast(pa.int64()), len(old)), own))
+
+
+def _without_null_values(values: pa.Array) -> pa.Array:
+    """The same values with nulls in the indices of dictionaries rather than among their values, which do not join."""
+    type_ = values.type
+    if isinstance(values, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
+    if pa.types.is_dictionary(type_):
+        if values.dictionary.null_count == 0:
+            return values
+        return values.cast(type_.value_type).dictionary_encode().cast(type_)
+    if pa.types.is_struct(type_) and type_.num_fields:
+        children = [_without_null_values(values.field(n)) for n in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        # A copy starts at zero: offsets within a buffer take no mask.
+        whole = values.take(pa.array(range(len(values)), pa.int64()))
+        return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
+    return values
+
+
+def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
+    if found.name not in table.names:
+        raise InvalidArgumentError(
+            f"expected columns of the table ({', '.join(table.names)}), found {found.name!r}", column=found.name
+        )
+    expected = table.field(found.name)
+    if holds_blobs(expected.type):
+        raise UnsupportedError(
+            f"column {found.name!r} of blobs cannot be updated yet, write the rows", column=found.name
+        )
+    if expected.type != found.type:
+        raise SchemaMismatchError(
+            f"column {found.name!r} has another type than the table, expected {expected.type}, found {found.type}; "
+            "cast it first",
+            column=found.name,
+            expected=str(expected.type),
+            found=str(found.type),
+        )
+    return expected

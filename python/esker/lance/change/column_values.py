@@ -1,0 +1,199 @@
+"""Where the values of new columns come from: expressions, functions, streams, other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ...arrow.batch_source import BatchSource
+from ...exceptions import InvalidArgumentError, NotFoundError
+from ...udf import BatchUDF
+from ..scan.options import Columns, ScanOptions
+from ..scan.projection import ROW_ADDRESS, ROW_ID
+from ..scan.scan import Scan
+from ..version import TableVersion
+from .assignments import within_precision
+from .join_keys import JoinKeys
+
+_SYSTEM_KEYS = (ROW_ID, ROW_ADDRESS)
+"""What a row may be called by beside its columns."""
+
+Values = Callable[[TableVersion, native.Fragment], Iterator[pa.RecordBatch]]
+"""The values of one fragment's rows, in batches that also hold the rows' addresses."""
+
+
+class ColumnSource(Protocol):
+    """Where the values of new columns come from."""
+
+    again: bool
+    """Whether they can be computed a second time."""
+
+    def schema(self, table: TableVersion) -> pa.Schema:
+        """The new columns."""
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows, with the rows' addresses. Fragments are asked for in order."""
+
+    def finish(self) -> None:
+        """Called when all fragments have their values."""
+
+
+class ExpressionValues:
+    """SQL expressions by the names of the new columns."""
+
+    again = True
+
+    def __init__(self, expressions: dict[str, str], batch_size: int | None) -> None:
+        self._expressions = expressions
+        self._batch_size = batch_size
+
+    def schema(self, table: TableVersion) -> pa.Schema:
+        """The new columns."""
+        return Scan(table, ScanOptions(columns=self._expressions)).schema
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        for batch in _batches(table, fragment, self._expressions, self._batch_size):
+            for name in self._expressions:
+                within_precision(batch[name], name)
+            yield batch
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""
+
+
+class FunctionValues:
+    """A function of batches of the table."""
+
+    again = True
+
+    def __init__(self, function: BatchUDF, read_columns: list[str] | None, batch_size: int | None) -> None:
+        self._function = function
+        self._read_columns = read_columns
+        self._batch_size = batch_size
+
+    def schema(self, table: TableVersion) -> pa.Schema:
+        """The new columns: as declared, or as the function returns them for the first rows."""
+        if self._function.output_schema is None:
+            first = next(iter(_batches(table, None, self._read_columns, self._batch_size)), None)
+            if first is None:
+                raise InvalidArgumentError("expected output_schema of a function for a table without rows, found none")
+            self._function.output_schema = self._function(self._input(first)).schema
+        return self._function.output_schema
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        for number, batch in enumerate(_batches(table, fragment, self._read_columns, self._batch_size)):
+            result = self._function.of_batch((table.number, fragment.id, number), self._input(batch))
+            yield result.append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""
+
+    @staticmethod
+    def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.drop_columns([ROW_ADDRESS])
+
+
+class StreamValues:
+    """Values that come from elsewhere, one for each row of the table in its order."""
+
+    again = False
+
+    def __init__(self, source: BatchSource) -> None:
+        self._schema = source.schema
+        self._batches: Iterator[pa.RecordBatch] = iter(source.reader())
+        self._rest: pa.RecordBatch | None = None
+
+    def schema(self, table: TableVersion) -> pa.Schema:
+        """The new columns."""
+        return self._schema
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The next values, with the addresses of one fragment's rows."""
+        for addresses in _batches(table, fragment, []):
+            start = 0
+            while start < addresses.num_rows:
+                batch = self._next()
+                if batch is None:
+                    raise InvalidArgumentError("expected a value for each row of the table, found fewer in the stream")
+                size = min(batch.num_rows, addresses.num_rows - start)
+                self._rest = batch.slice(size)
+                part = addresses[ROW_ADDRESS].slice(start, size)
+                yield batch.slice(0, size).append_column(ROW_ADDRESS, part)
+                start += size
+
+    def finish(self) -> None:
+        """Refuses values that are left over.
+
+        Raises:
+            InvalidArgumentError: There are some.
+        """
+        if self._next() is not None:
+            raise InvalidArgumentError("expected a value for each row of the table, found more in the stream")
+
+    def _next(self) -> pa.RecordBatch | None:
+        while self._rest is None or self._rest.num_rows == 0:
+            self._rest = next(self._batches, None)
+            if self._rest is None:
+                return None
+        return self._rest
+
+
+class JoinedValues:
+    """The columns of another table, by key."""
+
+    again = True
+
+    def __init__(self, other: pa.Table, left_on: str, right_on: str) -> None:
+        if right_on not in other.column_names:
+            raise InvalidArgumentError(
+                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
+                column=right_on,
+            )
+        self._keys = JoinKeys(other[right_on], left_on)
+        self._columns = other.drop_columns([right_on]).combine_chunks()
+        self._left_on = left_on
+
+    def schema(self, table: TableVersion) -> pa.Schema:
+        """The new columns."""
+        names = table.schema.names
+        if self._left_on not in (*names, *_SYSTEM_KEYS):
+            raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
+        self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else table.schema.field(self._left_on).type)
+        # A key that is not there makes a null.
+        return pa.schema([field.with_nullable(True) for field in self._columns.schema])
+
+    def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        """The values of one fragment's rows."""
+        columns = [] if self._left_on in _SYSTEM_KEYS else [self._left_on]
+        by_id = self._left_on == "_rowid"
+        for batch in _batches(table, fragment, columns, with_row_id=by_id):
+            rows = self._columns.take(self._keys.rows(batch[self._left_on]))
+            values = [rows[name].combine_chunks() for name in rows.column_names]
+            yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
+
+    def finish(self) -> None:
+        """Nothing: each fragment stands for itself."""
+
+
+def _batches(
+    table: TableVersion,
+    fragment: native.Fragment | None,
+    columns: Columns | None,
+    batch_size: int | None = None,
+    *,
+    with_row_id: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Columns of one fragment's rows, or of all rows, with the rows' addresses."""
+    options = ScanOptions(
+        columns=columns,
+        batch_size=batch_size,
+        fragment_ids=None if fragment is None else (fragment.id,),
+        with_row_id=with_row_id,
+        with_row_address=True,
+    )
+    return Scan(table, options).to_batches()

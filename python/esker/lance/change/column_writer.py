@@ -1,0 +1,145 @@
+"""Files of new columns: one for each fragment, with a row for each physical row.
+
+Values are computed for the rows that count. Deleted rows repeat the value of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native import table as native
+from ..._native.store import Store
+from ..._native.write import write_fragments
+from ...arrow.batch_source import BatchSource
+from ...arrow.struct_offsets import rebased
+from ...commit.orphans import StagedFiles
+from ..scan.projection import ROW_ADDRESS
+from ..version import TableVersion
+from ..write.checking import check_input_schema
+from ..write.request import DEFAULT_MEMORY_LIMIT
+from .column_values import ColumnSource, Values
+
+_OFFSET = (1 << 32) - 1
+_NO_LIMIT = 2**62
+
+
+class ColumnWriter:
+    """Writes files of new columns, each once however often its commit starts anew.
+
+    As a context manager it removes them if its block fails, unless a commit may name them.
+
+    Args:
+        store: The table's.
+
+    Example:
+        `with ColumnWriter(store) as writer: schema, fragments = writer.add(table, source)`
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._written: dict[tuple[Any, ...], native.DataFile] = {}
+        self.staged = StagedFiles()
+        """The files, for the commit that names them."""
+
+    def __enter__(self) -> ColumnWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.staged.__exit__(kind, error, traceback)
+
+    def add(
+        self, table: TableVersion, source: ColumnSource, fragments: Sequence[native.Fragment] | None = None
+    ) -> tuple[native.Schema, list[native.Fragment]]:
+        """The table's schema with the new columns, and its fragments (or those given) with their files.
+
+        Raises:
+            InvalidArgumentError: A column that is there already.
+        """
+        new = source.schema(table)
+        check_input_schema(new)
+        schema = table.manifest.schema
+        fields = native.Schema.from_arrow(new, first_id=table.manifest.max_field_id + 1)
+        extended = schema.extended(fields)
+        written = self.write(table, fields, source.values, fragments)
+        source.finish()
+        return extended, written
+
+    def write(
+        self,
+        table: TableVersion,
+        fields: native.Schema,
+        values: Values,
+        fragments: Sequence[native.Fragment] | None = None,
+    ) -> list[native.Fragment]:
+        """All fragments of the table, or those given, each with a file of the new columns."""
+        result = []
+        for fragment in table.fragments if fragments is None else fragments:
+            # Field ids are in the key: a table that changed meanwhile may give other ones.
+            key = (fragment.id, tuple(file.path for file in fragment.files), fields)
+            if key not in self._written:
+                self._written[key] = self.file_of(table, fragment, fields, values)
+            result.append(fragment.with_file(self._written[key]))
+        return result
+
+    def file_of(
+        self, table: TableVersion, fragment: native.Fragment, fields: native.Schema, values: Values
+    ) -> native.DataFile:
+        """A file with some columns of one fragment."""
+        schema = pa.schema(fields)
+        batches = spread(values(table, fragment), schema, fragment.physical_rows)
+        written = BatchSource(schema, batches).feed(
+            lambda reader: write_fragments(
+                self._store,
+                rebased(reader),
+                schema=fields,
+                data_storage_version=table.manifest.data_storage_version,
+                max_rows_per_file=_NO_LIMIT,
+                max_bytes_per_file=_NO_LIMIT,
+                memory_limit=DEFAULT_MEMORY_LIMIT,
+            )
+        )
+        file = written[0].files[0]
+        self.staged.add(self._store, f"data/{file.path}")
+        return file
+
+
+def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:
+    """Values of the rows that count, at the places of these rows among all physical ones.
+
+    Args:
+        batches: The values, with the rows' addresses in rising order.
+        schema: The columns to take.
+        physical_rows: All rows of the fragment.
+    """
+    done = 0
+    last: pa.RecordBatch | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        offsets = pc.bit_wise_and(batch[ROW_ADDRESS], pa.scalar(_OFFSET, pa.uint64())).cast(pa.int64())
+        end = offsets[-1].as_py() + 1
+        columns = batch.select(schema.names)
+        if end - done == batch.num_rows:
+            yield pa.RecordBatch.from_arrays(columns.columns, schema=schema)
+        else:
+            numbers = pa.array(range(done, end), pa.int64())
+            yield _placed(columns, pc.index_in(numbers, value_set=offsets), schema)
+        done = end
+        last = columns.slice(batch.num_rows - 1, 1)
+    if last is None:
+        yield pa.RecordBatch.from_arrays([pa.nulls(physical_rows, field.type) for field in schema], schema=schema)
+    elif done < physical_rows:
+        yield _placed(last, pa.nulls(physical_rows - done, pa.int32()), schema)
+
+
+def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
+    # Deleted rows repeat a value: a null may be more than the column or the file's version allows.
+    where = positions.fill_null(0)
+    return pa.RecordBatch.from_arrays([columns[field.name].take(where) for field in schema], schema=schema)

@@ -1,0 +1,247 @@
+"""Columns that come, go and change: as metadata where no value changes, as files beside the old where one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypedDict
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ..._native.expr import Expression
+from ...arrow.incoming import ReaderLike, coerce_reader
+from ...arrow.plain_types import plain_type
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ...schema import LanceSchema
+from ...udf import BatchUDF
+from ..fragment_metadata import FragmentMetadata
+from ..operation import LanceOperation
+from ..scan.options import ScanOptions
+from ..scan.projection import ROW_ADDRESS
+from ..scan.scan import Scan
+from ..version import TableVersion
+from ..write.checking import check_input_schema
+from .column_values import ColumnSource, ExpressionValues, FunctionValues, StreamValues
+from .column_writer import ColumnWriter
+from .run import commit_change
+
+EXTENSION_NAME = b"ARROW:extension:name"
+
+
+class _AlterColumnPath(TypedDict):
+    path: str
+
+
+class AlterColumn(_AlterColumnPath, total=False):
+    """What `LanceDataset.alter_columns` changes of one column: `path`, and what it shall be."""
+
+    name: str | None
+    nullable: bool | None
+    data_type: pa.DataType | None
+
+
+NewColumns: TypeAlias = (
+    "Mapping[str, str] | BatchUDF | Callable[[pa.RecordBatch], pa.RecordBatch] | pa.Field | Sequence[pa.Field] | "
+    "pa.Schema | ReaderLike"
+)
+
+
+def drop_columns(table: TableVersion, columns: list[str]) -> TableVersion:
+    """The version without these columns; see `LanceDataset.drop_columns`."""
+
+    def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
+        schema = manifest.schema.without(columns)
+        if not schema.fields:
+            raise InvalidArgumentError("cannot drop all columns, expected one at least to stay")
+        return LanceOperation.Project(LanceSchema(schema), preserves_nullability=True)
+
+    return commit_change(table, make) if columns else table
+
+
+def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> TableVersion:
+    """The version with columns of other names, types or nullability; see `LanceDataset.alter_columns`."""
+    for alteration in alterations:
+        unknown = set(alteration) - {"path", "name", "nullable", "data_type"}
+        if "path" not in alteration or unknown:
+            raise InvalidArgumentError(
+                f"expected path and any of name, nullable, data_type, found {sorted(alteration)}"
+            )
+    casts = {it["path"]: plain_type(type_) for it in alterations if (type_ := it.get("data_type")) is not None}
+    writer = ColumnWriter(table.store)
+
+    def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
+        at = table.at(manifest)
+        schema = manifest.schema
+        required = False
+        for alteration in alterations:
+            required |= _forbids_nulls(at, alteration)
+        replaced = {path: type_ for path, type_ in casts.items() if not _is_of_type(_column_at(at, path), type_)}
+        fragments: list[native.Fragment] | None = None
+        if replaced:
+            schema, fragments = _cast_columns(at, writer, schema, replaced)
+        for alteration in alterations:
+            schema = schema.altered(
+                alteration["path"], name=alteration.get("name"), nullable=alteration.get("nullable")
+            )
+        if fragments is None:
+            return LanceOperation.Project(LanceSchema(schema), preserves_nullability=not required)
+        metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
+        return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=not required)
+
+    with writer:
+        return commit_change(table, make, staged=writer.staged)
+
+
+def add_columns(table: TableVersion, source: ColumnSource) -> TableVersion:
+    """The version with more columns, whose values are computed for each fragment."""
+    writer = ColumnWriter(table.store)
+
+    def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
+        at = table.at(manifest)
+        schema, fragments = writer.add(at, source)
+        nullable = all(field.nullable for field in pa.schema(schema) if field.name not in at.schema.names)
+        metadata = [FragmentMetadata.from_native(fragment) for fragment in fragments]
+        return LanceOperation.Merge(metadata, LanceSchema(schema), preserves_nullability=nullable)
+
+    with writer:
+        return commit_change(table, make, again=source.again, staged=writer.staged)
+
+
+def add_transformed(
+    table: TableVersion,
+    transforms: NewColumns,
+    read_columns: list[str] | None,
+    reader_schema: pa.Schema | None,
+    batch_size: int | None,
+) -> TableVersion:
+    """The version with more columns; see `LanceDataset.add_columns`."""
+    nulls = _null_columns(transforms, table)
+    if nulls is not None:
+        return commit_change(table, lambda manifest: _add_nulls(manifest, nulls))
+    if isinstance(transforms, Mapping) and not transforms:
+        return table
+    added = add_columns(table, column_source(transforms, read_columns, reader_schema, batch_size))
+    if isinstance(transforms, BatchUDF):
+        transforms.forget()
+    return added
+
+
+def column_source(
+    transforms: NewColumns, read_columns: list[str] | None, reader_schema: pa.Schema | None, batch_size: int | None
+) -> ColumnSource:
+    """Where the values of new columns come from. See `LanceDataset.add_columns` for the arguments."""
+    if isinstance(transforms, Mapping) and all(isinstance(value, str) for value in transforms.values()):
+        return ExpressionValues({str(name): str(value) for name, value in transforms.items()}, batch_size)
+    if isinstance(transforms, BatchUDF) or callable(transforms):
+        function = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
+        return FunctionValues(function, read_columns, batch_size)
+    return StreamValues(coerce_reader(transforms, reader_schema))
+
+
+def _null_columns(transforms: Any, table: TableVersion) -> pa.Schema | None:
+    """The new columns, if they are null throughout whatever the table holds."""
+    if isinstance(transforms, pa.Schema):
+        return transforms
+    if isinstance(transforms, pa.Field):
+        return pa.schema([transforms])
+    if isinstance(transforms, Sequence) and transforms and all(isinstance(it, pa.Field) for it in transforms):
+        return pa.schema(list(transforms))
+    if isinstance(transforms, Mapping) and transforms and all(isinstance(it, str) for it in transforms.values()):
+        schema = table.described_schema
+        expressions = {name: Expression.parse_sql(sql, schema) for name, sql in transforms.items()}
+        if all(_is_null(expression) for expression in expressions.values()):
+            return pa.schema([pa.field(name, pa.field(it).type) for name, it in expressions.items()])
+    return None
+
+
+def _is_null(expression: Expression) -> bool:
+    if expression.columns or pa.field(expression).type == pa.null():
+        return False
+    value = pa.array(expression.evaluate(pa.record_batch([pa.array([True])], ["row"])))
+    return bool(value.null_count == 1)
+
+
+def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.BaseOperation:
+    for field in nulls:
+        if not field.nullable:
+            raise InvalidArgumentError(
+                f"expected nullable fields for columns of nulls, found {field.name!r} not null", column=field.name
+            )
+    check_input_schema(nulls)
+    new = native.Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
+    fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]
+    return LanceOperation.Merge(fragments, LanceSchema(manifest.schema.extended(new)), preserves_nullability=True)
+
+
+def _forbids_nulls(table: TableVersion, alteration: AlterColumn) -> bool:
+    """Whether the column becomes required; refused if it holds nulls."""
+    field = table.manifest.schema.find(alteration["path"])
+    if alteration.get("nullable") is not False or field is None or not field.nullable:
+        return False
+    path = ".".join(f"`{part}`" for part in alteration["path"].split("."))
+    if Scan(table, ScanOptions(filter=f"{path} IS NULL")).count_rows():
+        raise InvalidArgumentError(
+            f"expected no nulls in column {alteration['path']!r} to make it not nullable, found some; fill them first",
+            column=alteration["path"],
+        )
+    return True
+
+
+def _column_at(table: TableVersion, path: str) -> pa.Field:
+    if path in table.schema.names:
+        return table.schema.field(path)
+    if table.manifest.schema.find(path) is None:
+        raise InvalidArgumentError(
+            f"expected a column of the table, found {path!r}, which it does not have", column=path
+        )
+    raise UnsupportedError(
+        f"expected a column of its own to change the type of, found {path!r} within another one; add a new column",
+        column=path,
+    )
+
+
+def _is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
+    """Whether a column has a type already. The storage type of an extension is another one, known or not."""
+    if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return bool(column.type == type_)
+    return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    values = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if not isinstance(type_, pa.BaseExtensionType):
+        return values.cast(type_)
+    return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
+
+
+def _cast_columns(
+    table: TableVersion, writer: ColumnWriter, schema: native.Schema, types: dict[str, pa.DataType]
+) -> tuple[native.Schema, list[native.Fragment]]:
+    """The schema with new fields in place of those whose type changes, and the fragments with their files."""
+    fields = []
+    for path, type_ in types.items():
+        old = schema.find(path)
+        if old is None:
+            raise InvalidArgumentError(f"expected a column of the table, found {path!r}", column=path)
+        kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
+        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
+    check_input_schema(pa.schema(fields))
+
+    def values(at: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        options = ScanOptions(columns=list(types), fragment_ids=(fragment.id,), with_row_address=True)
+        for batch in Scan(at, options).to_batches():
+            columns = []
+            for field in fields:
+                try:
+                    columns.append(_cast(batch[field.name], field.type))
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                    raise SchemaMismatchError(
+                        f"column {field.name!r} cannot become {field.type}: {error}", column=field.name
+                    ) from error
+            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*types, ROW_ADDRESS])
+
+    new = native.Schema.from_arrow(pa.schema(fields), first_id=table.manifest.max_field_id + 1)
+    fragments = writer.write(table, new, values)
+    for path, field in zip(types, new.fields, strict=True):
+        schema = schema.replaced(path, field)
+    return schema, fragments

@@ -1,0 +1,68 @@
+"""Rows that go and rows that change: delete and update.
+
+Each is computed from one version and committed on top of the newest one. Where others deleted or changed other rows of
+the same fragments meanwhile, their deletions and ours are merged; where they changed the same rows, ours is computed
+again from the newest version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...commit.orphans import StagedFiles
+from ...exceptions import InvalidArgumentError
+from ..log import LanceLog
+from ..operation import LanceOperation
+from ..scan.predicate import Filter, to_predicate
+from ..version import TableVersion
+from ..write.request import DEFAULT_MEMORY_LIMIT
+from .assignments import Assignments
+from .row_changes import RowChanges
+from .run import CommitTerms, commit_rows
+
+
+def delete_rows(table: TableVersion, predicate: Filter, terms: CommitTerms) -> tuple[TableVersion, int]:
+    """Deletes the rows for which a predicate is true: the version without them, and how many they were."""
+    changes: RowChanges | None = None
+
+    def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
+        nonlocal changes
+        changes = RowChanges(at, log=log, staged=staged)
+        described = str(to_predicate(predicate, at.described_schema))
+        changes.delete_where(predicate)
+        return changes.delete_operation(described)
+
+    committed = commit_rows(table, compute, terms)
+    return committed, changes.num_deleted if changes else 0
+
+
+def update_rows(
+    table: TableVersion,
+    updates: Mapping[str, str],
+    where: Filter | None,
+    terms: CommitTerms,
+    *,
+    data_storage_version: str | None = None,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+) -> tuple[TableVersion, int]:
+    """Gives rows for which a predicate is true new values: the version with them, and how many they are.
+
+    Raises:
+        InvalidArgumentError: No updates, or a value that is no SQL text.
+    """
+    if not updates:
+        raise InvalidArgumentError("expected updates, found none; name a column and its new value")
+    for name, value in updates.items():
+        if not isinstance(value, str):
+            raise TypeError(f"expected SQL text as the new value of {name!r}, found {type(value).__name__}")
+    changes: RowChanges | None = None
+
+    def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
+        nonlocal changes
+        changes = RowChanges(at, memory_limit=memory_limit, log=log, staged=staged)
+        rows = Assignments(updates, changes.schema).applied(changes.take_out(where))
+        changes.write(rows, changes.schema, data_storage_version=data_storage_version)
+        return changes.update_operation(updates)
+
+    committed = commit_rows(table, compute, terms)
+    return committed, changes.num_deleted if changes else 0

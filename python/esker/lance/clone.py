@@ -1,0 +1,78 @@
+"""Tables that borrow or copy another one's files."""
+
+from __future__ import annotations
+
+import time
+
+from .._native import table as native
+from .._native.store import Store, path_at_home
+from ..exceptions import AlreadyExistsError, UnsupportedError
+from .history.versions import check_version
+from .log import TRANSACTIONS, LanceLog
+from .version import TableVersion
+
+
+def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
+    """Makes a table that shows a version of another one.
+
+    Args:
+        source: The version.
+        log: Where the clone goes.
+        is_shallow: Whether it borrows the files of `source` rather than get copies of them.
+
+    Raises:
+        AlreadyExistsError: There is a table already.
+    """
+    if not is_shallow and not log.listing().versions:
+        for path in files_of(source.store, source.manifest):
+            source.store.copy(path, log.store, path_at_home(path))
+    _commit_clone(source, log, is_shallow)
+
+
+def files_of(store: Store, manifest: native.Manifest) -> list[str]:
+    """The paths of all files that a version needs beside its manifest: of data, blobs, deletions and indices."""
+    paths: list[str] = []
+    for fragment in manifest.fragments():
+        if fragment.deletion_file is not None:
+            paths.append(fragment.deletion_file)
+        for data_file in fragment.files:
+            paths.append(data_file.location)
+            # Blobs of 2.2 files lie in a folder of the file's name.
+            if (data_file.file_major_version, data_file.file_minor_version) >= (2, 2):
+                paths += store.list_paths(data_file.location.removesuffix(".lance") + "/")
+    for index in manifest.indices:
+        paths += store.list_paths(index.folder)
+    return paths
+
+
+def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None:
+    version = source.number
+    operation = native.Operation.clone_of(
+        is_shallow=is_shallow, ref_name=None, ref_version=version, ref_path=source.log.uri
+    )
+    transaction = native.Transaction(version, operation)
+    made = transaction.apply_clone(source.manifest, timestamp_ns=time.time_ns())
+    taken = log.listing().versions
+    if not taken:
+        name = f"{transaction.read_version}-{transaction.uuid}.txn"
+        log.store.put(TRANSACTIONS + name, transaction.encode())
+        if log.put(version, "V2", made.encode()):
+            log.landed(version)
+            return
+    raise AlreadyExistsError(
+        f"a table at {log.uri} exists already, expected none where a clone goes; choose another place", uri=log.uri
+    )
+
+
+def version_of(reference: int | str | tuple[str | None, int | None]) -> int | None:
+    """The number of the version that is to be cloned, None for the newest.
+
+    Raises:
+        UnsupportedError: A tag or a branch.
+    """
+    if isinstance(reference, tuple):
+        branch, version = reference
+        if branch not in (None, "main"):
+            raise UnsupportedError(f"expected a version of the main branch, found branch {branch!r}: not supported yet")
+        return None if version is None else check_version(version)
+    return check_version(reference)

@@ -1,0 +1,96 @@
+"""The other versions of a table: which there are, when and how each was made."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TypedDict
+
+from ..._native.table import Manifest
+from ...exceptions import InvalidArgumentError, NotFoundError
+from ...missing import refuse_options
+from ..operation import Transaction
+from ..version import TableVersion
+
+
+class Version(TypedDict):
+    """One version of a table, as `LanceDataset.versions` lists it."""
+
+    version: int
+    timestamp: datetime
+    metadata: dict[str, str]
+
+
+def versions(table: TableVersion) -> list[Version]:
+    """All versions, oldest first, with the time (local, naive, as in pylance) and the counts of each."""
+    listing = table.log.listing()
+    return [describe(table.log.manifest(number, listing.scheme)) for number in listing.versions]
+
+
+def read_transaction(table: TableVersion, version: int) -> Transaction | None:
+    """The transaction that made a version, None if its writer left none.
+
+    Raises:
+        NotFoundError: No such version.
+    """
+    found = table.log.transaction(table.log.open(version)[0])
+    return Transaction.from_native(found) if found else None
+
+
+def find_transaction(table: TableVersion, key: str, value: str, after: int) -> int | None:
+    """The newest version behind `after` whose transaction carries a property; see `LanceDataset.find_transaction`."""
+    listing = table.log.listing()
+    for number in reversed(listing.versions):
+        if number <= after:
+            break
+        found = table.log.transaction(table.log.manifest(number, listing.scheme))
+        if found is not None and value == (found.uuid if key == "uuid" else found.properties.get(key)):
+            return number
+    return None
+
+
+def check_version(version: object) -> int:
+    """The number of a version.
+
+    Raises:
+        UnsupportedError: The name of a tag or a branch.
+    """
+    if not isinstance(version, int) or isinstance(version, bool):
+        refuse_options(**{f"version={version!r} (tags and branches)": True})
+        raise InvalidArgumentError(f"expected a version as int, found {version!r}")
+    return version
+
+
+def version_asof(table: TableVersion, asof: datetime | str) -> int:
+    """The latest version that was committed before a time.
+
+    Args:
+        table: The table.
+        asof: A time, or its text in ISO 8601; local if it names no zone.
+
+    Raises:
+        InvalidArgumentError: The text is no time.
+        NotFoundError: The table is younger.
+
+    Example:
+        `version_asof(table, "2026-01-31 12:00")`
+    """
+    try:
+        moment = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+    except ValueError as error:
+        raise InvalidArgumentError(f"expected asof as a time in ISO 8601, found {asof!r}") from error
+    if moment.tzinfo is not None:
+        moment = moment.astimezone().replace(tzinfo=None)
+    earlier = [version["version"] for version in versions(table) if version["timestamp"] < moment]
+    if not earlier:
+        raise NotFoundError(f"{moment} is earlier than the first version of {table.uri}", uri=table.uri)
+    return max(earlier)
+
+
+def describe(manifest: Manifest) -> Version:
+    """A version with its time (local, naive, as in pylance) and its counts."""
+    seconds, nanos = divmod(manifest.timestamp_ns, 10**9)
+    return {
+        "version": manifest.version,
+        "timestamp": datetime.fromtimestamp(seconds) + timedelta(microseconds=nanos // 1000),
+        "metadata": {name: str(count) for name, count in manifest.summary().items()},
+    }

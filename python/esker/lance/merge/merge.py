@@ -1,0 +1,156 @@
+"""An upsert: the rows of a source, kept for as long as the merge is computed again, against one version of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ..._native.merge import MergeRequest, MergeSource, merge
+from ..._native.store import Store
+from ...arrow.incoming import ReaderLike
+from ...commit.orphans import StagedFiles
+from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...storage_version import storage_version
+from ..change.run import CommitTerms, commit_rows
+from ..log import LanceLog
+from ..operation import LanceOperation
+from ..scan.projection import ROW_ADDRESS, ROW_ID
+from ..version import TableVersion
+from ..write.request import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT
+from .clauses import MergeClauses
+from .in_place import check_columns_only, merged_columns
+from .outcome import NOTHING, ExecuteResult, PreparedMerge
+from .source import MergeRows, check_columns
+
+
+@dataclass
+class MergeSpecification:
+    """What an upsert is told.
+
+    Attributes:
+        on: The key columns.
+        clauses: What it does with which rows.
+        data_storage_version: The file version of new files; None for the table's.
+        memory_limit: Bytes that it may hold, about.
+        in_place: Whether rows that change stay where they are, and get new columns.
+        target_bases: The ids of the base paths that new files go to in turn.
+    """
+
+    on: list[str]
+    clauses: MergeClauses = field(default_factory=MergeClauses)
+    data_storage_version: str | None = None
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+    in_place: bool = False
+    target_bases: list[int | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class KeptSource:
+    """The rows of a source, which can be read any number of times.
+
+    Attributes:
+        schema: Their columns, in the table's order.
+        rows: They.
+    """
+
+    schema: pa.Schema
+    rows: MergeSource
+
+
+def kept_source(
+    table: TableVersion, spec: MergeSpecification, data: ReaderLike, schema: pa.Schema | None
+) -> KeptSource:
+    """Reads a source to its end: incoming -> checked -> conformed -> kept, on disk where it is larger than memory.
+
+    Raises:
+        InvalidArgumentError: No clause, or a condition that does not parse.
+        SchemaMismatchError: The source's columns are not of the table.
+        UnsupportedError: A column of the table is named as row ids or row addresses are.
+    """
+    clauses = spec.clauses
+    clauses.check()
+    for name in (ROW_ID, ROW_ADDRESS):
+        if name in table.schema.names:
+            raise UnsupportedError(
+                f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
+            )
+    rows = MergeRows(data, schema, table=table.schema, on=spec.on, insert=clauses.insert, update=clauses.updates)
+    if spec.in_place:
+        check_columns_only(clauses, spec.on, rows.schema, table.schema)
+    # A condition that makes no sense is found before anything is read.
+    clauses.update_condition(rows.schema, table)
+    return KeptSource(rows.schema, rows.keep(spec.memory_limit // 4))
+
+
+def prepare(
+    table: TableVersion, spec: MergeSpecification, source: KeptSource, *, store: Store | None = None
+) -> PreparedMerge:
+    """Merges a source into a version; nothing is visible yet.
+
+    Args:
+        table: The version.
+        spec: What happens with which rows.
+        source: The rows.
+        store: Where new files go to; where the table's are by default.
+    """
+    clauses = spec.clauses
+    check_columns(source.schema, table.schema, on=spec.on, insert=clauses.insert, update=clauses.updates)
+    request = MergeRequest(
+        on=spec.on,
+        when_matched=clauses.when_matched,
+        condition=clauses.update_condition(source.schema, table),
+        insert=clauses.insert,
+        when_not_matched_by_source="delete" if clauses.delete_unmatched else "keep",
+        delete_filter=clauses.delete_predicate(table),
+        data_storage_version=storage_version(spec.data_storage_version, table.manifest, "append"),
+        max_rows_per_file=DEFAULT_MAX_ROWS_PER_FILE,
+        max_bytes_per_file=DEFAULT_MAX_BYTES_PER_FILE,
+        memory_limit=spec.memory_limit,
+        target_bases=spec.target_bases,
+    )
+    if spec.in_place:
+        return merged_columns(table, source.rows, request, spec.on)
+    return PreparedMerge.of(merge(store or table.store, table.manifest, source.rows, request))
+
+
+def execute(
+    table: TableVersion, spec: MergeSpecification, source: KeptSource, terms: CommitTerms
+) -> tuple[TableVersion, ExecuteResult]:
+    """Merges a source and commits: the version that this makes, and what the merge did."""
+    merged: PreparedMerge | None = None
+
+    def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
+        nonlocal merged
+        merged = prepare(at, spec, source, store=log.store)
+        for path in merged.files:
+            staged.add(log.store, path)
+        return merged.operation
+
+    committed = commit_rows(table, compute, terms)
+    return committed, merged.result if merged is not None else NOTHING.copy()
+
+
+def key_columns(table: TableVersion, on: str | Iterable[str] | None) -> list[str]:
+    """The key columns by the table's names for them."""
+    fields = table.manifest.schema.fields
+    wanted = [on] if isinstance(on, str) else list(on or [])
+    if not wanted:
+        wanted = [field.name for field in fields if field.unenforced_primary_key]
+    if not wanted:
+        raise InvalidArgumentError(
+            "expected key columns, found none: name them in on, or declare a primary key in the table's schema"
+        )
+    names = [field.name for field in fields]
+    found = []
+    for name in wanted:
+        similar = [known for known in names if known.lower() == name.lower()]
+        if name not in names and len(similar) != 1:
+            raise InvalidArgumentError(
+                f"expected a key among the table's columns ({', '.join(names)}), found {name!r}", column=name
+            )
+        found.append(name if name in names else similar[0])
+    if len(set(found)) != len(found):
+        raise InvalidArgumentError(f"duplicate key column in {found}, name each once")
+    return found

@@ -1,0 +1,66 @@
+"""The plan of a scan as text."""
+
+from __future__ import annotations
+
+import time
+
+from .options import ColumnOrdering, ScanStatistics
+from .scan import Scan
+
+
+def explained(scan: Scan, verbose: bool) -> str:
+    """What the scan does, as indented lines from the last step to the first."""
+    return "\n".join("  " * depth + line for depth, line in enumerate(_plan(scan, verbose)))
+
+
+def analyzed(scan: Scan, count_rows: bool) -> str:
+    """Runs the scan and returns its plan with what it cost."""
+    seen: list[ScanStatistics] = []
+    if count_rows:
+        started, before = time.monotonic(), scan.table.store.io_stats_snapshot()
+        rows, after = scan.count_rows(), scan.table.store.io_stats_snapshot()
+        iops, nbytes = after.read_iops - before.read_iops, after.read_bytes - before.read_bytes
+        seen.append(ScanStatistics(iops, iops, nbytes, rows, time.monotonic() - started))
+    else:
+        for _ in scan.but(scan_stats_callback=seen.append).to_batches():
+            pass
+    cost = seen[0]
+    saved = f", groups_skipped={cost.groups_skipped}/{cost.groups}" if cost.groups else ""
+    return (
+        f"Analyzed: rows={cost.rows}, elapsed={cost.seconds * 1000:.1f}ms, "
+        f"requests={cost.requests}, bytes_read={cost.bytes_read}{saved}\n  "
+        + explained(scan, False).replace("\n", "\n  ")
+    )
+
+
+def _plan(scan: Scan, verbose: bool) -> list[str]:
+    options = scan.options
+    lines = []
+    if scan.projection.expressions:
+        lines.append(f"Projection: {', '.join(scan.projection.describe())}")
+    if options.order_by and (options.limit is not None or options.offset):
+        lines.append(f"Limit: limit={options.limit}, offset={options.offset or 0}")
+    if options.order_by:
+        lines.append(f"Sort: {', '.join(_order_text(key) for key in options.order_by)}")
+    columns = scan.projection.columns
+    names = list(scan.table.schema.names if columns is None else columns)
+    if scan.predicate is not None:
+        names += [name for name in scan.predicate.columns if name not in names]
+    read = f"LanceScan: uri={scan.table.uri}, version={scan.table.number}, projection=[{', '.join(names)}]"
+    if scan.predicate is not None:
+        read += f", filter={scan.predicate}"
+        if scan.table.manifest.data_storage_version == "0.1":
+            read += f", use_stats={options.use_stats}"
+    if not options.order_by and (options.limit is not None or options.offset):
+        read += f", limit={options.limit}, offset={options.offset or 0}"
+    ids = options.fragment_ids
+    total = scan.table.manifest.num_fragments
+    read += f", fragments={total if ids is None else len(ids)}/{total}"
+    if verbose:
+        read += f", in_order={options.scan_in_order}, batch_size={options.batch_size}"
+        read += f", row_id={options.with_row_id}, row_address={options.with_row_address}, rows={scan.table.num_rows}"
+    return [*lines, read]
+
+
+def _order_text(key: ColumnOrdering) -> str:
+    return f"{key.column_name} {'asc' if key.ascending else 'desc'} nulls {'first' if key.nulls_first else 'last'}"

@@ -1,0 +1,163 @@
+"""A scan of one version: what it returns, and its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native import scan as native
+from ..._native.expr import Predicate
+from ...arrow.batches import cut_to_bytes, read, read_all
+from ..version import TableVersion
+from .options import ScanOptions, ScanStatistics
+from .predicate import to_predicate
+from .projection import Projection
+
+
+class Scan:
+    """A scan of one version that is ready to run, as often as wanted.
+
+    Args:
+        table: The version.
+        options: What is wanted of it.
+
+    Raises:
+        InvalidArgumentError: A column that does not exist, or a filter that does not parse.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> from esker.lance.scan.options import ScanOptions
+        >>> from esker.lance.scan.scan import Scan
+        >>> dataset = esker.write_dataset(pa.table({"id": [1, 2, 3]}), "memory://doc-scan")
+        >>> Scan(dataset._table, ScanOptions(filter="id > 1", limit=1)).to_table().to_pydict()
+        {'id': [2]}
+    """
+
+    def __init__(self, table: TableVersion, options: ScanOptions) -> None:
+        self.table = table
+        self.options = options
+        shown = table.schema if options.blobs == "bytes" else table.described_schema
+        self.projection = Projection.of(options.columns, shown)
+        self.predicate: Predicate | None = None
+        if options.filter is not None:
+            self.predicate = to_predicate(options.filter, table.described_schema)
+
+    def but(self, **changes: Any) -> Scan:
+        """The same scan with other options."""
+        return Scan(self.table, replace(self.options, **changes))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the scan returns."""
+        return self._shaped_schema(self._open())
+
+    def to_table(self) -> pa.Table:
+        """The rows, in memory."""
+        stream = self._open()
+        if self._is_plain():
+            return read_all(stream)
+        return pa.Table.from_batches(self._run(stream), self._shaped_schema(stream))
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a reader: batches are decoded as they are asked for."""
+        stream = self._open()
+        return pa.RecordBatchReader.from_batches(self._shaped_schema(stream), self._run(stream))
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, decoded as they are asked for."""
+        return self._run(self._open())
+
+    def _run(self, stream: native.BatchStream) -> Iterator[pa.RecordBatch]:
+        options = self.options
+        started = time.monotonic()
+        before = self.table.store.io_stats_snapshot()
+        rows = 0
+        batches: Iterable[pa.RecordBatch]
+        batches = read(stream)
+        if options.batch_size_bytes is not None:
+            batches = cut_to_bytes(batches, options.batch_size_bytes)
+        for batch in batches:
+            rows += batch.num_rows
+            if options.progress is not None:
+                options.progress(rows)
+            yield self._shape(batch)
+        if options.scan_stats_callback is not None:
+            after = self.table.store.io_stats_snapshot()
+            iops = after.read_iops - before.read_iops
+            nbytes, seconds = after.read_bytes - before.read_bytes, time.monotonic() - started
+            options.scan_stats_callback(ScanStatistics(iops, iops, nbytes, rows, seconds, *stream.groups))
+
+    def count_rows(self) -> int:
+        """How many rows the scan returns. Without a filter nothing is read."""
+        options = self.options
+        if options.row_range is not None or options.include_deleted_rows:
+            part = self.but(columns=[], order_by=())
+            return sum(batch.num_rows for batch in part.to_batches())
+        if self.predicate is None:
+            wanted = options.fragment_ids
+            total = self.table.num_rows if wanted is None else self._rows_of(wanted)
+        else:
+            total = native.count_rows(
+                self.table.store,
+                self.table.manifest,
+                filter=self.predicate,
+                fragment_ids=options.fragment_ids,
+                use_stats=options.use_stats,
+            )
+        rest = max(0, total - (options.offset or 0))
+        return rest if options.limit is None else min(rest, options.limit)
+
+    def _rows_of(self, fragment_ids: Iterable[int]) -> int:
+        # A fragment that is named twice counts twice, as it comes twice.
+        fragments = {fragment.id: fragment.num_rows for fragment in self.table.fragments}
+        known = [fragments.get(number) for number in fragment_ids]
+        if all(rows is not None for rows in known):
+            return sum(rows for rows in known if rows is not None)
+        return native.count_rows(self.table.store, self.table.manifest, fragment_ids=list(fragment_ids))
+
+    def _is_plain(self) -> bool:
+        """Whether the native stream is the result as it is."""
+        options = self.options
+        cut = options.batch_size_bytes is not None
+        watched = options.scan_stats_callback is not None or options.progress is not None
+        return not (cut or watched) and self.projection.is_plain
+
+    def _open(self) -> native.BatchStream:
+        options = self.options
+        columns = self.projection.columns
+        return native.scan(
+            self.table.store,
+            self.table.manifest,
+            columns=columns,
+            filter=self.predicate,
+            limit=options.limit,
+            offset=options.offset,
+            batch_size=options.batch_size,
+            fragment_ids=options.fragment_ids,
+            row_range=options.row_range,
+            with_row_id=options.with_row_id and "_rowid" not in (columns or ()),
+            with_row_address=options.with_row_address and "_rowaddr" not in (columns or ()),
+            scan_in_order=options.scan_in_order,
+            include_deleted_rows=options.include_deleted_rows,
+            use_stats=options.use_stats,
+            blobs=options.blobs,
+            order_by=[(key.column_name, key.ascending, key.nulls_first) for key in options.order_by],
+            strict_batch_size=options.strict_batch_size,
+        )
+
+    def _shaped_schema(self, stream: native.BatchStream) -> pa.Schema:
+        read_schema = pa.schema(stream)
+        empty = [pa.nulls(0, field.type) for field in read_schema]
+        return self._shape(pa.RecordBatch.from_arrays(empty, schema=read_schema)).schema
+
+    def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        present = self.projection.columns or ()
+        return self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
+
+    def _added(self) -> tuple[tuple[str, bool], ...]:
+        """The columns that options add behind the others."""
+        return ("_rowid", self.options.with_row_id), ("_rowaddr", self.options.with_row_address)

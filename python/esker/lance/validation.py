@@ -1,0 +1,62 @@
+"""Whether a version is whole: what its manifest says beside what its files hold."""
+
+from __future__ import annotations
+
+from .._native import table as native
+from .._native.file import FileReader
+from .._native.store import Store, path_at_home
+from ..exceptions import CorruptFileError
+from .scan.options import ScanOptions
+from .scan.scan import Scan
+from .version import TableVersion
+
+
+def validate(table: TableVersion) -> None:
+    """Checks that a version is whole; see `LanceDataset.validate`.
+
+    Raises:
+        CorruptFileError: Something does not fit; the message says what and where.
+        NotFoundError: A file is missing.
+    """
+    before = -1
+    for fragment in table.fragments:
+        if fragment.id <= before:
+            raise _damage(table, f"expected fragments with rising ids, found {fragment.id} after {before}")
+        before = fragment.id
+        _check_columns(table, fragment)
+        for file in fragment.files:
+            _check_file(table, table.store, fragment, file)
+    # Reads all deletion files, and checks them against their fragments.
+    expected = table.num_rows
+    rows = Scan(table, ScanOptions(columns=[], with_row_address=True)).to_batches()
+    found = sum(batch.num_rows for batch in rows)
+    if found != expected:
+        raise _damage(table, f"expected {expected} rows, found {found}")
+
+
+def _check_columns(table: TableVersion, fragment: native.Fragment) -> None:
+    seen: set[int] = set()
+    for id_ in (id_ for file in fragment.files for id_ in file.fields if id_ >= 0):
+        if id_ in seen:
+            raise _damage(table, f"fragment {fragment.id}: expected each column in one file, found field {id_} in two")
+        seen.add(id_)
+
+
+def _check_file(table: TableVersion, store: Store, fragment: native.Fragment, file: native.DataFile) -> None:
+    reader = FileReader(store, file.location)
+    rows = fragment.physical_rows
+    if rows and reader.num_rows != rows:
+        message = f"expected {rows} rows as fragment {fragment.id} has, found {reader.num_rows}"
+        raise _damage(table, f"{path_at_home(file.location)}: {message}")
+    size = store.head(file.location).size
+    if file.file_size_bytes not in (None, size):
+        message = f"expected {file.file_size_bytes} bytes, found {size}"
+        raise _damage(table, f"{path_at_home(file.location)}: {message}")
+
+
+def _damage(table: TableVersion, message: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"version {table.number} of {table.uri} is damaged: {message}; restore an older version",
+        uri=table.uri,
+        version=table.number,
+    )

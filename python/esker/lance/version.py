@@ -1,0 +1,175 @@
+"""A table at one of its versions: the value that every operation starts from and returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from .._native import table as native
+from .._native.scan import count_rows
+from .._native.store import Store
+from ..commit.external import ExternalManifestStore
+from ..commit.protocol import CommitLock
+from ..exceptions import InvalidArgumentError
+from .log import LanceLog, is_detached
+
+_STABLE_ROW_IDS = 2
+"""The bit of the reader feature flags."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableVersion:
+    """A table at one of its versions. Immutable: a change returns another one.
+
+    Args:
+        uri: The table, as the user wrote it.
+        log: Its versions, over a store that leads to the base paths of this one.
+        manifest: This version.
+        storage_options: Options of the store, as the user gave them.
+        commit_lock: Held around commits, for stores without put-if-absent.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> from esker.lance.version import TableVersion
+        >>> _ = esker.write_dataset(pa.table({"id": [1, 2]}), "memory://doc-table-version")
+        >>> TableVersion.open("memory://doc-table-version").num_rows
+        2
+    """
+
+    uri: str
+    log: LanceLog
+    manifest: native.Manifest
+    # They may hold passwords, which no repr shows.
+    storage_options: dict[str, str] | None = field(default=None, repr=False)
+    commit_lock: CommitLock | None = None
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        version: int | None = None,
+        *,
+        storage_options: dict[str, str] | None = None,
+        commit_lock: CommitLock | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> TableVersion:
+        """The table at a URI, at a version or at its newest one.
+
+        Raises:
+            NotFoundError: No table there, or no such version.
+            CorruptFileError: A damaged manifest.
+            UnsupportedError: A table that needs a newer reader.
+        """
+        log = LanceLog.at(
+            uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+        )
+        manifest, _ = log.open(version)
+        return cls.of(os.fspath(uri), log, manifest, storage_options, commit_lock)
+
+    @classmethod
+    def of(
+        cls,
+        uri: str,
+        log: LanceLog,
+        manifest: native.Manifest,
+        storage_options: dict[str, str] | None = None,
+        commit_lock: CommitLock | None = None,
+    ) -> TableVersion:
+        """The version whose manifest is at hand; its base paths are mounted."""
+        return cls(uri, log.mounted(manifest), manifest, storage_options, commit_lock)
+
+    def at(self, manifest: native.Manifest) -> TableVersion:
+        """The same table at another version, whose manifest is at hand."""
+        return replace(self, log=self.log.mounted(manifest), manifest=manifest)
+
+    def newest(self) -> TableVersion:
+        """The same table at its newest version.
+
+        Raises:
+            NotFoundError: The table is gone.
+        """
+        return self.at(self.log.open()[0])
+
+    @property
+    def store(self) -> Store:
+        """Where the table's files are."""
+        return self.log.store
+
+    @property
+    def number(self) -> int:
+        """The version's number."""
+        return self.manifest.version
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns, blobs as what a write takes."""
+        return pa.schema(self.manifest.schema)
+
+    @cached_property
+    def described_schema(self) -> pa.Schema:
+        """The columns that a filter sees: descriptions in place of blobs."""
+        return pa.schema(self.manifest.schema.described())
+
+    @property
+    def fragments(self) -> list[native.Fragment]:
+        """The fragments, in order."""
+        return self.manifest.fragments()
+
+    @property
+    def num_rows(self) -> int:
+        """Live rows."""
+        known = self.manifest.num_rows
+        # The manifests of old writers do not tell: the files know.
+        return known if known is not None else count_rows(self.store, self.manifest)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return bool(self.manifest.reader_feature_flags & _STABLE_ROW_IDS)
+
+    def check_writable(self) -> None:
+        """Refuses a version that nothing can be committed on top of.
+
+        Raises:
+            InvalidArgumentError: It is detached.
+            UnsupportedError: The table needs a newer writer.
+        """
+        if is_detached(self.number):
+            raise InvalidArgumentError(
+                f"expected a version of the history to write to, found the detached version {self.number}; "
+                "restore it, or check another one out",
+                version=self.number,
+            )
+        self.manifest.check_writable()
+
+    def writable_log(
+        self,
+        *,
+        durable: bool,
+        storage_options: dict[str, str] | None = None,
+        manifest_store: ExternalManifestStore | str | None = None,
+    ) -> LanceLog:
+        """The table's log over a store that writes as asked: the one at hand if it does, since it caches the files.
+
+        Args:
+            durable: Whether a put returns only when its bytes are on stable storage.
+            storage_options: Options of the store; those that the table was opened with by default.
+            manifest_store: What orders the versions; what the table was opened with by default.
+        """
+        if storage_options is None and manifest_store is None and self.log.bases.durable == durable:
+            return self.log
+        log = LanceLog.at(
+            # The absolute URI: the working folder may be another one since the table was opened.
+            self.log.uri,
+            storage_options=storage_options if storage_options is not None else self.storage_options,
+            manifest_store=manifest_store if manifest_store is not None else self.log.manifest_store,
+            durable=durable,
+            base_store_params=self.log.bases.params,
+        )
+        log.mount(self.manifest)
+        return log

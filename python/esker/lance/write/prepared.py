@@ -1,0 +1,107 @@
+"""Commits of changes that were prepared elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._native import table as native
+from ...commit.limits import commit_limits
+from ...commit.loop import commit
+from ...exceptions import InvalidArgumentError
+from ...storage_version import DEFAULT_STORAGE_VERSION, version_of_numbers
+from ..commit import LanceCommit
+from ..operation import LanceOperation, Transaction, application_properties, merge_message
+from ..version import TableVersion
+from .table import WriteCommit
+from .target import WriteTarget
+
+
+@dataclass(frozen=True)
+class PreparedChange:
+    """A change that was prepared elsewhere, on its way to a commit.
+
+    Attributes:
+        operation: What changes.
+        read_version: The version that it was made from; None for the newest, of an overwrite or a restore.
+        properties: Noted on the transaction.
+        uuid: The transaction's id, None for a new one.
+    """
+
+    operation: LanceOperation.BaseOperation
+    read_version: int | None
+    properties: dict[str, str] | None
+    uuid: str | None
+
+
+def prepared_change(
+    operation: LanceOperation.BaseOperation | Transaction, read_version: int | None, how: WriteCommit
+) -> PreparedChange:
+    """The change that the arguments of `LanceDataset.commit` mean.
+
+    Raises:
+        InvalidArgumentError: A message for a whole transaction, which has properties of its own.
+    """
+    uuid, properties = None, how.properties
+    if isinstance(operation, Transaction):
+        if how.message is not None:
+            raise InvalidArgumentError("commit_message cannot go with a Transaction, set its properties instead")
+        read_version, uuid = operation.read_version, operation.uuid
+        properties = {**(operation.transaction_properties or {}), **(properties or {})}
+        operation = operation.operation
+    if not isinstance(operation, LanceOperation.BaseOperation):
+        raise TypeError(f"expected a LanceOperation or a Transaction, found {type(operation).__name__}")
+    noted = application_properties(how.application, merge_message(how.message, properties))
+    return PreparedChange(operation, read_version, noted, uuid)
+
+
+def commit_prepared(target: WriteTarget, prepared: PreparedChange, how: WriteCommit, *, detached: bool) -> TableVersion:
+    """Commits a change that was prepared elsewhere: the version that this makes. See `LanceDataset.commit`.
+
+    Args:
+        target: The table.
+        prepared: The change.
+        how: How it is committed.
+        detached: Makes a version beside the history.
+
+    Raises:
+        InvalidArgumentError: The version that it was made from is missing.
+    """
+    operation, read_version = prepared.operation, prepared.read_version
+    if read_version is None:
+        if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
+            raise InvalidArgumentError(f"read_version is required for {operation.name}, expected the version it read")
+        read_version = target.read_version
+    lock = how.lock or target.lock
+    transaction = operation.to_native(read_version, prepared.properties, uuid=prepared.uuid)
+    change = LanceCommit(
+        target.log,
+        transaction,
+        data_storage_version=_files_version(transaction, target.base),
+        enable_stable_row_ids=how.stable_row_ids,
+        scheme="V2" if how.v2_names else "V1",
+        lock=lock,
+        base=target.base,
+    )
+    if detached:
+        return target.at(change.detached(), lock)
+    version = commit(change, limits=commit_limits(how.max_retries, how.timeout, how.backoff))
+    return target.at(change.committed(version), lock)
+
+
+def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:
+    """The file version that a transaction's fragments share; None keeps the table's, as for fragments of several.
+
+    Raises:
+        InvalidArgumentError: They are of several, and there is no table yet.
+    """
+    numbers = (
+        (file.file_major_version, file.file_minor_version)
+        for fragment in transaction.fragments
+        for file in fragment.files
+    )
+    found = {version_of_numbers(major, minor) for major, minor in numbers}
+    if len(found) > 1 and base is None:
+        raise InvalidArgumentError(f"expected fragments of one file version for a new table, found {sorted(found)}")
+    if len(found) == 1:
+        return found.pop()
+    return None if base is not None else DEFAULT_STORAGE_VERSION

@@ -1,0 +1,158 @@
+"""Writes that are committed: data files are staged, then one commit makes them visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ...arrow.incoming import ReaderLike
+from ...commit.limits import DEFAULT_COMMIT_TIMEOUT, commit_limits
+from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff, commit
+from ...commit.orphans import StagedFiles
+from ...commit.protocol import CommitLock
+from ...exceptions import AlreadyExistsError, SchemaMismatchError
+from ...progress import report
+from ...storage_version import may_stand_together
+from ..commit import LanceCommit, is_applied
+from ..fragment_metadata import FragmentMetadata
+from ..log import NamingScheme
+from ..operation import application_properties, merge_message
+from ..version import TableVersion
+from .request import WriteArguments, WriteRequest, open_for, refuse_unknown
+from .staging import StagedFragments, stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteCommit:
+    """How a write is committed.
+
+    Attributes:
+        lock: Held around the commit; that which the table was opened with by default.
+        v2_names: Whether a new table has V2 manifest names.
+        stable_row_ids: Whether the rows of a new table keep their ids when they move.
+        message: Noted on the transaction.
+        properties: Likewise.
+        application: An application's id and the number of this write among its own.
+        max_retries: Attempts after the first.
+        timeout: For all attempts together; None for no limit.
+        backoff: The pauses between attempts.
+    """
+
+    lock: CommitLock | None = None
+    v2_names: bool = True
+    stable_row_ids: bool = False
+    message: str | None = None
+    properties: dict[str, str] | None = None
+    application: tuple[str, int] | None = None
+    max_retries: int = DEFAULT_MAX_RETRIES
+    timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT
+    backoff: Backoff | None = None
+
+    def __post_init__(self) -> None:
+        if self.lock is not None and not callable(self.lock):
+            raise TypeError(f"commit_lock must be a function, found {type(self.lock).__name__}")
+
+    @classmethod
+    def of(cls, given: WriteArguments) -> WriteCommit:
+        """How the arguments of `write_dataset` say that it is committed."""
+        return cls(
+            lock=given.get("commit_lock"),
+            v2_names=given.get("enable_v2_manifest_paths", True),
+            stable_row_ids=bool(given.get("enable_stable_row_ids", False)),
+            message=given.get("commit_message"),
+            properties=given.get("transaction_properties"),
+            application=given.get("application"),
+            max_retries=given.get("max_retries", DEFAULT_MAX_RETRIES),
+            timeout=given.get("commit_timeout", DEFAULT_COMMIT_TIMEOUT),
+            backoff=given.get("backoff"),
+        )
+
+    def noted(self) -> dict[str, str] | None:
+        """What the transaction notes."""
+        return application_properties(self.application, merge_message(self.message, self.properties))
+
+
+def write_given(
+    table: object, data: ReaderLike, schema: pa.Schema | None, mode: str, given: WriteArguments
+) -> TableVersion:
+    """Writes a table, or adds to one, as the arguments of `write_dataset` say.
+
+    Args:
+        table: A path, a URI or a dataset.
+        data: The rows.
+        schema: Their column types, where the data do not say.
+        mode: "create", "append" or "overwrite".
+        given: All other arguments.
+    """
+    refuse_unknown(given)
+    how = WriteCommit.of(given)
+    target = open_for(table, given)
+    session = given.get("session")
+    if session is not None:
+        session._watch(target.log.store)
+    return write_table(WriteRequest.of(target, data, schema, mode, given), how)
+
+
+def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
+    """Writes a table, or adds to one: the version that this makes. See `write_dataset`."""
+    target = request.target
+    lock = how.lock or target.lock
+    properties = how.noted()
+    if how.application is not None and target.base is not None:
+        latest = target.log.open()[0]
+        if is_applied(latest, *how.application):
+            return target.at(latest, lock)
+    staged = stage(request)
+    with StagedFiles() as files:
+        staged.tell(files)
+        report(request.progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
+        limits = commit_limits(how.max_retries, how.timeout, how.backoff)
+        scheme: NamingScheme = "V2" if how.v2_names else "V1"
+        first = LanceCommit(
+            target.log,
+            staged.transaction(properties),
+            data_storage_version=staged.data_storage_version,
+            enable_stable_row_ids=how.stable_row_ids,
+            # An append to nothing creates too: if others were faster, it becomes an append to what they made.
+            create=target.base is None and staged.mode != "overwrite",
+            scheme=scheme,
+            lock=lock,
+            base=target.base,
+        )
+        try:
+            version = commit(first, limits=limits, staged=files)
+        except AlreadyExistsError:
+            if staged.mode != "append" or target.base is not None:
+                raise
+        else:
+            return target.at(first.committed(version), lock)
+        second = _append_to_newcomer(staged, scheme, properties, lock)
+        return target.at(second.committed(commit(second, limits=limits, staged=files)), lock)
+
+
+def _append_to_newcomer(
+    staged: StagedFragments, scheme: NamingScheme, properties: dict[str, str] | None, lock: CommitLock | None
+) -> LanceCommit:
+    """The append of fragments that were staged for a new table to the table that another writer made meanwhile."""
+    log = staged.target.log
+    listing = log.newest()
+    base = log.manifest(1, listing.scheme if listing.versions else scheme)
+    base.check_readable()
+    fits = may_stand_together(base.data_storage_version, staged.data_storage_version)
+    fits = fits and _ids(base.schema.fields) == _ids(staged.schema.fields)
+    if pa.schema(base.schema) != pa.schema(staged.schema) or not fits:
+        raise SchemaMismatchError(
+            f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
+            "nothing of ours is visible, run it again",
+            expected=str(pa.schema(base.schema)),
+            found=str(pa.schema(staged.schema)),
+        )
+    transaction = native.Transaction.append(base.version, staged.fragments, properties=properties)
+    return LanceCommit(log, transaction, lock=lock)
+
+
+def _ids(fields: list[native.Field]) -> list[int]:
+    return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]

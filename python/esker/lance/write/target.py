@@ -1,0 +1,80 @@
+"""Where a write goes: a table at one of its versions, or a place where none is yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..._native import table as native
+from ...commit.external import ExternalManifestStore
+from ...commit.protocol import CommitLock
+from ..log import LanceLog
+from ..version import TableVersion
+
+
+@dataclass(frozen=True)
+class WriteTarget:
+    """Where a write goes: a table at one of its versions, or a place where none is yet.
+
+    Attributes:
+        uri: It, as the user wrote it.
+        log: Its versions, over a store that writes as asked.
+        base: The version that the write starts from, None if there is none.
+        storage_options: Options of the store, as the user gave them.
+        lock: The lock that the table which is written to was opened with.
+    """
+
+    uri: str
+    log: LanceLog
+    base: native.Manifest | None
+    storage_options: dict[str, str] | None = None
+    lock: CommitLock | None = None
+
+    @property
+    def read_version(self) -> int:
+        """The number of the version that the write starts from, 0 if there is none."""
+        return self.base.version if self.base else 0
+
+    def at(self, manifest: native.Manifest, lock: CommitLock | None = None) -> TableVersion:
+        """The table at a version that was written."""
+        return TableVersion.of(self.uri, self.log, manifest, self.storage_options, lock or self.lock)
+
+
+def open_target(
+    table: str | os.PathLike[str] | TableVersion,
+    *,
+    storage_options: dict[str, str] | None = None,
+    durable: bool = True,
+    manifest_store: ExternalManifestStore | str | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+) -> WriteTarget:
+    """The table to write to, at its newest version, or at the version that is given.
+
+    Raises:
+        InvalidArgumentError: The version that is given is detached.
+        UnsupportedError: The table needs a newer writer.
+    """
+    if isinstance(table, TableVersion):
+        log = table.writable_log(durable=durable, storage_options=storage_options, manifest_store=manifest_store)
+        table.check_writable()
+        options = storage_options if storage_options is not None else table.storage_options
+        return WriteTarget(table.uri, log, table.manifest, options, table.commit_lock)
+    if not isinstance(table, str | os.PathLike):
+        raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(table).__name__}")
+    uri = os.fspath(table)
+    log = LanceLog.at(
+        uri,
+        storage_options=storage_options,
+        manifest_store=manifest_store,
+        durable=durable,
+        base_store_params=base_store_params,
+    )
+    listing = log.newest()
+    if not listing.versions:
+        return WriteTarget(uri, log, None, storage_options)
+    base = log.manifest(listing.latest, listing.scheme)
+    base.check_readable()
+    base.check_writable()
+    log.mount(base)
+    return WriteTarget(uri, log, base, storage_options)
