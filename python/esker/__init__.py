@@ -6,15 +6,24 @@
 2
 """
 
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from . import exceptions
 from ._native import __version__
-from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
-from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
-from .fragment import FragmentMetadata, LanceFragment
-from .lance.base_path import DatasetBasePath
-from .lance.io_stats import IOStats, Session
-from .schema import json_to_schema, schema_to_json
-from .udf import BatchUDF, batch_udf
+
+if TYPE_CHECKING:
+    from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
+    from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
+    from .fragment import FragmentMetadata, LanceFragment
+    from .lance.base_path import DatasetBasePath
+    from .lance.io_stats import IOStats, Session
+    from .schema import json_to_schema, schema_to_json
+    from .udf import BatchUDF, batch_udf
 
 __all__ = [
     "BatchUDF",
@@ -42,3 +51,53 @@ __all__ = [
     "schema_to_json",
     "write_dataset",
 ]
+
+# Names load when they are used: who wants a repository, or one name of a table, does not wait for all of pyarrow.
+_HOMES = {
+    "blob": ("Blob", "BlobArray", "BlobColumn", "BlobFile", "BlobType", "blob_array", "blob_field"),
+    "dataset": ("LanceDataset", "LanceOperation", "LanceScanner", "Transaction", "dataset", "write_dataset"),
+    "fragment": ("FragmentMetadata", "LanceFragment"),
+    "lance.base_path": ("DatasetBasePath",),
+    "lance.io_stats": ("IOStats", "Session"),
+    "schema": ("json_to_schema", "schema_to_json"),
+    "udf": ("BatchUDF", "batch_udf"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = (
+    "blob",
+    "commit",
+    "delta",
+    "file",
+    "fragment",
+    "progress",
+    "repo",
+    "schema",
+    "spark",
+    "storage_version",
+    "udf",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: object) -> None:
+        # Whoever imports the module `esker.dataset` sets it as an attribute here: the function of that name stays.
+        if name == "dataset" and isinstance(value, ModuleType):
+            value = value.dataset
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

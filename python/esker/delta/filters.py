@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._native.expr import Expression, Predicate
+from ..arrow.predicate import portable_predicate
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from ..lance.scan.predicate import portable_predicate
 from .implied import Term, all_of, terms_of
 from .partition_text import partition_text
 from .session_zone import in_zone, instant

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from .._native.store import Store
-from ..commit.external.address import split_s3_ddb
 from ..exceptions import InvalidArgumentError, UnsupportedError
+from .s3_ddb import split_s3_ddb
 from .secrets import MANIFEST_STORE
 
 StoreFactory: TypeAlias = Callable[[str, Mapping[str, str], bool], Store]

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...exceptions import InvalidArgumentError
+from ...store.s3_ddb import S3_AND_DYNAMODB, s3_uri, split_s3_ddb
 from ...store.secrets import MANIFEST_STORE, without_password
 from .dynamodb import DynamoDBManifestStore
 from .postgres import PostgresManifestStore
@@ -23,9 +24,7 @@ from .redis import RedisManifestStore
 from .sqlite import SqliteManifestStore
 from .store import ExternalManifestStore
 
-S3_AND_DYNAMODB = "s3+ddb://"
 _OF_S3 = ("s3://", "s3a://", S3_AND_DYNAMODB)
-_TABLE_NAME = "ddbTableName"
 _VERBS = ("get", "get_latest", "put_if_not_exists", "put_if_exists", "delete")
 
 
@@ -84,34 +83,10 @@ def base_uri_of(store: ExternalManifestStore, uri: str) -> str:
         '/data/t.lance'
     """
     if isinstance(store, DynamoDBManifestStore) and uri.lower().startswith(_OF_S3):
-        return unquote(_s3_uri(uri).partition("://")[2].partition("/")[2]).strip("/")
+        return unquote(s3_uri(uri).partition("://")[2].partition("/")[2]).strip("/")
     if uri.lower().startswith("file://"):
         uri = unquote(urlsplit(uri).path)
     return uri.rstrip("/") or "/"
-
-
-def split_s3_ddb(uri: str) -> tuple[str, str]:
-    """The `s3://` URI and the DynamoDB table that an `s3+ddb://` URI names.
-
-    Raises:
-        InvalidArgumentError: Its query is not `ddbTableName=name`.
-
-    Example:
-        >>> from esker.commit.external.address import split_s3_ddb
-        >>> split_s3_ddb("s3+ddb://lake/t.lance?ddbTableName=commits")
-        ('s3://lake/t.lance', 'commits')
-    """
-    found = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
-    if len(found) != 1 or found[0][0] != _TABLE_NAME or not found[0][1]:
-        raise InvalidArgumentError(
-            f"expected s3+ddb://bucket/path?{_TABLE_NAME}=name and nothing else in the query, found {uri}", uri=uri
-        )
-    return _s3_uri(uri), found[0][1]
-
-
-def _s3_uri(uri: str) -> str:
-    rest = uri.partition("://")[2]
-    return "s3://" + rest.partition("?")[0]
 
 
 def _without(uri: str, name: str) -> str:

@@ -1,0 +1,92 @@
+"""Expressions of pyarrow, made into predicates of the Rust core."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._native.expr import Predicate
+from ..exceptions import InvalidArgumentError, UnsupportedError
+
+_PLACEHOLDER = "__esker_no_substrait_type_{}"
+
+
+def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    """The predicate that a pyarrow expression means over exactly these columns, NaN and nulls as pyarrow has them.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.compute as pc
+        >>> from esker.arrow.predicate import portable_predicate
+        >>> portable_predicate(pc.field("id") > 3, pa.schema([("id", pa.int64())])).columns
+        ['id']
+    """
+    return predicate_of(expression, schema, as_arrow=True)
+
+
+def predicate_of(expression: pc.Expression, schema: pa.Schema, *, as_arrow: bool) -> Predicate:
+    """The predicate that a pyarrow expression means over these columns.
+
+    Args:
+        expression: It.
+        schema: The columns.
+        as_arrow: Whether NaN and nulls compare as pyarrow has them rather than as SQL does.
+
+    Raises:
+        InvalidArgumentError: It does not fit the columns.
+        UnsupportedError: A function or a type that the Rust core does not have.
+    """
+    try:
+        # The form in which pyarrow pickles it: as long as the expression, where Substrait doubles with every level.
+        _, (data,) = expression.__reduce__()
+    except pa.ArrowNotImplementedError:
+        # Columns by their numbers.
+        return Predicate.from_substrait(_to_substrait(expression, schema), schema)
+    return Predicate.from_arrow_expression(bytes(data), schema, as_arrow)
+
+
+def _to_substrait(expression: pc.Expression, schema: pa.Schema) -> bytes:
+    """The expression as Substrait, with field references by position in `schema`."""
+    from pyarrow.substrait import serialize_expressions
+
+    # A type that Substrait lacks, in a column that the filter may never name, must not stop the others: it is replaced,
+    # under a name of its own, and keeps its position.
+    portable = pa.schema(
+        [
+            field if _portable(field.type) else pa.field(_PLACEHOLDER.format(i), pa.int8())
+            for i, field in enumerate(schema)
+        ]
+    )
+    try:
+        return bytes(serialize_expressions([expression], ["filter"], portable))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+        replaced = [old.name for old, new in zip(schema, portable, strict=True) if old.name != new.name]
+        for name in replaced:
+            if f"FieldRef.Name({name})" in str(error):
+                raise UnsupportedError(
+                    f"column {name!r} of type {schema.field(name).type} cannot be in a pyarrow filter; "
+                    "write the filter as SQL text",
+                    column=name,
+                    type=str(schema.field(name).type),
+                ) from error
+        if isinstance(error, pa.ArrowNotImplementedError):
+            raise UnsupportedError(f"filter {expression} has no form in Substrait: {error}") from error
+        raise InvalidArgumentError(f"filter {expression} does not fit the table: {error}") from error
+
+
+def _portable(type_: pa.DataType) -> bool:
+    """Whether pyarrow has a Substrait type for it. The list is of pyarrow 26; older ones know no more."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return False
+    if pa.types.is_struct(type_):
+        # Field metadata within a struct are refused as well.
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        return all(field.metadata is None and _portable(field.type) for field in fields)
+    if pa.types.is_list(type_):
+        return _portable(type_.value_type)
+    return not (
+        pa.types.is_duration(type_)
+        or pa.types.is_decimal256(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
+        or pa.types.is_nested(type_)
+    )
