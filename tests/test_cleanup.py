@@ -291,8 +291,8 @@ def test_a_version_that_is_brought_back_at_the_same_moment_keeps_its_files(uri: 
     log = LanceLog(FaultStore(Store(uri), watch=hold).store, uri)
 
     def restore() -> None:
-        commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
-        result.append(old.version)
+        latest = old._table.at(log.open()[0])
+        result.append(commit_change(latest, lambda _: LanceOperation.Restore(5), log=log).manifest.version)
 
     writer = threading.Thread(target=restore)
     writer.start()
@@ -347,7 +347,7 @@ def test_a_version_that_is_gone_is_not_brought_back(uri: str) -> None:
 
     log = LanceLog(FaultStore(Store(uri), watch=clean).store, uri)
     with pytest.raises(NotFoundError, match="no version 5, expected one of 9"):
-        commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
+        commit_change(old._table.at(log.open()[0]), lambda _: LanceOperation.Restore(5), log=log)
     assert esker.dataset(uri).version == latest
     assert esker.dataset(uri).count_rows() == lance.dataset(uri).count_rows()
 
@@ -367,7 +367,7 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
 
     fragments = write_fragments(_ids(100, 2), uri)
     log = LanceLog(FaultStore(Store(uri), watch=others).store, uri)
-    commit_change(base, lambda _: LanceOperation.Append(fragments), log=log)
+    commit_change(base._table, lambda _: LanceOperation.Append(fragments), log=log)
     assert done
     assert base.version == 5 == esker.dataset(uri).version
     assert sorted(esker.dataset(uri).to_table()["id"].to_pylist()) == [0, 1, 2, 10, 20, 30, 100, 101]

@@ -108,7 +108,7 @@ def test_arguments_out_of_range(table: str) -> None:
         with pytest.raises(InvalidArgumentError):
             esker.write_dataset(people(1), table, mode="append", **arguments)
     with pytest.raises(UnsupportedError, match="auto_cleanup_options"):
-        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})
+        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})  # type: ignore[call-arg]
 
 
 def test_a_missing_data_file(table: str) -> None:
