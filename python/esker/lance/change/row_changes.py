@@ -25,13 +25,11 @@ from ..operation import LanceOperation
 from ..scan.options import ScanOptions
 from ..scan.predicate import Filter
 from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from ..write.request import DEFAULT_MEMORY_LIMIT, WriteRequest
 from ..write.staging import stage
 from ..write.target import WriteTarget
-
-ROW_ID = "_rowid"
-ROW_ADDRESS = "_rowaddr"
 
 
 class RowChanges:
