@@ -367,9 +367,9 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
 
     fragments = write_fragments(_ids(100, 2), uri)
     log = LanceLog(FaultStore(Store(uri), watch=others).store, uri)
-    commit_change(base._table, lambda _: LanceOperation.Append(fragments), log=log)
+    made = commit_change(base._table, lambda _: LanceOperation.Append(fragments), log=log)
     assert done
-    assert base.version == 5 == esker.dataset(uri).version
+    assert made.manifest.version == 5 == esker.dataset(uri).version
     assert sorted(esker.dataset(uri).to_table()["id"].to_pylist()) == [0, 1, 2, 10, 20, 30, 100, 101]
     assert esker.dataset(uri).to_table() == lance.dataset(uri).to_table()
 
