@@ -236,7 +236,7 @@ def test_what_follows_a_commit_never_fails_it(action: Any, tmp_path: Path) -> No
 def test_a_transaction_that_cannot_be_tagged_says_that_it_is_committed(tmp_path: Path) -> None:
     repo = Repository.create(tmp_path / "repo")
     main = repo.branch("main")
-    repo.add_hook("pre-commit", lambda event: repo.tag("v1").create("main"))  # type: ignore[arg-type, return-value]
+    repo.add_hook("pre-commit", lambda event: repo.tag("v1").create("main"))  # type: ignore[arg-type]
     with (
         pytest.raises(AlreadyExistsError, match="committed as [0-9a-f]{64} to 'main', but not tagged"),
         main.transact("change", tag="v1") as tx,

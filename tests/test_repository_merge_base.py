@@ -69,7 +69,8 @@ SHAPES = [
 
 @pytest.mark.parametrize(("history", "heads", "expected"), SHAPES)
 def test_bases_are_those_of_lakefs(history: str, heads: str, expected: str) -> None:
-    store, made = CommitStore(Store("memory://merge-bases")), {}
+    store = CommitStore(Store("memory://merge-bases"))
+    made: dict[str, Commit] = {}
     for said in history.split("; "):
         name, _, parents = said.partition("<")
         found = tuple(made[parent] for parent in parents.split("+") if parent)

@@ -51,7 +51,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
 
 
 def eager() -> None:
-    """Every fourth commit packs and joins commit_packs."""
+    """Every fourth commit packs and joins packs."""
     ref_move.PACK_COMMITS, ref_move.UPKEEP_EVERY, commit_packs.JOINED = 4, 4, 2
 
 
