@@ -15,6 +15,7 @@ from .._native import graveler
 from .._native.graveler import Merged, Storage
 from .._native.store import IoStats, ListedObjects, ObjectMeta, Store
 from ..exceptions import CorruptFileError, NotFoundError, UnsupportedError
+from ..store import kinds
 from .atomic import AtomicObjects
 from .commits import Commit, CommitStore
 from .core import RepositoryCore, commit_entry, lakefs_marker
@@ -181,9 +182,9 @@ def open_core(
     """
     try:
         return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir, options=options)
-    except NotFoundError:
+    except NotFoundError as error:
         if lakefs_marker(store) is None:
-            raise
+            raise kinds.found_instead(error, store, uri, kinds.REPOSITORY) from None
         return ReadOnlyCore(store, uri, cache_bytes=cache_bytes, options=options)
 
 
