@@ -73,7 +73,7 @@ def versions(options: Namespace, output: Output) -> None:
     dataset = open_table(options)
     found: list[dict[str, Any]] = []
     listed = dataset.versions()
-    with output.progress("reading versions", len(listed)) as bar:
+    with output.progress("reading versions", len(listed)) as tally:
         for version in listed:
             transaction = dataset.read_transaction(version["version"])
             properties = dict((transaction.transaction_properties if transaction else None) or {})
@@ -90,8 +90,7 @@ def versions(options: Namespace, output: Output) -> None:
                     "properties": properties,
                 }
             )
-            if bar is not None:
-                bar.advance(bar.task_ids[0])
+            tally.add(parts=1)
     if output.as_json:
         output.json(found)
         return
