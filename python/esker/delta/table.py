@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._native.delta import FileSelection, Snapshot
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, NotFoundError
+from ..store.kinds import DELTA, found_instead
 from ..store.pickling import pickled_options
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
@@ -102,7 +103,10 @@ class DeltaTable(MissingMethods):
         if version is not None and version < 0:
             raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
         self._finish_newest()
-        return Snapshot.load(self._store, version=version, timezone=self._timezone)
+        try:
+            return Snapshot.load(self._store, version=version, timezone=self._timezone)
+        except NotFoundError as error:
+            raise found_instead(error, self._store, self._uri, DELTA) from None
 
     def _finish_newest(self) -> None:
         """Copies the newest entry to its final path, if a writer left it staged in an external manifest store."""
@@ -340,13 +344,18 @@ class DeltaTable(MissingMethods):
 
     def count(self) -> int:
         """How many rows: from statistics where files have them, else from the files."""
+        known = self._rows_by_statistics()
+        return known if known is not None else sum(batch.num_rows for batch in self._scan().batches([]))
+
+    def _rows_by_statistics(self) -> int | None:
+        """How many rows, None if a file has no statistics that tell."""
         selection = self._select(None)
         records = pa.record_batch(selection.statistics(self._store, bounds=False)[1]).column(0)
-        if records.null_count == 0:
-            vectors = pa.record_batch(selection.describe()).column("deletion_vector")
-            deleted = pc.sum(vectors.field("cardinality")).as_py() or 0
-            return (pc.sum(records).as_py() or 0) - deleted
-        return sum(batch.num_rows for batch in self._scan().batches([]))
+        if records.null_count:
+            return None
+        vectors = pa.record_batch(selection.describe()).column("deletion_vector")
+        deleted: int = pc.sum(vectors.field("cardinality")).as_py() or 0
+        return (pc.sum(records).as_py() or 0) - deleted
 
     def to_pyarrow_dataset(
         self,

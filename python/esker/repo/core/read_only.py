@@ -15,6 +15,7 @@ from ..._native import graveler
 from ..._native.graveler import Merged, Storage
 from ..._native.store import IoStats, ListedObjects, ObjectMeta, Store
 from ...exceptions import CorruptFileError, NotFoundError, UnsupportedError
+from ...store import kinds
 from ..refs.atomic_objects import AtomicObjects
 from ..refs.commit_entry import commit_entry
 from ..refs.commits import Commit, CommitStore
@@ -183,9 +184,9 @@ def open_core(
     """
     try:
         return RepositoryCore(store, uri, atomic, cache_bytes=cache_bytes, cache_dir=cache_dir, options=options)
-    except NotFoundError:
+    except NotFoundError as error:
         if lakefs_marker(store) is None:
-            raise
+            raise kinds.found_instead(error, store, uri, kinds.REPOSITORY) from None
         return ReadOnlyCore(store, uri, cache_bytes=cache_bytes, options=options)
 
 
