@@ -23,7 +23,12 @@ fn files_of(folder: &Path) -> Vec<(String, String)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()))
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                fs::read_to_string(&path).unwrap(),
+            )
+        })
         .collect();
     files.sort();
     files
@@ -57,7 +62,10 @@ fn the_messages_are_those_of_the_proto_files() {
     }
     let (found, expected) = (files_of(&committed), files_of(&fresh));
     for (found, expected) in found.iter().zip(&expected) {
-        assert_eq!(found, expected, "src/generated is older than protos: ESKER_GENERATE=1 cargo test -p esker-proto");
+        assert_eq!(
+            found, expected,
+            "src/generated is older than protos: ESKER_GENERATE=1 cargo test -p esker-proto"
+        );
     }
     assert_eq!(found.len(), expected.len());
 }
