@@ -15,7 +15,9 @@ import pytest
 
 from esker._native.store import Store
 from esker.exceptions import EskerError
-from esker.repo import MergeConflictError, Repository, core, packs
+from esker.repo import MergeConflictError, Repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
 from tests.faulty import Faulty
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy
@@ -50,7 +52,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
 
 def eager() -> None:
     """Every fourth commit packs and joins packs."""
-    core.PACK_COMMITS, core.UPKEEP_EVERY, packs.JOINED = 4, 4, 2
+    ref_move.PACK_COMMITS, ref_move.UPKEEP_EVERY, commit_packs.JOINED = 4, 4, 2
 
 
 def to_one_branch(uri: str, options: dict[str, str], n: int) -> int:

@@ -15,7 +15,7 @@ from ...commit.loop import Backoff
 from ...commit.protocol import CommitLock
 from ...exceptions import InvalidArgumentError
 from ...missing import refuse_options
-from ...progress import Progress
+from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
 from ..handle import table_or_uri
 from ..io_stats import Session
@@ -39,7 +39,7 @@ class FileArguments(TypedDict, total=False):
     max_rows_per_file: int
     max_rows_per_group: int | None
     max_bytes_per_file: int
-    progress: Progress | None
+    progress: Watcher | None
     storage_options: dict[str, str] | None
     data_storage_version: str | None
     durable: bool
@@ -84,7 +84,7 @@ class WriteRequest:
         max_rows_per_group: Rows of a group of files of version 0.1; None for the default.
         memory_limit: Bytes of values that may be buffered. A page takes an eighth of them at most, and at most 8 MiB.
         allow_null_loss: Whether files of version 0.1 may forget nulls.
-        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
+        progress: Told of the rows as they are taken, and of the fragments that they make.
         external_blobs: What becomes of blobs that are given by their URI.
         initial_bases: The base paths of a new table.
         target_bases: Names or paths of base paths that the files go to in turn.
@@ -130,6 +130,7 @@ class WriteRequest:
         """
         refuse_unknown(given)
         named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
+        named["progress"] = as_progress(given.get("progress"))
         blobs = external_blobs(
             given.get("external_blob_mode", "reference"), given.get("allow_external_blob_outside_bases", False)
         )
