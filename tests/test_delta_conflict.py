@@ -169,11 +169,11 @@ def test_two_commits_of_one_application(tmp_path: Path) -> None:
 
 
 def test_a_table_that_another_creates_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from esker.delta.write import writer
+    from esker.delta.log.target import WriteTarget
 
-    found = writer.WriteTarget.of(tmp_path, None)
+    found = WriteTarget.of(tmp_path, None)
     _table(tmp_path)
-    monkeypatch.setattr(writer.WriteTarget, "of", lambda *_, **__: found)
+    monkeypatch.setattr(WriteTarget, "of", lambda *_, **__: found)
     with pytest.raises(exceptions.AlreadyExistsError, match="meanwhile"):
         write_deltalake(tmp_path, _rows("a", 3))
     assert _ids(tmp_path) == [1, 2]

@@ -52,7 +52,8 @@ def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
 
 def eager() -> None:
     """Every fourth commit packs and joins packs."""
-    ref_move.PACK_COMMITS, ref_move.UPKEEP_EVERY, commit_packs.JOINED = 4, 4, 2
+    vars(ref_move).update(PACK_COMMITS=4, UPKEEP_EVERY=4)
+    commit_packs.JOINED = 2
 
 
 def to_one_branch(uri: str, options: dict[str, str], n: int) -> int:

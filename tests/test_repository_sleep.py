@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -27,7 +26,8 @@ def repo(tmp_path: Path) -> Repository:
 
 def asleep(monkeypatch: pytest.MonkeyPatch, repo: Repository, meanwhile: Callable[[], object], *, within: bool) -> None:
     """The next put of an entry is held up for 26 hours: before it is sent, or within the request."""
-    real, done = NumberedLog.put, []
+    real = NumberedLog.put
+    done: list[int] = []
 
     def later(log: NumberedLog) -> None:
         made_older(repo.uri, 26 * HOUR)
@@ -134,7 +134,7 @@ def test_an_entry_that_won_a_freed_number_is_taken_away_again(
     asleep(monkeypatch, repo, meanwhile, within=True)
     with pytest.raises(CommitConflictError, match="held up for more than an hour") as error:
         main.commit("late", allow_empty=True)
-    assert cast(CommitConflictError, error.value).retryable
+    assert error.value.retryable
     monkeypatch.undo()
     found = repository(repo.uri)
     assert found.ref("main").get_commit().message == "other 19"
