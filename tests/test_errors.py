@@ -133,11 +133,12 @@ def test_arguments_out_of_range(table: str) -> None:
     for options in ({"limit": -1}, {"offset": -1}, {"batch_size": 0}, {"columns": ["id", "id"]}, {"colums": ["id"]}):
         with pytest.raises(InvalidArgumentError):
             dataset.scanner(**options)
-    for arguments in ({"max_rows_per_file": 0}, {"memory_limit": -1}, {"max_retries": -1}):
+    wrong: list[dict[str, Any]] = [{"max_rows_per_file": 0}, {"memory_limit": -1}, {"max_retries": -1}]
+    for arguments in wrong:
         with pytest.raises(InvalidArgumentError):
             esker.write_dataset(people(1), table, mode="append", **arguments)
     with pytest.raises(UnsupportedError, match="auto_cleanup_options"):
-        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})
+        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})  # type: ignore[call-arg]
 
 
 def test_a_missing_data_file(table: str) -> None:

@@ -129,7 +129,12 @@ def test_what_cannot_be_told_anything_is_refused(uri: str) -> None:
 def test_a_tally_loses_nothing_between_threads() -> None:
     seen = Seen()
     tally = Tally(seen, "counting", unit="files", total=400)
-    threads = [threading.Thread(target=lambda: [tally.add(files=1) for _ in range(100)]) for _ in range(4)]
+
+    def count() -> None:
+        for _ in range(100):
+            tally.add(files=1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

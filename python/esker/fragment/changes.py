@@ -18,8 +18,8 @@ from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.handle import FragmentHandle
 from ..lance.scan.options import ScanOptions
 from ..lance.scan.predicate import Filter
-from ..lance.scan.projection import ROW_ADDRESS
 from ..lance.scan.scan import Scan
+from ..lance.system_columns import ROW_ADDRESS
 from ..schema import LanceSchema
 from ..udf import BatchUDF
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..lance.scan.options import Columns, ScanOptions
-from ..lance.scan.projection import ROW_ADDRESS
 from ..lance.scan.scan import Scan
+from ..lance.system_columns import ROW_ADDRESS
 from ..lance.version import TableVersion
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..lance.blob.take import blob_files
-from ..lance.scan.projection import ROW_ADDRESS
 from ..lance.scan.scan import Scan
+from ..lance.system_columns import ROW_ADDRESS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from ..exceptions import UnsupportedError
-from ..lance.scan.projection import ROW_ADDRESS
 from ..lance.scan.scan import Scan
+from ..lance.system_columns import ROW_ADDRESS
 
 _OFFSET_BITS = pa.scalar(32, pa.uint64())
 

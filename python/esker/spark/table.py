@@ -19,14 +19,14 @@ from esker.arrow.batch_source import BatchSource
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
-from esker.exceptions import NotFoundError
+from esker.exceptions import NotFoundError, SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.version import TableVersion
+from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
-from esker.storage_version import may_stand_together
 
 __all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
 
@@ -180,13 +180,14 @@ class WritePlan:
 
     def join(self, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:
         """Appends the fragments to a table that another writer made meanwhile, if it has the very same schema."""
-        manifest = latest_manifest(self.address)
-        if manifest is None or manifest.schema != self.schema:
-            return None
-        if not may_stand_together(manifest.data_storage_version, self.data_storage_version):
-            return None
         made = [Fragment.decode(data) for data in fragments]
-        return self._commit(Transaction.append(manifest.version, made, properties={TOKEN: self.token}), staged)
+        try:
+            change = append_to_newcomer(
+                _log(self.address), made, self.schema, self.data_storage_version, properties={TOKEN: self.token}
+            )
+        except SchemaMismatchError:
+            return None
+        return commit(change, staged=staged)
 
     def _commit(self, transaction: Transaction, staged: StagedFiles, *, create: bool = False) -> int:
         version = self.data_storage_version if self.replace else None

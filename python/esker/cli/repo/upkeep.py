@@ -93,7 +93,7 @@ def refs_dump(options: argparse.Namespace, output: Output) -> None:
 
 def refs_restore(options: argparse.Namespace, output: Output) -> None:
     """Takes over the refs of a dump: of the one that a manifest names, by default the repository's own newest."""
-    from ...repo.dump import RefsDump
+    from ...repo.refs.refs_dump import RefsDump
 
     dump = None
     if options.manifest is not None:

@@ -13,11 +13,11 @@ from ..._native.deletion import RowsToDelete
 from ...arrow.blob_arrays import holds_blobs
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
-from ..scan.projection import ROW_ADDRESS, ROW_ID
 from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from .column_writer import ColumnWriter
-from .join_keys import JoinKeys
+from .join_keys import SYSTEM_KEYS, JoinKeys
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,14 @@ class ColumnUpdate:
     """
 
     def __init__(self, other: pa.Table, left_on: str, right_on: str, table: pa.Schema) -> None:
-        if right_on not in other.column_names:
-            raise InvalidArgumentError(
-                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
-                column=right_on,
-            )
-        if left_on not in (*table.names, ROW_ID, ROW_ADDRESS):
+        self._keys = JoinKeys.of(other, left_on, right_on)
+        if left_on not in (*table.names, *SYSTEM_KEYS):
             raise InvalidArgumentError(f"expected a key of the table, found {left_on!r}", column=left_on)
         self.columns = [name for name in other.column_names if name != right_on]
         if not self.columns:
             raise InvalidArgumentError("expected columns to change beside the key, found none")
         self._schema = pa.schema([_like(other.schema.field(name), table) for name in self.columns])
-        self._keys = JoinKeys(other[right_on], left_on)
-        self._keys.check(table.field(left_on).type if left_on in table.names else pa.uint64())
+        self._keys.check_in(table)
         self._new = other.select(self.columns).combine_chunks()
         self._left_on = left_on
         self.matched = RowsToDelete()

@@ -12,14 +12,11 @@ from ...arrow.batch_source import BatchSource
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ...udf import BatchUDF
 from ..scan.options import Columns, ScanOptions
-from ..scan.projection import ROW_ADDRESS, ROW_ID
 from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from .assignments import within_precision
-from .join_keys import JoinKeys
-
-_SYSTEM_KEYS = (ROW_ID, ROW_ADDRESS)
-"""What a row may be called by beside its columns."""
+from .join_keys import SYSTEM_KEYS, JoinKeys
 
 Values = Callable[[TableVersion, native.Fragment], Iterator[pa.RecordBatch]]
 """The values of one fragment's rows, in batches that also hold the rows' addresses."""
@@ -149,28 +146,23 @@ class JoinedValues:
     again = True
 
     def __init__(self, other: pa.Table, left_on: str, right_on: str) -> None:
-        if right_on not in other.column_names:
-            raise InvalidArgumentError(
-                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
-                column=right_on,
-            )
-        self._keys = JoinKeys(other[right_on], left_on)
+        self._keys = JoinKeys.of(other, left_on, right_on)
         self._columns = other.drop_columns([right_on]).combine_chunks()
         self._left_on = left_on
 
     def schema(self, table: TableVersion) -> pa.Schema:
         """The new columns."""
         names = table.schema.names
-        if self._left_on not in (*names, *_SYSTEM_KEYS):
+        if self._left_on not in (*names, *SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
-        self._keys.check(pa.uint64() if self._left_on in _SYSTEM_KEYS else table.schema.field(self._left_on).type)
+        self._keys.check_in(table.schema)
         # A key that is not there makes a null.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
-        columns = [] if self._left_on in _SYSTEM_KEYS else [self._left_on]
-        by_id = self._left_on == "_rowid"
+        columns = [] if self._left_on in SYSTEM_KEYS else [self._left_on]
+        by_id = self._left_on == ROW_ID
         for batch in _batches(table, fragment, columns, with_row_id=by_id):
             rows = self._columns.take(self._keys.rows(batch[self._left_on]))
             values = [rows[name].combine_chunks() for name in rows.column_names]

@@ -18,7 +18,7 @@ from ..._native.write import write_fragments
 from ...arrow.batch_source import BatchSource
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
-from ..scan.projection import ROW_ADDRESS
+from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_input_schema
 from ..write.request import DEFAULT_MEMORY_LIMIT

@@ -17,8 +17,8 @@ from ...udf import BatchUDF
 from ..fragment_metadata import FragmentMetadata
 from ..operation import LanceOperation
 from ..scan.options import ScanOptions
-from ..scan.projection import ROW_ADDRESS
 from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_input_schema
 from .column_values import ColumnSource, ExpressionValues, FunctionValues, StreamValues

@@ -11,8 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...exceptions import SchemaMismatchError, UnsupportedError
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ..system_columns import ROW_ADDRESS, ROW_ID
 
+SYSTEM_KEYS = (ROW_ID, ROW_ADDRESS)
+"""What a row may be called by beside its columns."""
 _UNITS = ("s", "ms", "us", "ns")
 _DAY_S = 86_400
 _MAX_DIGITS = 76
@@ -37,6 +40,34 @@ class JoinKeys:
         self._given = keys
         self._column = column
         self._known: dict[pa.DataType, tuple[pa.DataType, pa.Array, pa.Array]] = {}
+
+    @classmethod
+    def of(cls, other: pa.Table, left_on: str, right_on: str) -> JoinKeys:
+        """The keys of other data.
+
+        Args:
+            other: The data.
+            left_on: The key's column in the table.
+            right_on: The key's column in the data.
+
+        Raises:
+            InvalidArgumentError: The data have no such column.
+        """
+        if right_on not in other.column_names:
+            raise InvalidArgumentError(
+                f"expected the key {right_on!r} among the columns of the data ({', '.join(other.column_names)})",
+                column=right_on,
+            )
+        return cls(other[right_on], left_on)
+
+    def check_in(self, table: pa.Schema) -> None:
+        """Refuses keys that cannot be compared with those of a table, whose row ids and addresses may be keys too.
+
+        Raises:
+            SchemaMismatchError: No type holds both.
+            UnsupportedError: Lists and structs.
+        """
+        self.check(table.field(self._column).type if self._column in table.names else pa.uint64())
 
     def check(self, type_: pa.DataType) -> None:
         """Refuses keys that cannot be compared with those of the other data.

@@ -25,13 +25,11 @@ from ..operation import LanceOperation
 from ..scan.options import ScanOptions
 from ..scan.predicate import Filter
 from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from ..write.request import DEFAULT_MEMORY_LIMIT, WriteRequest
 from ..write.staging import stage
-from ..write.target import WriteTarget
-
-ROW_ID = "_rowid"
-ROW_ADDRESS = "_rowaddr"
+from ..write.target import LanceTarget
 
 
 class RowChanges:
@@ -156,7 +154,7 @@ class RowChanges:
         ids: list[pa.Array] = []
         rows = self._without_ids(batches, schema, ids)
         request = WriteRequest(
-            target=WriteTarget(self.table.uri, self._log, self.table.manifest),
+            target=LanceTarget(self.table.uri, self._log, self.table.manifest),
             data=rows,
             schema=schema,
             data_storage_version=data_storage_version,

@@ -12,8 +12,8 @@ from ...arrow.batches import read
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..operation import Transaction
 from ..scan.options import ScanOptions
-from ..scan.projection import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID
 from ..scan.scan import Scan
+from ..system_columns import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID
 from ..version import TableVersion
 from .versions import read_transaction
 

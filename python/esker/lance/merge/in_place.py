@@ -15,7 +15,7 @@ from ...exceptions import InvalidArgumentError
 from ..change.column_update import update_columns
 from ..fragment_metadata import FragmentMetadata
 from ..operation import LanceOperation
-from ..scan.projection import ROW_ADDRESS
+from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from .clauses import MergeClauses
 from .outcome import PreparedMerge

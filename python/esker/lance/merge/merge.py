@@ -17,7 +17,7 @@ from ...storage_version import storage_version
 from ..change.run import CommitTerms, commit_rows
 from ..log import LanceLog
 from ..operation import LanceOperation
-from ..scan.projection import ROW_ADDRESS, ROW_ID
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from ..write.request import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, DEFAULT_MEMORY_LIMIT
 from .clauses import MergeClauses

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..._native.expr import Predicate
 from ...arrow.predicate import predicate_of
-from .projection import with_system_columns
+from ..system_columns import with_system_columns
 
 if TYPE_CHECKING:
     Filter: TypeAlias = str | pc.Expression | Predicate

@@ -13,6 +13,7 @@ from ..._native import scan as native
 from ..._native.expr import Predicate
 from ...arrow.batches import cut_to_bytes, read, read_all
 from ...progress import Tally
+from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from .options import ScanOptions, ScanStatistics
 from .predicate import to_predicate
@@ -140,8 +141,8 @@ class Scan:
             batch_size=options.batch_size,
             fragment_ids=options.fragment_ids,
             row_range=options.row_range,
-            with_row_id=options.with_row_id and "_rowid" not in (columns or ()),
-            with_row_address=options.with_row_address and "_rowaddr" not in (columns or ()),
+            with_row_id=options.with_row_id and ROW_ID not in (columns or ()),
+            with_row_address=options.with_row_address and ROW_ADDRESS not in (columns or ()),
             scan_in_order=options.scan_in_order,
             include_deleted_rows=options.include_deleted_rows,
             use_stats=options.use_stats,
@@ -161,4 +162,4 @@ class Scan:
 
     def _added(self) -> tuple[tuple[str, bool], ...]:
         """The columns that options add behind the others."""
-        return ("_rowid", self.options.with_row_id), ("_rowaddr", self.options.with_row_address)
+        return (ROW_ID, self.options.with_row_id), (ROW_ADDRESS, self.options.with_row_address)

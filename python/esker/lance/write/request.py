@@ -19,7 +19,7 @@ from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
 from ..handle import table_or_uri
 from ..io_stats import Session
-from .target import WriteTarget, open_target
+from .target import LanceTarget, open_target
 
 WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
 WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
@@ -94,7 +94,7 @@ class WriteRequest:
         InvalidArgumentError: An unknown mode, or a limit that is not positive.
     """
 
-    target: WriteTarget
+    target: LanceTarget
     data: ReaderLike
     schema: pa.Schema | None = None
     mode: WriteMode = "append"
@@ -120,7 +120,7 @@ class WriteRequest:
 
     @classmethod
     def of(
-        cls, target: WriteTarget, data: ReaderLike, schema: pa.Schema | None, mode: str, given: FileArguments
+        cls, target: LanceTarget, data: ReaderLike, schema: pa.Schema | None, mode: str, given: FileArguments
     ) -> WriteRequest:
         """The request that the arguments of `write_dataset` mean.
 
@@ -137,7 +137,7 @@ class WriteRequest:
         return cls(target=target, data=data, schema=schema, mode=mode, external_blobs=blobs, **named)  # type: ignore[arg-type]
 
 
-def open_for(table: object, given: FileArguments) -> WriteTarget:
+def open_for(table: object, given: FileArguments) -> LanceTarget:
     """The table that the arguments of `write_dataset` are about.
 
     Args:

@@ -22,14 +22,14 @@ from ..fragment_metadata import FragmentMetadata
 from .checking import checked
 from .conforming import ConformedRows, conformed
 from .request import DEFAULT_MAX_ROWS_PER_GROUP, WriteMode, WriteRequest
-from .target import WriteTarget
+from .target import LanceTarget
 
 
 @dataclass(frozen=True)
 class StagedFragments:
     """Fragments that wait for their commit, with all that a commit must know of them."""
 
-    target: WriteTarget
+    target: LanceTarget
     mode: WriteMode
     fragments: list[native.Fragment]
     schema: native.Schema
@@ -106,7 +106,7 @@ def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
     return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial)
 
 
-def _bases(target: WriteTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
+def _bases(target: LanceTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
     """The base paths that a table has, or will have."""
     if target.base is None:
         return numbered(initial)

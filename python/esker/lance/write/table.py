@@ -7,20 +7,19 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from ..._native import table as native
 from ...arrow.incoming import ReaderLike
 from ...commit.limits import DEFAULT_COMMIT_TIMEOUT, commit_limits
 from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff, commit
 from ...commit.orphans import StagedFiles
 from ...commit.protocol import CommitLock
-from ...exceptions import AlreadyExistsError, SchemaMismatchError
-from ...storage_version import may_stand_together
+from ...exceptions import AlreadyExistsError
 from ..commit import LanceCommit, is_applied
 from ..log import NamingScheme
 from ..operation import application_properties, merge_message
 from ..version import TableVersion
+from .newcomer import append_to_newcomer
 from .request import WriteArguments, WriteRequest, open_for, refuse_unknown
-from .staging import StagedFragments, stage
+from .staging import stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,30 +126,13 @@ def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
                 raise
         else:
             return target.at(first.committed(version), lock)
-        second = _append_to_newcomer(staged, scheme, properties, lock)
-        return target.at(second.committed(commit(second, limits=limits, staged=files)), lock)
-
-
-def _append_to_newcomer(
-    staged: StagedFragments, scheme: NamingScheme, properties: dict[str, str] | None, lock: CommitLock | None
-) -> LanceCommit:
-    """The append of fragments that were staged for a new table to the table that another writer made meanwhile."""
-    log = staged.target.log
-    listing = log.newest()
-    base = log.manifest(1, listing.scheme if listing.versions else scheme)
-    base.check_readable()
-    fits = may_stand_together(base.data_storage_version, staged.data_storage_version)
-    fits = fits and _ids(base.schema.fields) == _ids(staged.schema.fields)
-    if pa.schema(base.schema) != pa.schema(staged.schema) or not fits:
-        raise SchemaMismatchError(
-            f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
-            "nothing of ours is visible, run it again",
-            expected=str(pa.schema(base.schema)),
-            found=str(pa.schema(staged.schema)),
+        second = append_to_newcomer(
+            target.log,
+            staged.fragments,
+            staged.schema,
+            staged.data_storage_version,
+            properties=properties,
+            scheme=scheme,
+            lock=lock,
         )
-    transaction = native.Transaction.append(base.version, staged.fragments, properties=properties)
-    return LanceCommit(log, transaction, lock=lock)
-
-
-def _ids(fields: list[native.Field]) -> list[int]:
-    return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]
+        return target.at(second.committed(commit(second, limits=limits, staged=files)), lock)

@@ -1,0 +1,58 @@
+"""Appends of rows that were staged for a new table, to the table that another writer made meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ...commit.protocol import CommitLock
+from ...exceptions import SchemaMismatchError
+from ...storage_version import may_stand_together
+from ..commit import LanceCommit
+from ..log import LanceLog, NamingScheme
+
+
+def append_to_newcomer(
+    log: LanceLog,
+    fragments: Sequence[native.Fragment],
+    schema: native.Schema,
+    data_storage_version: str,
+    *,
+    properties: dict[str, str] | None,
+    scheme: NamingScheme = "V2",
+    lock: CommitLock | None = None,
+) -> LanceCommit:
+    """The commit that appends fragments which were staged for a new table.
+
+    Args:
+        log: The table that another writer made meanwhile.
+        fragments: The rows.
+        schema: Their columns, with the field ids that the table was to have.
+        data_storage_version: The version of their files.
+        properties: Noted on the transaction.
+        scheme: How manifests are named where the listing does not tell.
+        lock: Held around the commit.
+
+    Raises:
+        SchemaMismatchError: The table has other columns, other field ids, or files that ours cannot stand beside.
+    """
+    listing = log.newest()
+    base = log.manifest(1, listing.scheme if listing.versions else scheme)
+    base.check_readable()
+    fits = may_stand_together(base.data_storage_version, data_storage_version)
+    fits = fits and _ids(base.schema.fields) == _ids(schema.fields)
+    if pa.schema(base.schema) != pa.schema(schema) or not fits:
+        raise SchemaMismatchError(
+            f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
+            "nothing of ours is visible, run it again",
+            expected=str(pa.schema(base.schema)),
+            found=str(pa.schema(schema)),
+        )
+    transaction = native.Transaction.append(base.version, list(fragments), properties=properties)
+    return LanceCommit(log, transaction, lock=lock)
+
+
+def _ids(fields: list[native.Field]) -> list[int]:
+    return [id_ for field in fields for id_ in (field.id, *_ids(field.children))]
