@@ -6,6 +6,8 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
 PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+BUILD := $(MAKE) --no-print-directory
 # One profile for wheel and Rust tests, so that dependencies compile once.
 PROFILE ?= ci
 RUST := $(shell find rust protos -type f 2>/dev/null) Cargo.toml Cargo.lock
@@ -86,16 +88,19 @@ clean: ## delete everything that is built, .venv included
 	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \
 	  echo "esker needs Rust 1.94 or newer: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y" >&2; exit 1; }
 	@[ -x $(PY) ] || python3 -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2" "setuptools>=77" wheel
+	$(PIP) "maturin>=1.9,<2" "setuptools>=77" wheel
 	@touch $@
 
 $(NATIVE): $(RUST) | .venv/.tools
+	@[ -e $@ ] || echo "building the Rust core, once: about 10 minutes on two cores; Cargo names each crate" >&2
 	$(PY) -m maturin develop --profile $(PROFILE) --skip-install
 	@touch $@
 
-# The package is installed in place, so that a change of Python code needs no build; its extension is there already. What builds it is in
-# the environment, not in one of its own; so is what builds those of its dependencies that PyPI has as sources only, such as PySpark.
-.venv/.demo .venv/.dev: pyproject.toml | $(NATIVE)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
+# Packages are fetched while Cargo compiles. What builds those that PyPI has as sources only, such as PySpark, is in the environment.
+# The package itself is installed in place, so that a change of Python code needs no build; its extension is there already.
+.venv/.demo .venv/.dev: pyproject.toml | .venv/.tools
+	$(PY) .ci/requirements $(@:.venv/.%=%) > $@.txt
+	$(PIP) --no-build-isolation --requirement $@.txt & packages=$$!; \
+	  $(BUILD) $(NATIVE); built=$$?; wait $$packages && exit $$built
+	$(PIP) --no-build-isolation --no-deps --config-settings build-args="--profile $(PROFILE)" --editable .
 	@touch $@

@@ -15,7 +15,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, PostCommitHookProperties, write_deltalake
-from esker.delta.durations import milliseconds
+from esker.delta.definition.durations import milliseconds
 from tests.delta_logs import PROTOCOL, add, checkpoint, commit, metadata, remove
 
 

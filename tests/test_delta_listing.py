@@ -16,7 +16,7 @@ from esker._native.delta import Snapshot
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
-from esker.delta.log_cleanup import clean_log
+from esker.delta.log.cleanup import clean_log
 from esker.exceptions import CorruptFileError, NotFoundError
 from tests.delta_logs import checkpoint
 

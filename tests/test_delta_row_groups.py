@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from esker._native.expr import Expression
 from esker.delta import DeltaTable, WriterProperties, write_deltalake
-from esker.delta.implied import all_of, implied_terms
+from esker.delta.read.implied_terms import all_of, implied_terms
 
 ROWS = 100
 SCHEMA = pa.schema(

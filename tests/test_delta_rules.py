@@ -13,8 +13,8 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, Field, Schema, write_deltalake
+from esker.delta.definition.protocol import features_of, protocol_with
 from esker.delta.schema import ArrayType, MapType, PrimitiveType, StructType
-from esker.delta.write_protocol import features_of, protocol_with
 from tests.delta_logs import commit, metadata
 
 

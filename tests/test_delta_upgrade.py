@@ -30,7 +30,7 @@ from esker.delta import (
     WriterProperties,
     write_deltalake,
 )
-from esker.delta.schema_merge import TYPE_CHANGES
+from esker.delta.definition.schema_merge import TYPE_CHANGES
 
 TIMES = "delta.enableInCommitTimestamps"
 MODE = "delta.columnMapping.mode"

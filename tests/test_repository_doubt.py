@@ -19,8 +19,8 @@ from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, EskerError
 from esker.repo import HookEvent, Repository, repository
-from esker.repo.atomic import AtomicObjects
-from esker.repo.creation import create as create_at
+from esker.repo.core.creation import create as create_at
+from esker.repo.refs.atomic_objects import AtomicObjects
 from esker.store import stores
 from tests.test_repository_crash_points import check_sound, commit, fill, merge, revert, state
 

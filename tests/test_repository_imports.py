@@ -30,7 +30,7 @@ from esker.repo import (
     import_data,
     repository,
 )
-from esker.repo.address import uri_of
+from esker.repo.objects.address import uri_of
 
 NUMBERS = itertools.count()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from esker._native.store import Store
 from esker.repo import MergeConflictError, Repository
-from esker.repo.commits import Commit, CommitStore
+from esker.repo.refs.commits import Commit, CommitStore
 
 NUMBERS = itertools.count()
 

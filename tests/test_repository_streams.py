@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, NotFoundError
-from esker.repo import Repository, repository, upload
+from esker.repo import Repository, repository
+from esker.repo.objects import upload
 from tests.faulty import Faulty
 from tests.servers import S3Server
 

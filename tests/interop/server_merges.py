@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from esker.repo import Repository
-from esker.repo.commits import Commit
+from esker.repo.refs.commits import Commit
 
 from .lakefs_server import LakeFS
 from .told import move_in, our_diff, our_merge, ours, their_diff, their_merge, theirs
