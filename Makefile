@@ -33,6 +33,7 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy --strict python/
+	$(PY) -m mypy tests/ benches/ fuzz/
 	$(PY) -m mypy.stubtest esker._native --mypy-config-file pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	ESKER_FUZZ_FLIPS=10000 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python

@@ -29,6 +29,7 @@ from ..lance.version import TableVersion
 from ..lance.write.request import WriteArguments
 from ..lance.write.table import write_given
 from ..missing import refuse_options
+from ..progress import Progress
 from ..scanner import LanceScanner, ScannerBuilder
 from ..schema import LanceSchema
 from ..store.pickling import pickled_options
@@ -235,7 +236,7 @@ class LanceDataset(
         strict_batch_size: bool | None = None,
         order_by: Sequence[ColumnOrdering | str] | None = None,
         row_range: tuple[int, int] | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress | Callable[[int], object] | None = None,
         **options: Any,
     ) -> LanceScanner:
         """A scan of this version.
@@ -259,7 +260,7 @@ class LanceDataset(
             strict_batch_size: All batches but the last hold exactly `batch_size` rows.
             order_by: Sorts the result, in memory.
             row_range: Physical rows [start, end) of the one fragment in `fragments`.
-            progress: Called after each batch with the rows that have come so far.
+            progress: Called after each batch with the rows that have come so far, or an `esker.progress.Progress`.
             **options: The other options of pylance's scanner: hints are accepted, anything that would change the result
                 is refused.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ..lance.merge.outcome import ExecuteResult
 from ..lance.merge.source import check_columns
 from ..lance.operation import Transaction
 from ..lance.scan.predicate import Filter
+from ..progress import Progress, as_progress
 from ..storage_version import storage_version
 
 
@@ -187,6 +188,7 @@ class MergeInsertBuilder:
         commit_message: str | None = None,
         application: tuple[str, int] | None = None,
         durable: bool = True,
+        progress: Progress | Callable[[int], object] | None = None,
     ) -> ExecuteResult:
         """Merges rows, commits, and moves the dataset to the version that this makes.
 
@@ -201,6 +203,8 @@ class MergeInsertBuilder:
             application: An application's id and the number of this change among its own: what an earlier run did under
                 that number, or a higher one, is not done again.
             durable: Whether files and commit are on stable storage on return.
+            progress: Called with the rows of the source read so far, or an `esker.progress.Progress`, which is told of
+                the files that the merge writes, too.
 
         Returns:
             `num_inserted_rows`, `num_updated_rows` and `num_deleted_rows`.
@@ -212,10 +216,11 @@ class MergeInsertBuilder:
             CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
         """
         table = self._dataset._table
-        source = kept_source(table, self._spec, data_obj, schema)
+        watching = as_progress(progress)
+        source = kept_source(table, self._spec, data_obj, schema, watching)
         limits = retry_limits(self._conflict_retries, self._retry_timeout)
         terms = CommitTerms(limits, commit_message, application, durable)
-        committed, result = execute(table, self._spec, source, terms)
+        committed, result = execute(table, self._spec, source, terms, watching)
         self._dataset._move_to(committed)
         return result
 

@@ -16,7 +16,7 @@ from ..exceptions import NotFoundError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
 from ..lance.scan.take import take_rows
-from ..progress import Progress
+from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
 from ..scanner.lance_scanner import ScannedDataset, pinned
 from .changes import FragmentChangesApi
@@ -117,7 +117,7 @@ class LanceFragment(FragmentChangesApi):
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
-        progress: Progress | None = None,
+        progress: Watcher | None = None,
         mode: str = "append",
         **options: Any,
     ) -> FragmentMetadata:

@@ -9,6 +9,7 @@ from typing import Any
 from ..exceptions import InvalidArgumentError, UnsupportedError
 from ..lance.scan.options import ColumnOrdering, Columns, ScannedFragment, ScanOptions, ScanStatistics, integer
 from ..lance.scan.predicate import Filter
+from ..progress import Progress, as_progress
 from .lance_scanner import LanceScanner, ScannedDataset
 
 
@@ -168,9 +169,9 @@ class ScannerBuilder:
         """Whether groups of rows that statistics rule out are passed over: only files of version 0.1 have any."""
         return self._with(use_stats=bool(use_stats))
 
-    def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
-        """Called after each batch with the rows that have come so far."""
-        return self._with(progress=callback)
+    def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:
+        """Called after each batch with the rows that have come so far, or a `Progress` that is told of them."""
+        return self._with(progress=as_progress(callback))
 
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
         """Called with what the scan cost, once it is read to its end."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ...exceptions import InvalidArgumentError
+from ...progress import Progress
 from .predicate import Filter
 
 Columns: TypeAlias = list[str] | dict[str, str]
@@ -64,7 +65,7 @@ class ScanOptions:
     use_stats: bool = True
     blobs: Literal["bytes", "descriptions"] = "descriptions"
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
-    progress: Callable[[int], object] | None = field(default=None, compare=False)
+    progress: Progress | None = field(default=None, compare=False)
 
 
 def integer(name: str, value: Any, *, least: int | None = None) -> int:
