@@ -11,7 +11,7 @@ import pytest
 
 PYTHON = Path(__file__).parents[1] / "python"
 
-LEAVES = {"_native", "exceptions", "missing", "progress", "schema", "storage_version", "udf"}
+LEAVES = {"_native", "exceptions", "missing", "missing_names", "progress", "schema", "storage_version", "udf"}
 """What everybody may use; they use each other alone."""
 LANCE = {"store", "commit", "arrow", "lance"}
 TABLES = {*LANCE, "scanner", "fragment", "dataset", "blob", "delta", "file", "repo"}

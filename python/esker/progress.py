@@ -15,7 +15,9 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from .missing import names_of_peer
 
 Unit: TypeAlias = Literal["rows", "bytes", "files", "parts"]
 
@@ -202,3 +204,7 @@ class Tally:
                 fragments=tuple(fragments),
             )
             self.progress.report(self._done)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of_peer(__name__)

@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from typing import NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
-from ..missing import missing_method
+from ..missing import missing_method, missing_property
 
 _REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
 _COMMIT = "commit_properties post_commithook_properties"
@@ -91,10 +91,6 @@ NAMES: dict[str, str] = {
 """Names of the module `deltalake` and of its submodules."""
 
 
-class _MissingAttribute(UnsupportedError, AttributeError):
-    """Raised by properties, so that `hasattr` and `inspect` go past them."""
-
-
 def missing(name: str, advice: str) -> UnsupportedError:
     """The error that says that a name of deltalake's modules is not there, and what to do instead.
 
@@ -111,13 +107,6 @@ def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoRetu
     names = ["self", *found.parameters.split()]
     vars(method)["__signature__"] = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
     return method
-
-
-def _property(owner: str, name: str, advice: str) -> property:
-    def get(self: object) -> NoReturn:
-        raise _MissingAttribute(f"{owner}.{name} is not supported yet; {advice}", operation=name)
-
-    return property(get, doc=f"Raises `UnsupportedError`: not supported yet; {advice}.")
 
 
 class MissingOptimizer:
@@ -138,4 +127,4 @@ for _name, _found in TABLE_METHODS.items():
 for _name, _found in OPTIMIZER_METHODS.items():
     setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _found))
 for _name, _advice in TABLE_ATTRIBUTES.items():
-    setattr(MissingMethods, _name, _property("DeltaTable", _name, _advice))
+    setattr(MissingMethods, _name, missing_property("DeltaTable", _name, _advice))

@@ -16,6 +16,7 @@ from ..exceptions import NotFoundError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
 from ..lance.scan.take import take_rows
+from ..missing import missing_method, missing_property
 from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
 from ..scanner.lance_scanner import ScannedDataset, pinned
@@ -155,10 +156,8 @@ class LanceFragment(FragmentChangesApi):
         """The table's schema: a fragment shows all its columns, also those that its files lack."""
         return self._table.schema
 
-    @property
-    def partition_expression(self) -> Any:
-        """Raises `UnsupportedError`: Lance tables are not partitioned by expressions."""
-        raise UnsupportedError("a fragment has no partition expression")
+    partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
+    validate = missing_method("LanceFragment", "validate", "check the whole version: LanceDataset.validate()")
 
     def data_files(self) -> list[DataFile]:
         """The data files, each with all rows of some columns."""

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ...exceptions import InvalidArgumentError
+from ...missing import missing_property
 from ...progress import Progress
 from .predicate import Filter
+
+_COUNTED = "read iops, requests, bytes_read, rows, seconds, groups and groups_skipped"
 
 Columns: TypeAlias = list[str] | dict[str, str]
 
@@ -42,6 +45,14 @@ class ScanStatistics:
     """Groups of rows with statistics that the scan came to; only files of version 0.1 have any."""
     groups_skipped: int = 0
     """Those among them that the statistics ruled out."""
+
+    all_counts = missing_property("ScanStatistics", "all_counts", _COUNTED)
+    all_times = missing_property("ScanStatistics", "all_times", _COUNTED)
+    index_cache_hits = missing_property("ScanStatistics", "index_cache_hits", _COUNTED)
+    index_cache_misses = missing_property("ScanStatistics", "index_cache_misses", _COUNTED)
+    index_comparisons = missing_property("ScanStatistics", "index_comparisons", _COUNTED)
+    indices_loaded = missing_property("ScanStatistics", "indices_loaded", _COUNTED)
+    parts_loaded = missing_property("ScanStatistics", "parts_loaded", _COUNTED)
 
 
 @dataclass(frozen=True)
