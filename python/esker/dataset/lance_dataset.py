@@ -22,7 +22,7 @@ from ..fragment import LanceFragment
 from ..lance.history.versions import check_version, version_asof
 from ..lance.io_stats import IOMeter, IOStats, Session
 from ..lance.log import LanceLog
-from ..lance.scan.options import ColumnOrdering, Columns, integer
+from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
 from ..lance.scan.predicate import Filter
 from ..lance.scan.take import take_rows
 from ..lance.version import TableVersion
@@ -330,12 +330,13 @@ class LanceDataset(
             raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
 
-    def take(self, indices: Any, columns: Columns | None = None) -> pa.Table:
+    def take(self, indices: Any, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Rows by number, in the order asked for and as often as asked for.
 
         Args:
             indices: Row numbers from 0: a list, a range, a numpy or an Arrow array.
             columns: As in `scanner`.
+            blob_handling: Likewise: "all_binary" reads blobs, which are described otherwise.
 
         Raises:
             OutOfRangeError: A number beyond the last row, or a negative one.
@@ -355,6 +356,7 @@ class LanceDataset(
             columns,
             fragment_ids=None,
             rows=table.num_rows,
+            blobs=blobs_as(blob_handling),
         )
 
     def sample(

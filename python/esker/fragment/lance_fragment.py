@@ -15,6 +15,7 @@ from ..arrow.incoming import ReaderLike
 from ..exceptions import NotFoundError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
+from ..lance.scan.options import blobs_as
 from ..lance.scan.take import take_rows
 from ..missing import missing_method, missing_property
 from ..progress import Watcher
@@ -194,7 +195,9 @@ class LanceFragment(FragmentChangesApi):
         """The first `num_rows` rows."""
         return self.scanner(limit=num_rows, **options).to_table()
 
-    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+    def take(
+        self, indices: Any, columns: list[str] | dict[str, str] | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
         """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
         return take_rows(
             self._table.store,
@@ -204,5 +207,5 @@ class LanceFragment(FragmentChangesApi):
             columns,
             fragment_ids=[self.fragment_id],
             rows=self.count_rows(),
-            blobs="bytes",
+            blobs=blobs_as(blob_handling),
         )

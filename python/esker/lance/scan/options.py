@@ -79,6 +79,25 @@ class ScanOptions:
     progress: Progress | None = field(default=None, compare=False)
 
 
+def blobs_as(blob_handling: str | None) -> Literal["bytes", "descriptions"]:
+    """What `blob_handling` says that comes of blob columns.
+
+    Raises:
+        InvalidArgumentError: None of pylance's three words.
+
+    Example:
+        >>> from esker.lance.scan.options import blobs_as
+        >>> blobs_as("all_binary"), blobs_as(None)
+        ('bytes', 'descriptions')
+    """
+    allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
+    if blob_handling is not None and blob_handling not in allowed:
+        raise InvalidArgumentError(
+            f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
+        )
+    return "bytes" if blob_handling == "all_binary" else "descriptions"
+
+
 def integer(name: str, value: Any, *, least: int | None = None) -> int:
     """An option that counts something, as an int: whatever Python takes for an index.
 
