@@ -10,7 +10,14 @@ import pyarrow.compute as pc
 import pytest
 
 import esker
-from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from esker.exceptions import (
+    CorruptFileError,
+    InvalidArgumentError,
+    NotFoundError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from esker.fragment import write_fragments
 
 ROWS = pa.table(
     {
@@ -155,3 +162,21 @@ def test_a_fields_own_key_values_are_told(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table([[1]], schema=pa.schema([field])), str(tmp_path))
     assert dataset.lance_schema.fields()[0].metadata == {"unit": "m"}
     assert lance.dataset(str(tmp_path)).lance_schema.fields()[0].metadata == {"unit": "m"}
+
+
+def test_arguments_of_a_commit_are_refused_where_nothing_is_committed(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    dataset = esker.write_dataset(rows, tmp_path / "t")
+    for name, value in {
+        "commit_message": "why",
+        "application": ("job", 1),
+        "transaction_properties": {"by": "me"},
+        "enable_stable_row_ids": True,
+        "max_retries": 3,
+        "session": esker.Session(),
+    }.items():
+        with pytest.raises(UnsupportedError, match=name):
+            write_fragments(rows, dataset, **{name: value})  # type: ignore[call-overload]
+        with pytest.raises(UnsupportedError, match=name):
+            esker.LanceFragment.create(dataset.uri, rows, **{name: value})
+    assert len(list((tmp_path / "t" / "data").iterdir())) == 1

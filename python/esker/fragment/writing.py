@@ -11,7 +11,7 @@ from ..arrow.incoming import ReaderLike
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.handle import DatasetHandle
 from ..lance.operation import Transaction
-from ..lance.write.request import FileArguments, WriteRequest, open_for
+from ..lance.write.request import FileArguments, WriteRequest, open_for, refuse_unknown
 from ..lance.write.staging import stage
 
 
@@ -58,7 +58,7 @@ def write_fragments(
         mode: "append" checks the columns against the table's and takes its field ids; "create" and "overwrite" bring
             their own.
         **options: How the files are written: the arguments of `write_dataset` that are about files and stores. Other
-            options of pylance are refused.
+            options of pylance are refused, those of a commit among them: nothing is committed.
 
     Returns:
         Fragments whose ids a commit assigns, or their transaction.
@@ -76,6 +76,7 @@ def write_fragments(
         >>> esker.LanceDataset.commit("memory://fragments", operation).count_rows()
         2
     """
+    refuse_unknown(options, FileArguments)
     request = WriteRequest.of(open_for(dataset_uri, options), data, schema, mode, options)
     staged = stage(request)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]

@@ -160,13 +160,17 @@ def open_for(table: object, given: FileArguments) -> LanceTarget:
 _FIELDS = frozenset(field.name for field in fields(WriteRequest))
 
 
-def refuse_unknown(given: FileArguments) -> None:
-    """Refuses arguments of pylance that this release does not have.
+def refuse_unknown(given: FileArguments, known: type[FileArguments] = WriteArguments) -> None:
+    """Refuses arguments of pylance that this release does not have, and those that a verb has no use for.
+
+    Args:
+        given: The arguments.
+        known: Those that the verb takes.
 
     Raises:
         UnsupportedError: One of them is given.
     """
-    refuse_options(**{name: value for name, value in given.items() if name not in WriteArguments.__annotations__})
+    refuse_options(**{name: value for name, value in given.items() if name not in known.__annotations__})
 
 
 def external_blobs(mode: str, allow_outside: bool) -> Literal["refuse", "reference", "ingest"]:
