@@ -199,6 +199,29 @@ def test_an_append_that_loses_the_creation_to_another_schema_is_refused(uri: str
         esker.write_dataset(people(2), uri, mode="append", commit_lock=interrupted_by(other))
 
 
+def test_an_append_that_loses_the_creation_to_blobs_is_refused(tmp_path: Path) -> None:
+    marked = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    plain, blobs = pa.table({"b": pa.array([b"x"], pa.large_binary())}), pa.table([[b"x"]], schema=pa.schema([marked]))
+    for number, (ours, theirs) in enumerate(((plain, blobs), (blobs, plain))):
+        uri = str(tmp_path / f"{number}.lance")
+        # Arrow's types are equal, what the files hold is not.
+        lock = interrupted_by(lambda theirs=theirs, uri=uri: esker.write_dataset(theirs, uri))  # type: ignore[misc]
+        with pytest.raises(SchemaMismatchError, match="meanwhile"):
+            esker.write_dataset(ours, uri, mode="append", commit_lock=lock)
+        assert esker.dataset(uri).to_table(blob_handling="all_binary").to_pydict() == {"b": [b"x"]}
+
+
+def test_an_append_that_loses_the_creation_to_a_clone_goes_on_top_of_it(tmp_path: Path) -> None:
+    source = esker.write_dataset(people(2), tmp_path / "source.lance")
+    source.insert(people(1, start=2))
+    uri = str(tmp_path / "clone.lance")
+    # A clone of version 2 begins with version 2.
+    lock = interrupted_by(lambda: source.shallow_clone(uri, 2))
+    ours = esker.write_dataset(people(2, start=3), uri, mode="append", commit_lock=lock)
+    assert ours.version == 3
+    same(people(5), lance.dataset(uri).to_table())
+
+
 def test_threads_that_append_lose_no_row(uri: str) -> None:
     esker.write_dataset(people(1), uri)
     threads = [

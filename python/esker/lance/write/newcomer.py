@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ...commit.protocol import CommitLock
-from ...exceptions import SchemaMismatchError
+from ...exceptions import NotFoundError, SchemaMismatchError
 from ...storage_version import may_stand_together
 from ..commit import LanceCommit
 from ..log import LanceLog, NamingScheme
@@ -39,10 +39,16 @@ def append_to_newcomer(
         SchemaMismatchError: The table has other columns, other field ids, or files that ours cannot stand beside.
     """
     listing = log.newest()
-    base = log.manifest(1, listing.scheme if listing.versions else scheme)
+    try:
+        base = log.manifest(1, listing.scheme if listing.versions else scheme)
+    except NotFoundError:
+        # A clone begins with the version that it was made of, and a cleaned table with a later one.
+        base = log.open()[0]
     base.check_readable()
     fits = may_stand_together(base.data_storage_version, data_storage_version)
     fits = fits and _ids(base.schema.fields) == _ids(schema.fields)
+    # Arrow's types of a blob and of plain bytes are equal; their descriptions, as files hold them, are not.
+    fits = fits and pa.schema(base.schema.described()) == pa.schema(schema.described())
     if pa.schema(base.schema) != pa.schema(schema) or not fits:
         raise SchemaMismatchError(
             f"another writer created the table at {log.uri} meanwhile, with other columns or another file version; "
