@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 from datetime import datetime, timedelta
@@ -164,3 +165,18 @@ def test_schema_of_a_version_is_its_own(uri: str) -> None:
     esker.write_dataset(other, uri, mode="overwrite")
     assert esker.dataset(uri, version=1).schema == people(0).schema
     assert esker.dataset(uri).schema == other.schema
+
+
+def test_a_subclass_with_arguments_of_its_own_opens_other_versions_and_clones(three: str, tmp_path: Path) -> None:
+    class Labelled(esker.LanceDataset):
+        def __init__(self, uri: str, label: str) -> None:
+            super().__init__(uri)
+            self.label = label
+
+    ours = Labelled(three, "a")
+    others = [ours.checkout_version(1), copy.copy(ours), ours.shallow_clone(tmp_path / "clone.lance", 3)]
+    # As in pylance: nobody called the subclass's own __init__ for them.
+    assert {type(other) for other in others} == {esker.LanceDataset}
+    assert [other.count_rows() for other in others] == [10, 5, 5]
+    ours.checkout_latest()
+    assert (type(ours), ours.label) == (Labelled, "a")

@@ -143,13 +143,14 @@ class LanceDataset(
 
     @classmethod
     def _of(cls, table: TableVersion, default_scan_options: dict[str, Any] | None = None) -> Self:
-        self = cls.__new__(cls)
+        # As in pylance, no instance of a subclass, whose own __init__ does not run here and may take other arguments.
+        self = LanceDataset.__new__(LanceDataset)
         self._bind(table, default_scan_options)
-        return self
+        return self  # type: ignore[return-value]
 
     @classmethod
     def _open(cls, uri: str | os.PathLike[str], **options: Any) -> Self:
-        return cls(uri, **options)
+        return LanceDataset(uri, **options)  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The absolute URI: the copy may wake up in another working folder.
