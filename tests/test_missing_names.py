@@ -136,6 +136,10 @@ def test_the_classes_that_matter_are_looked_at() -> None:
     assert wanted | {"FragmentMetadata", "LanceSchema", "Index", "Transaction", "LanceFileReader"} <= set(CLASSES)
 
 
+def test_constants_that_both_have_are_the_same() -> None:
+    assert _ours("fragment").DEFAULT_MAX_BYTES_PER_FILE == lance.fragment.DEFAULT_MAX_BYTES_PER_FILE
+
+
 def test_names_that_nobody_has_are_attribute_errors_as_ever() -> None:
     for module in ("", *MODULES):
         assert not hasattr(_ours(module), "no_such_name")

@@ -164,6 +164,8 @@ def test_a_transactions_branch_does_nothing_to_the_branch_itself(name: str, lake
         tx.object("a").upload("1")
         with pytest.raises(UnsupportedError, match=r"TransactionBranch has no .*repository\.branch"):
             getattr(tx, name)
+        assert not hasattr(tx, name)
+        assert getattr(tx, name, None) is None
         assert hasattr(Branch, name)
     assert lake.branch("main").get_commit().parents == (before.id,)
 

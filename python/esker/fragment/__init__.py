@@ -16,6 +16,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "BatchUDF": "esker.udf",
+            "DEFAULT_MAX_BYTES_PER_FILE": "esker.lance.write.request",
             "FragmentSession": "esker.fragment.session",
             "FragmentWriteProgress": "esker.progress",
             "NoopFragmentWriteProgress": "esker.progress",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..exceptions import UnsupportedError
+from ..missing import MissingAttributeError
 
 _OPTIONS: Final = "there is no server to sign in to; give the store's credentials as storage_options to repository(uri)"
 _ROOT: Final = "its classes are names of esker.repo; import them from there"
@@ -95,18 +96,21 @@ def module_getattr(module: str) -> Callable[[str], NoReturn]:
 
 
 class LacksNames:
-    """A class that lacks some names of the SDK: asking an object for one of them raises UnsupportedError."""
+    """A class that lacks some names of the SDK: asking an object for one of them raises UnsupportedError.
+
+    It is an AttributeError too, so that `hasattr` is False and `getattr` takes its default.
+    """
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             for one in type(self).__mro__:
-                _refuse(one.__name__, name, type(self).__name__)
+                _refuse(one.__name__, name, type(self).__name__, MissingAttributeError)
             # The AttributeError that led here, be it from within a property.
             return object.__getattribute__(self, name)
 
 
-def _refuse(table: str, name: str, shown: str) -> None:
+def _refuse(table: str, name: str, shown: str, error: type[UnsupportedError] = UnsupportedError) -> None:
     advice = MISSING.get(table, {}).get(name)
     if advice is not None:
-        raise UnsupportedError(f"{shown} has no {name}: {advice}")
+        raise error(f"{shown} has no {name}: {advice}")
