@@ -146,11 +146,11 @@ class LanceDataset(
         # As in pylance, no instance of a subclass, whose own __init__ does not run here and may take other arguments.
         self = LanceDataset.__new__(LanceDataset)
         self._bind(table, default_scan_options)
-        return self  # type: ignore[return-value]
+        return self
 
     @classmethod
     def _open(cls, uri: str | os.PathLike[str], **options: Any) -> Self:
-        return LanceDataset(uri, **options)  # type: ignore[return-value]
+        return LanceDataset(uri, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The absolute URI: the copy may wake up in another working folder.
