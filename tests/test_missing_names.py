@@ -166,6 +166,18 @@ def test_tools_that_look_at_all_attributes_pass_over_what_is_missing(uri: str) -
     assert "create_index" in pydoc.render_doc(esker.LanceDataset, renderer=pydoc.plaintext)
 
 
+def test_each_argument_of_dataset_is_there_or_refused(uri: str) -> None:
+    esker.write_dataset(pa.table({"a": [1]}), uri)
+    ours = inspect.signature(esker.dataset).parameters
+    assert {"session", "base_store_params"} <= set(ours)
+    lacking = set(inspect.signature(lance.dataset).parameters) - set(ours)
+    assert lacking == {"read_params", "namespace_client", "table_id"}
+    for name in lacking:
+        assert f"`{name}`" in (esker.dataset.__doc__ or "")
+        with pytest.raises(UnsupportedError, match=f"option {name} is not supported yet, leave it out"):
+            esker.dataset(uri, **{name: {"a": "b"}})
+
+
 def test_the_root_names_that_are_there_are_those_of_their_homes() -> None:
     assert esker.MergeInsertBuilder is type(esker.write_dataset(pa.table({"a": [1]}), "memory://").merge_insert("a"))
     assert isinstance(esker.CleanupStats, type)

@@ -419,6 +419,8 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     manifest_store: ExternalManifestStore | str | None = None,
+    session: Session | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
@@ -436,7 +438,9 @@ def dataset(
         index_cache_size_bytes: See `block_size`.
         manifest_store: What orders the versions where the table's store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one.
-        **pylance_only: Refused unless None.
+        session: Keeps one account of what several datasets cost.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
+        **pylance_only: Refused unless None: `read_params`, `namespace_client`, `table_id`.
 
     Raises:
         NotFoundError: No table there, no such version, or none before `asof`.
@@ -457,6 +461,8 @@ def dataset(
         default_scan_options=default_scan_options,
         commit_lock=commit_lock,
         manifest_store=manifest_store,
+        session=session,
+        base_store_params=base_store_params,
         **pylance_only,
     )
     if version is None and asof is not None:
