@@ -13,6 +13,7 @@ from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, WriteOptions, pickled_source_options, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import Snapshot
+from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
 
 __all__ = ["EskerSource"]
@@ -38,6 +39,7 @@ class EskerSource(DataSource):
         """The name to give to `format()`."""
         return "esker"
 
+    @in_words_of_spark()
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
         options = ReadOptions.parse(self.options)
@@ -54,6 +56,7 @@ class EskerSource(DataSource):
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema
 
+    @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:
         """Reads the table, as the given schema."""
         options = ReadOptions.parse(self.options)
@@ -66,6 +69,7 @@ class EskerSource(DataSource):
         version = lance_version(options) if self._version is None else self._version
         return EskerReader(address, version, schema, options)
 
+    @in_words_of_spark()
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
         """Writes a DataFrame of the given schema to the table."""
         address = table_address(self.options)

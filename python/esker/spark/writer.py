@@ -22,12 +22,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from esker._native.table import Manifest, Schema
-from esker.exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table import WritePlan, latest_manifest
 from esker.spark.types import has_map
+from esker.spark.wording import in_words_of_spark
 from esker.storage_version import storage_version
 
 __all__ = ["EskerWriter", "FragmentsMessage", "may_discard", "plan_write"]
@@ -54,6 +55,7 @@ class EskerWriter(DataSourceArrowWriter):
         # Spark pickles this object for the tasks and for the commit alike: the plan, its token in it, is one for all.
         self._plan = plan_write(address, schema, overwrite, options)
 
+    @in_words_of_spark()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsMessage:
         """Writes the rows of one task as data files."""
         if self._plan is None:
@@ -61,6 +63,7 @@ class EskerWriter(DataSourceArrowWriter):
         wanted = self._plan.arrow_schema
         return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in iterator))
 
+    @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Makes the fragments of all tasks the table's next version."""
         if self._plan is None:
@@ -95,6 +98,7 @@ def may_discard(messages: Sequence[WriterCommitMessage | None]) -> bool:
     return any(message is None for message in messages)
 
 
+@in_words_of_spark()
 def plan_write(address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> WritePlan | None:
     """Fixes a write on the driver, and refuses there what could only fail later.
 
@@ -123,20 +127,14 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
         create=manifest is None and not overwrite,
         schema=_planned_schema(manifest, address, schema, overwrite, options),
         options=options,
-        data_storage_version=_version(options, manifest, overwrite),
+        data_storage_version=storage_version(
+            options.data_storage_version, manifest, "overwrite" if overwrite else "append"
+        ),
     )
     if manifest is not None:
         manifest.check_writable()
     _check_maps(plan.arrow_schema, plan.data_storage_version)
     return plan
-
-
-def _version(options: WriteOptions, manifest: Manifest | None, overwrite: bool) -> str:
-    try:
-        return storage_version(options.data_storage_version, manifest, "overwrite" if overwrite else "append")
-    except (InvalidArgumentError, UnsupportedError) as error:
-        told = str(error).replace("data_storage_version", "dataStorageVersion")
-        raise type(error)(told) from error
 
 
 def _check_maps(schema: pa.Schema, version: str) -> None:
