@@ -17,7 +17,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check coverage interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,13 +33,18 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy --strict python/
-	$(PY) -m mypy tests/ benches/ fuzz/
+	$(PY) -m mypy tests/ benches/ fuzz/ examples/
 	$(PY) -m mypy.stubtest esker._native --mypy-config-file pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	ESKER_FUZZ_FLIPS=10000 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
-	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile --durations 30 $(ARGS)
+
+coverage: .venv/.dev $(NATIVE) ## run the Python tests and print how much of each room of esker they reach (ARGS="-k name")
+	rm -rf .coverage && mkdir .coverage
+	$(SPARK) COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m coverage run -m pytest -n 2 --dist loadfile $(ARGS) || [ $$? -eq 1 ]
+	COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m tests.coverage
 
 interop: .venv/.dev $(NATIVE) ## compare with Pebble, RocksDB, lakeFS and Spark's Delta, which are built or fetched (ARGS=entries)
 	$(PY) -m tests.interop $(ARGS)
@@ -77,7 +82,7 @@ fmt: .venv/.dev ## format Rust and Python
 	$(PY) -m ruff check --fix .
 
 clean: ## delete everything that is built, .venv included
-	rm -rf .venv .java .servers target dist site demo-output bench-results python/esker/*.so
+	rm -rf .venv .java .servers .coverage target dist site demo-output bench-results python/esker/*.so
 
 .venv/.tools:
 	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \

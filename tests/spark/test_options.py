@@ -181,8 +181,8 @@ def test_files_have_as_many_rows_as_told(mode: str, tmp_path: Path) -> None:
 def test_a_tables_own_size_of_files_holds_unless_an_option_says_otherwise(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     wrote(uri, FRAME, ROWS, tableFormat="delta", **{"delta.targetFileSize": "1000"})
-    assert planned(uri, FRAME)._plan.target_file_size is None
-    assert planned(uri, FRAME, maxBytesPerFile=10**9)._plan.target_file_size == 10**9
+    assert planned(uri, FRAME)._plan.request.target_file_size is None
+    assert planned(uri, FRAME, maxBytesPerFile=10**9)._plan.request.target_file_size == 10**9
 
 
 @pytest.mark.parametrize(

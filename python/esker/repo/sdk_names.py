@@ -83,8 +83,8 @@ def module_getattr(module: str) -> Callable[[str], NoReturn]:
         >>> try:
         ...     module_getattr("esker.repo")("Client")
         ... except UnsupportedError as error:
-        ...     print(str(error)[:53])
-        esker.repo has no Client: there is no server to sign
+        ...     print(str(error).partition(" to ")[0])
+        esker.repo has no Client: there is no server
     """
 
     def missing(name: str) -> NoReturn:

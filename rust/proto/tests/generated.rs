@@ -2,6 +2,8 @@
 //!
 //! A pure-Rust compiler does it, so no installed `protoc` is needed. It takes twenty crates, which is why it is a test and no build script.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
