@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import lance
 import lance.dataset
@@ -168,8 +169,8 @@ def test_each_argument_of_dataset_is_there_or_refused(uri: str) -> None:
     assert lacking == {"read_params", "namespace_client", "table_id"}
     for name in lacking:
         assert f"`{name}`" in (esker.dataset.__doc__ or "")
+        given: dict[str, Any] = {name: {"a": "b"}}
         with pytest.raises(UnsupportedError, match=f"option {name} is not supported yet, leave it out"):
-            given: dict[str, Any] = {name: {"a": "b"}}
             esker.dataset(uri, **given)
 
 

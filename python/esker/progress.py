@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .missing import names_of_peer
 
@@ -117,6 +117,10 @@ Watcher: TypeAlias = Progress | Callable[[int], object] | FragmentWriteProgress
 said), or an object that is told of each fragment of a write."""
 
 
+StepWatcher: TypeAlias = Progress | Callable[[str, int, int | None], object]
+"""What users give to work of several steps: a `Progress`, or a function that is called with step, count and total."""
+
+
 def as_progress(given: Watcher | None, unit: Unit = "rows") -> Progress | None:
     """What a user gave as `progress=`, as work reports to it.
 
@@ -142,6 +146,58 @@ def as_progress(given: Watcher | None, unit: Unit = "rows") -> Progress | None:
             f"found {type(given).__name__}"
         )
     return given  # type: ignore[return-value]
+
+
+def as_progress_of_steps(given: StepWatcher | None) -> Progress | None:
+    """The same for work of several steps, whose functions are called with the step, the count and the total.
+
+    Example:
+        >>> from esker.progress import Done, as_progress_of_steps
+        >>> as_progress_of_steps(print).report(Done(step="deleting", files=3, unit="files"))
+        deleting 3 None
+    """
+    return _StepAdapter(given) if callable(given) else as_progress(given)
+
+
+def counted(batches: Iterable[_Batch], progress: Progress | None, step: str) -> Iterable[_Batch]:
+    """Record batches, which are reported as they are taken.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.progress import as_progress, counted
+        >>> batches = pa.table({"a": range(10)}).to_batches(max_chunksize=6)
+        >>> [batch.num_rows for batch in counted(batches, as_progress(print), "writing rows")]
+        6
+        10
+        [6, 4]
+    """
+    if progress is None:
+        return batches
+    tally = Tally(progress, step)
+
+    def count(batch: _Batch) -> _Batch:
+        tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+        return batch
+
+    return map(count, batches)
+
+
+class _Countable(Protocol):
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+_Batch = TypeVar("_Batch", bound=_Countable)
+
+
+class _StepAdapter:
+    def __init__(self, given: Callable[[str, int, int | None], object]) -> None:
+        self._given = given
+
+    def report(self, done: Done, /) -> None:
+        self._given(done.step, done.count, done.total)
 
 
 def _is_told_of_fragments(given: object) -> bool:

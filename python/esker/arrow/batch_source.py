@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..progress import Progress, Tally
+from ..progress import Progress, counted
 
 _Result = TypeVar("_Result")
 
@@ -58,13 +58,9 @@ class BatchSource:
         """The same rows, which are reported as they are taken."""
         if progress is None:
             return self
-        tally = Tally(progress, step)
-
-        def count(batch: pa.RecordBatch) -> pa.RecordBatch:
-            tally.add(rows=batch.num_rows, bytes=batch.nbytes)
-            return batch
-
-        return self.map(self.schema, count)
+        source = BatchSource(self.schema, ())
+        source._batches = counted(self._batches, progress, step)
+        return source
 
     def _guarded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
