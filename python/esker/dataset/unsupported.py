@@ -1,4 +1,4 @@
-"""What pylance's `LanceDataset` has and ours has not yet: each name answers with an error that says so."""
+"""The names of pylance's `LanceDataset` that this one does not have yet: each raises `UnsupportedError`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class UnsupportedApi:
     stats = missing_property(_OWNER, "stats")
     tags = missing_property(_OWNER, "tags")
 
-    # Of pyarrow's class, where they work on a C++ object that knows nothing of a table of ours.
+    # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments")
     _scan_options = missing_method(_OWNER, "filter")
 
     def _scanner_options(self, options: object) -> NoReturn:
-        # What pyarrow asks for before it scans a dataset by itself: for `Scanner.from_dataset`, joins, Acero's plans.
+        # pyarrow calls this before it scans a dataset by itself: in `Scanner.from_dataset`, joins, Acero's plans.
         raise UnsupportedError(
             "pyarrow cannot scan a LanceDataset by itself, pass it LanceDataset.scanner().to_reader(), or to_table()",
             operation="scanner",

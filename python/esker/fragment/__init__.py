@@ -1,4 +1,4 @@
-"""Fragments: the horizontal slices of a table, each with its own files."""
+"""Fragments: the horizontal slices of a table, each with its own data files and deletion file."""
 
 from .._native.table import DataFile
 from ..lance.deletion_file import DeletionFile

@@ -130,7 +130,7 @@ class ExternalManifests:
             entry = self._get(version)
             if entry is None:
                 raise failure or IOFailedError(
-                    f"the external manifest store refused version {version} of {self._uri}, but has no entry of it; "
+                    f"the external manifest store refused manifest {version} of {self._uri}, but has no entry of it; "
                     "expected one that another writer put, look at the store",
                     uri=self._uri,
                     version=version,

@@ -106,7 +106,7 @@ class BlobFile(io.BufferedIOBase):
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Exactly the bytes of each (offset, length), in the given order; the position of the next `read` does not change.
+        """Exactly the bytes of each (offset, length), in this order; the position of the next `read` does not change.
 
         Raises:
             InvalidArgumentError: A range is not within the blob.

@@ -46,8 +46,8 @@ class GoingVersion:
     path: str
     size: int
     transaction: str | None
-    """The path of its transaction, if its writer may still be waiting for the reply to its put and would read back: only
-    for versions that esker wrote and this process has not acknowledged."""
+    """The path of its transaction, if its writer may still wait for the reply to its put and read back: set only for
+    versions that esker wrote and that this process has not acknowledged."""
 
     def candidate(self) -> CleanupCandidateFile:
         """Its manifest as a file to remove."""

@@ -1,4 +1,4 @@
-"""Commits operations and transactions that were prepared elsewhere, for example by workers; see `LanceDataset.commit`."""
+"""Commits operations and transactions that were prepared elsewhere, as by workers; see `LanceDataset.commit`."""
 
 from __future__ import annotations
 
