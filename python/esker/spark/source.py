@@ -1,4 +1,4 @@
-"""The format `esker`: what Spark asks first, for reading and for writing."""
+"""`EskerSource`: the data source of the format `esker`, Spark's entry point for reads and writes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["EskerSource"]
 
 
 class EskerSource(DataSource):
-    """The Python data source that Spark knows as `esker`.
+    """The Python data source of the format `esker`.
 
-    Spark makes one for each `load()` or `save()` and pickles it right after it has asked for the schema: the version
-    that `schema()` finds is the version that every query on that DataFrame reads.
+    Spark creates one for each `load()` or `save()`, and pickles it right after calling `schema()`: every query on that
+    DataFrame reads the version that `schema()` pinned.
 
     Example:
         `spark.dataSource.register(EskerSource)`, which `esker.spark.register(spark)` does.
@@ -35,7 +35,7 @@ class EskerSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to `format()`."""
+        """The name for `format()`."""
         return "esker"
 
     def schema(self) -> StructType:
@@ -55,7 +55,7 @@ class EskerSource(DataSource):
         return SLICE_SCHEMA if options.output == "slices" else schema
 
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:
-        """Reads the table, as the given schema."""
+        """The reader of the table, with rows of the given schema."""
         options = ReadOptions.parse(self.options)
         address = table_address(self.options)
         if self._delta is None:
@@ -67,7 +67,7 @@ class EskerSource(DataSource):
         return EskerReader(address, version, schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
-        """Writes a DataFrame of the given schema to the table."""
+        """The writer of DataFrames of the given schema to the table."""
         address = table_address(self.options)
         options = WriteOptions.parse(self.options, overwrite=overwrite)
         if writes_delta(address, options):

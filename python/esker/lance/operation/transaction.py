@@ -73,9 +73,7 @@ def application_properties(
         return properties
     name, version = application
     if not name or version < 0:
-        raise InvalidArgumentError(
-            f"expected application as a non-empty id and a number from 0, found {application!r}"
-        )
+        raise InvalidArgumentError(f"expected application as a non-empty id and a number from 0, found {application!r}")
     return {**(properties or {}), APPLICATION_ID: name, APPLICATION_VERSION: str(version)}
 
 
