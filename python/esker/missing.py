@@ -1,4 +1,4 @@
-"""Names and options that a peer has and esker has not: each answers with an error that says what to do instead."""
+"""Names and options of a peer that esker does not have: each raises `UnsupportedError`, with what to do instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def missing_method(owner: str, name: str, advice: str = "") -> Callable[..., NoR
     """A method of that name, or the getter of a property, that raises `UnsupportedError`.
 
     Args:
-        owner: The class, or the module, that a user finds it in.
+        owner: The class or the module that it belongs to.
         name: Its name.
         advice: What to do instead.
 
@@ -41,10 +41,10 @@ def missing_property(owner: str, name: str, advice: str = "") -> property:
 
 
 def refuse_options(**options: Any) -> None:
-    """Refuses options of a peer that this release does not have, rather than ignore what they ask for.
+    """Refuses options of a peer that this release does not have, instead of ignoring them.
 
     Raises:
-        UnsupportedError: One of them is given.
+        UnsupportedError: One of them has a value other than None and False.
     """
     for name, value in options.items():
         if value is not None and value is not False:

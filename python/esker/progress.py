@@ -1,4 +1,4 @@
-"""Being told how far a write is."""
+"""The progress of a write: callbacks with the number of rows, or with each fragment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 
 class FragmentWriteProgress(ABC):
-    """Told of each fragment that a write makes, under pylance's names.
+    """The interface of callbacks for each fragment of a write, under pylance's names.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -25,11 +25,11 @@ class FragmentWriteProgress(ABC):
 
     @abstractmethod
     def begin(self, fragment: Any, **kwargs: Any) -> None:
-        """A fragment (`FragmentMetadata`) is about to be reported; its file is whole already."""
+        """Called before `complete` for a fragment (`FragmentMetadata`), whose file is complete already."""
 
     @abstractmethod
     def complete(self, fragment: Any, **kwargs: Any) -> None:
-        """The fragment's file is whole. The fragment is in no version yet."""
+        """Called for a fragment whose file is complete. The fragment is staged, and not committed yet."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
@@ -43,16 +43,16 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
 
 Progress: TypeAlias = Callable[[int], object] | FragmentWriteProgress
-"""A function that is called with the rows taken so far, or an object that is told of each fragment."""
+"""A function that is called with the number of rows so far, or a `FragmentWriteProgress`."""
 
 
 def is_fragment_progress(progress: object) -> bool:
-    """Whether it has the two methods that fragments are reported to; pylance's own classes have them too."""
+    """Whether it has the methods `begin` and `complete`. pylance's own classes have them, too."""
     return callable(getattr(progress, "begin", None)) and callable(getattr(progress, "complete", None))
 
 
 def report(progress: Progress | None, fragments: Sequence[Any]) -> None:
-    """Tells of fragments, if that is what `progress` is for."""
+    """Reports fragments to `progress`, if it has the methods for them."""
     if progress is None or not is_fragment_progress(progress):
         return
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""`esker info`, `esker schema`, `esker versions`: what a table is."""
+"""`esker info`, `esker schema` and `esker versions`: a table's facts, its columns and its history."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OTHERS = (
 
 
 def open_table(options: Namespace) -> LanceDataset:
-    """The table that a command line names.
+    """Opens the table of a command line.
 
     Raises:
-        InvalidArgumentError: There is something else.
-        NotFoundError: There is nothing.
+        InvalidArgumentError: There is a Delta table or a repository at the URI.
+        NotFoundError: There is nothing at the URI.
     """
     found = storage_options(options)
     try:
@@ -40,10 +40,10 @@ def open_table(options: Namespace) -> LanceDataset:
 
 
 def storage_options(options: Namespace) -> dict[str, str] | None:
-    """The options of the store that a command line gives.
+    """The storage options of a command line.
 
     Raises:
-        InvalidArgumentError: One is no KEY=VALUE.
+        InvalidArgumentError: One is not KEY=VALUE.
     """
     found = {}
     for text in options.storage_option:
@@ -55,7 +55,7 @@ def storage_options(options: Namespace) -> dict[str, str] | None:
 
 
 def info(options: Namespace, output: Output) -> None:
-    """Prints what a table is."""
+    """Prints the version, rows, files and settings of a table."""
     dataset = open_table(options)
     version = dataset.get_version()
     counts = version["metadata"]
@@ -150,7 +150,7 @@ def versions(options: Namespace, output: Output) -> None:
 
 
 def operation_name(operation: LanceOperation.BaseOperation) -> str:
-    """What an operation is called."""
+    """The name of an operation."""
     return operation.operation if isinstance(operation, LanceOperation.Other) else operation.name
 
 

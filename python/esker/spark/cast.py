@@ -22,7 +22,7 @@ __all__ = ["cast_batch"]
 
 @dataclass(frozen=True)
 class _How:
-    """What a cast may do: truncate times (None: there is no option for it), fill missing fields of structs with nulls."""
+    """What a cast may do: truncate times (None: there is no option for it), fill missing struct fields with nulls."""
 
     truncate: bool | None
     fill: bool

@@ -97,8 +97,8 @@ class EskerReader(DataSourceReader):
 
     Args:
         address: The table.
-        version: The version, pinned when the DataFrame was loaded. None if the user gave a schema, so that Spark did not
-            ask for it: then it is pinned here.
+        version: The version, pinned when the DataFrame was loaded. None if the user gave a schema, so that Spark never
+            called `EskerSource.schema`: then it is pinned here.
         schema: The Spark schema of the result.
         options: The other options.
     """

@@ -1,5 +1,5 @@
-"""`Snapshot` and `WritePlan`: a pinned version that Spark's tasks read in slices, and a write of fragments by tasks with
-one commit by the driver.
+"""`Snapshot`: a pinned version that Spark's tasks read in slices. `WritePlan`: a write of fragments by tasks, with one
+commit by the driver.
 
 The processes of a job share nothing: the driver and the tasks exchange only plain data that can be pickled, such as
 encoded fragments.
