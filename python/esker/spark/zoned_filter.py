@@ -127,7 +127,7 @@ def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
 
 
 def _times_with_room(sql: str, schema: pa.Schema) -> Iterator[Term]:
-    """The terms on times that the filter implies, with a margin. Found over texts in one format, which sort as times."""
+    """The terms on times that a filter implies, with a margin: found over texts in one format, which sort as times."""
     spelled = _in_one_spelling(sql)
     times = [field.name for field in schema if pa.types.is_timestamp(field.type) and _has_times(field.type)]
     texts = pa.schema([field.with_type(pa.string()) if field.name in times else field for field in schema])
