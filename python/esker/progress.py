@@ -1,10 +1,79 @@
-"""The progress of a write: callbacks with the number of rows, or with each fragment."""
+"""`Progress`: how long operations report their progress.
+
+```
+operation ──Tally.add──> Done ──Progress.report──> a user's object, or the progress bar of the command line
+```
+
+Long operations (writes, scans, merges, clean-ups) have an argument `progress=`, and report a `Done` to a `Progress`.
+`as_progress` adapts the other objects that users may pass: a function, or pylance's `FragmentWriteProgress`.
+"""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from .missing import names_of_peer
+
+Unit: TypeAlias = Literal["rows", "bytes", "files", "parts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """The progress of one step. All counts are from its start.
+
+    Attributes:
+        step: What is being done, as text for people: "writing rows".
+        rows: Rows so far.
+        bytes: Bytes so far: of rows in memory, or of files where these are counted.
+        files: Files so far.
+        parts: Other things so far: commits, versions, fragments or pages.
+        unit: Which of these counts goes up to `total`.
+        total: The final value of that count, None if it is not known.
+        fragments: The fragments (`FragmentMetadata`) that are complete since the last report.
+    """
+
+    step: str
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    parts: int = 0
+    unit: Unit = "rows"
+    total: int | None = None
+    fragments: Sequence[Any] = field(default=(), repr=False)
+
+    @property
+    def count(self) -> int:
+        """The count of its unit.
+
+        Example:
+            >>> from esker.progress import Done
+            >>> Done(step="removing files", files=3, bytes=900, unit="files", total=4).count
+            3
+        """
+        return int(getattr(self, self.unit))
+
+
+class Progress(Protocol):
+    """The interface that operations report to: any object with this method that is not callable.
+
+    Reports may come from any thread, one at a time. An exception in `report` ends the operation.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> class Bar:
+        ...     def report(self, done):
+        ...         print(done.step, done.count)
+        >>> _ = esker.write_dataset(pa.table({"a": range(10)}), "memory://", progress=Bar())
+        writing rows 10
+        writing files 1
+    """
+
+    def report(self, done: Done, /) -> object:
+        """Called with the progress so far."""
 
 
 class FragmentWriteProgress(ABC):
@@ -42,19 +111,99 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
         """Does nothing."""
 
 
-Progress: TypeAlias = Callable[[int], object] | FragmentWriteProgress
-"""A function that is called with the number of rows so far, or a `FragmentWriteProgress`."""
+Watcher: TypeAlias = Progress | Callable[[int], object] | FragmentWriteProgress
+"""What users can pass as `progress=`: a `Progress`, a function that is called with a count (of rows, unless documented
+otherwise), or a `FragmentWriteProgress`."""
 
 
-def is_fragment_progress(progress: object) -> bool:
-    """Whether it has the methods `begin` and `complete`. pylance's own classes have them, too."""
-    return callable(getattr(progress, "begin", None)) and callable(getattr(progress, "complete", None))
+def as_progress(given: Watcher | None, unit: Unit = "rows") -> Progress | None:
+    """Adapts the argument `progress=` to a `Progress`.
+
+    Args:
+        given: See `Watcher`; None for no progress.
+        unit: The unit of the count that a function is called with.
+
+    Raises:
+        TypeError: It is none of these.
+
+    Example:
+        >>> from esker.progress import Done, as_progress
+        >>> as_progress(print).report(Done(step="writing rows", rows=7))
+        7
+    """
+    if given is None:
+        return None
+    if callable(given) or _is_told_of_fragments(given):
+        return _Adapter(given, unit)
+    if not callable(getattr(given, "report", None)):
+        raise TypeError(
+            f"expected progress to be called with a number of {unit}, or to have begin and complete, or report, "
+            f"found {type(given).__name__}"
+        )
+    return given  # type: ignore[return-value]
 
 
-def report(progress: Progress | None, fragments: Sequence[Any]) -> None:
-    """Reports fragments to `progress`, if it has the methods for them."""
-    if progress is None or not is_fragment_progress(progress):
-        return
-    for fragment in fragments:
-        progress.begin(fragment)  # type: ignore[union-attr]
-        progress.complete(fragment)  # type: ignore[union-attr]
+def _is_told_of_fragments(given: object) -> bool:
+    # pylance's own classes have these methods, too.
+    return callable(getattr(given, "begin", None)) and callable(getattr(given, "complete", None))
+
+
+class _Adapter:
+    def __init__(self, given: Any, unit: Unit) -> None:
+        self._given = given
+        self._unit = unit
+
+    def report(self, done: Done, /) -> None:
+        if callable(self._given) and done.unit == self._unit:
+            self._given(done.count)
+        if _is_told_of_fragments(self._given):
+            for fragment in done.fragments:
+                self._given.begin(fragment)
+                self._given.complete(fragment)
+
+
+class Tally:
+    """Counts the progress of one step, from any thread, and reports each change. Costs nothing without a `Progress`.
+
+    Args:
+        progress: The `Progress` to report to, or None.
+        step: What is being done, as text for people.
+        unit: The unit of `total`.
+        total: The final count, None if it is not known.
+
+    Example:
+        >>> from esker.progress import Tally
+        >>> class Bar:
+        ...     def report(self, done):
+        ...         print(f"{done.step}: {done.count} of {done.total}")
+        >>> tally = Tally(Bar(), "removing files", unit="files", total=2)
+        >>> tally.add(files=1, bytes=100)
+        removing files: 1 of 2
+    """
+
+    def __init__(self, progress: Progress | None, step: str, *, unit: Unit = "rows", total: int | None = None) -> None:
+        self.progress = progress
+        self._done = Done(step=step, unit=unit, total=total)
+        self._lock = threading.Lock()
+
+    def add(
+        self, *, rows: int = 0, bytes: int = 0, files: int = 0, parts: int = 0, fragments: Sequence[Any] = ()
+    ) -> None:
+        """Adds to the counts, and reports them."""
+        if self.progress is None:
+            return
+        with self._lock:
+            done = self._done
+            self._done = replace(
+                done,
+                rows=done.rows + rows,
+                bytes=done.bytes + bytes,
+                files=done.files + files,
+                parts=done.parts + parts,
+                fragments=tuple(fragments),
+            )
+            self.progress.report(self._done)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of_peer(__name__)

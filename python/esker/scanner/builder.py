@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from ..lance.scan.options import ColumnOrdering, Columns, ScannedFragment, ScanOptions, ScanStatistics, integer
+from ..lance.scan.options import (
+    ColumnOrdering,
+    Columns,
+    ScannedFragment,
+    ScanOptions,
+    ScanStatistics,
+    blobs_as,
+    integer,
+)
 from ..lance.scan.predicate import Filter
+from ..progress import Progress, as_progress
 from .lance_scanner import LanceScanner, ScannedDataset
 
 
@@ -148,12 +157,7 @@ class ScannerBuilder:
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
         """What blob columns are returned as: "all_binary" returns the bytes, "blobs_descriptions" (or its synonym
         "all_descriptions") returns where the blobs are stored."""
-        allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
-        if blob_handling is not None and blob_handling not in allowed:
-            raise InvalidArgumentError(
-                f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
-            )
-        return self._with(blobs="bytes" if blob_handling == "all_binary" else "descriptions")
+        return self._with(blobs=blobs_as(blob_handling))
 
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
         """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
@@ -168,9 +172,9 @@ class ScannerBuilder:
         """Whether to skip groups of rows by their statistics; only files of version 0.1 have statistics."""
         return self._with(use_stats=bool(use_stats))
 
-    def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
-        """A callback for each batch, with the number of rows so far."""
-        return self._with(progress=callback)
+    def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:
+        """A callback for each batch, with the number of rows so far, or a `Progress`."""
+        return self._with(progress=as_progress(callback))
 
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
         """A callback for the statistics of the scan, called when it has been read to its end."""

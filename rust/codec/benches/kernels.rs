@@ -1,6 +1,6 @@
-//! The kernels beside a copy of the bytes that they make, and beside the plainest code: `make bench-kernels`.
+//! The speed of the kernels, compared with a memory copy of their output and with the scalar baselines: `make bench-kernels`.
 //!
-//! Everything runs on one core on 64 KiB to 4 MiB again and again; the best time counts. GB/s are of unpacked bytes.
+//! Each runs repeatedly on one core, on 64 KiB to 4 MiB; the best time counts. GB/s are of unpacked bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

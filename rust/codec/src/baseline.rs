@@ -1,4 +1,4 @@
-//! Each kernel in the plainest way: what the fast ones must equal, and what the benches compare them with.
+//! Scalar baselines: each kernel in the plainest way, which the fast ones must equal and the benches compare with.
 
 use crate::bitpack::BLOCK;
 
@@ -55,7 +55,7 @@ pub fn pack(bits: usize, width: usize, values: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// FSST codes to bytes, symbol by symbol. `None` where a code stands for nothing.
+/// FSST codes to bytes, symbol by symbol. `None` if a code has no symbol.
 pub fn decode_fsst(symbols: &[&[u8]], codes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut codes = codes.iter();

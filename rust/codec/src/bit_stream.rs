@@ -1,4 +1,4 @@
-//! Values of the same number of bits, one right after the other, as version 2.0 packs integers.
+//! Bit stream: values of the same number of bits, one right after the other, as file version 2.0 packs integers.
 //!
 //! ```text
 //! bits 5    values a b ..    byte 0  b2 b1 b0 a4 a3 a2 a1 a0    byte 1  .. b4 b3     lowest bit first

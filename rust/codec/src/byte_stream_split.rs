@@ -4,7 +4,7 @@
 //! values    a0 a1 a2 a3  b0 b1 b2 b3       stored    a0 b0  a1 b1  a2 b2  a3 b3
 //! ```
 //!
-//! It saves nothing itself: what compresses the bytes afterwards finds those that are alike side by side.
+//! It saves no space itself, but puts similar bytes side by side for the general compression that follows.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -12,13 +12,13 @@ use std::mem::transmute;
 
 use crate::error::{CodecError, Result};
 
-/// Values that are joined and split at a time, and bytes of a stream.
+/// Values that are joined or split at a time, each a byte of every stream.
 const STEP: usize = 16;
 
-/// Bytes of `STEP` values that stay together on their way between values and streams.
+/// One vector register: 16 bytes of values or of a stream.
 type Lane = [u8; STEP];
 
-/// Appends the streams of values of `width_bytes` bytes. What is left after the last whole value is left out.
+/// Appends the streams of values of `width_bytes` bytes. Bytes after the last whole value are ignored.
 pub fn split(width_bytes: usize, values: &[u8], out: &mut Vec<u8>) {
     let Some(count) = values.len().checked_div(width_bytes) else {
         return;
@@ -26,7 +26,7 @@ pub fn split(width_bytes: usize, values: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start.saturating_add(count * width_bytes), 0);
     let streams = out.get_mut(start..).unwrap_or_default();
-    // How many values go the fast way.
+    // How many values take the vectorised path.
     let fast = match width_bytes {
         2 => split_steps::<2>(values, streams),
         4 => split_steps::<4>(values, streams),
@@ -81,7 +81,7 @@ fn join_steps<const WIDTH: usize>(bytes: &[u8], values: &mut [u8]) -> usize {
     let steps = values.as_chunks_mut::<STEP>().0.as_chunks_mut::<WIDTH>().0;
     for (step, values) in steps.iter_mut().enumerate() {
         let mut lanes = streams.map(|stream| stream.get(step).copied().unwrap_or_default());
-        // Each round puts the bytes of lane i and of lane i + WIDTH / 2 in turn: a perfect shuffle, log2(WIDTH) times.
+        // Each round interleaves the bytes of lane i with those of lane i + WIDTH / 2: a perfect shuffle, log2(WIDTH) times.
         let mut round = 1;
         while round < WIDTH {
             let (first, second) = lanes.split_at(WIDTH / 2);
@@ -125,7 +125,7 @@ fn split_steps<const WIDTH: usize>(values: &[u8], streams: &mut [u8]) -> usize {
     steps.len() * STEP
 }
 
-/// A byte of the first, a byte of the second, and so on.
+/// Interleaves the bytes of two lanes.
 #[inline(always)]
 fn in_turn(first: &Lane, second: &Lane) -> [Lane; 2] {
     #[cfg(target_arch = "x86_64")]

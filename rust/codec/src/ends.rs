@@ -1,11 +1,11 @@
-//! End offsets with nulls folded in, as version 2.0 stores strings and lists.
+//! End offsets that encode nulls too, as file version 2.0 stores strings and lists.
 //!
 //! ```text
 //! values      "ab"  null  ""  "cde"        null adjustment 6 (larger than any real end)
 //! stored        2     8    2     5         u64, little endian; the leading 0 is left out
 //! ```
 //!
-//! A null's end is where the value before it ended, raised by the adjustment.
+//! A null stores the end of the value before it plus the null adjustment.
 
 use crate::error::{CodecError, Result};
 
@@ -15,7 +15,7 @@ pub trait Offset: Copy + Default + Send + Sync + 'static {
     const MAX: u64;
     /// The offset, or its wrapped bits where it is larger than `MAX`; callers check the largest one.
     fn from_u64(value: u64) -> Self;
-    /// The offset as a number; negative ones come out huge.
+    /// The offset as a number; a negative one becomes huge.
     fn to_u64(self) -> u64;
 }
 
@@ -47,7 +47,7 @@ fn read_u64(chunk: &[u8]) -> u64 {
     chunk.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The real end that a stored value stands for.
+/// The end of a stored value, without the null adjustment.
 pub fn real_end(stored: u64, null_adjustment: u64) -> u64 {
     if stored >= null_adjustment {
         stored.wrapping_sub(null_adjustment)

@@ -3,7 +3,7 @@
 /// The result of a kernel.
 pub type Result<T> = std::result::Result<T, CodecError>;
 
-/// What can go wrong in a kernel. The caller knows which file and page the bytes came from, and says so.
+/// What can go wrong in a kernel. The caller adds the file and the page that the bytes came from.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CodecError {
     /// The bytes are not what the encoding promises.

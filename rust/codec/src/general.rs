@@ -1,4 +1,4 @@
-//! General compression of one buffer.
+//! General compression of one buffer: zstd and lz4.
 //!
 //! ```text
 //! zstd   u64 raw length, then a frame; old files hold a bare frame
@@ -13,7 +13,7 @@ use crate::lz4;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Undoes the compression `scheme` of a buffer. At most `limit` bytes are produced: what the caller can use, and so all that is allocated.
+/// Decompresses a buffer of `scheme`. Produces, and so allocates, at most `limit` bytes: as many as the caller can use.
 pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     match scheme {
         "zstd" => decompress_zstd(compressed, limit),
@@ -24,7 +24,7 @@ pub fn decompress(scheme: &str, compressed: &[u8], limit: usize) -> Result<Vec<u
     }
 }
 
-/// Appends a buffer compressed with `scheme`, its raw length in front. `level` is zstd's; `None` is its default.
+/// Appends the raw length of a buffer and the buffer compressed with `scheme`. `level` is zstd's; `None` is its default.
 pub fn compress(scheme: &str, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let too_large = |e: &dyn std::fmt::Display| CodecError::TooLarge(format!("{} bytes to compress: {e}", bytes.len()));
     match scheme {
@@ -53,7 +53,7 @@ pub fn compress(scheme: &str, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8
 }
 
 thread_local! {
-    /// The compressor of the last level: a new one costs as much as some KiB of compression.
+    /// The compressor of the last level, cached, since a new one costs as much as compressing some KiB.
     static COMPRESSOR: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -66,7 +66,7 @@ fn with_compressor<T>(
         Some((kept_level, compressor)) if *kept_level == level => run(compressor),
         _ => {
             let mut compressor = zstd::bulk::Compressor::new(level)?;
-            // The length in front says it already.
+            // The length in front makes the frame's own content size redundant.
             compressor.include_contentsize(false)?;
             run(&mut kept.insert((level, compressor)).1)
         }
@@ -76,13 +76,13 @@ fn with_compressor<T>(
 fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     let failed =
         |e: std::io::Error| CodecError::corrupt(format!("expected a zstd frame, found bytes that do not decode ({e})"));
-    // A length that happens to spell the magic would be 4 GB and more: no page is.
+    // A length prefix that equals the magic number would be 4 GB or more, longer than any page: such bytes are a bare frame.
     let bare = compressed.starts_with(&ZSTD_MAGIC);
     let (length, frame) = match compressed.split_first_chunk::<8>() {
         Some((length, frame)) if !bare => (usize::try_from(u64::from_le_bytes(*length)).ok(), frame),
         _ => (None, if bare { compressed } else { &[] }),
     };
-    // A length that the frame does not make likely is not allocated before the bytes are there.
+    // An implausible length is not allocated up front: the frame is decompressed as a stream instead.
     let likely = frame.len().saturating_mul(64).max(1 << 16);
     if let Some(length) = length.filter(|length| *length <= limit.min(likely)) {
         return DECOMPRESSOR.with_borrow_mut(|kept| {
@@ -95,7 +95,7 @@ fn decompress_zstd(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
     }
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(failed)?;
-    // A frame's header may ask for 128 MiB to look back into. All levels below 20 make do with 8; more must be worth it.
+    // A frame's header may ask for a window of 128 MiB. All levels below 20 make do with 8 MiB; more is allowed only for likely sizes.
     let window = likely.min(limit).max(1).ilog2() + 1;
     decoder.window_log_max(window.clamp(23, 27)).map_err(failed)?;
     decoder.take(limit as u64).read_to_end(&mut out).map_err(failed)?;
@@ -109,7 +109,7 @@ fn decompress_lz4(compressed: &[u8], limit: usize) -> Result<Vec<u8>> {
         ));
     };
     let length = u32::from_le_bytes(*length) as usize;
-    // An lz4 block cannot grow more than 255 times: a larger length is a lie.
+    // An lz4 block expands at most 255 times: a larger length is corrupt.
     if length > block.len().saturating_mul(255).saturating_add(64) {
         return Err(CodecError::corrupt(format!(
             "expected an lz4 block of {} bytes to hold at most 255 times as many, found a length of {length}",

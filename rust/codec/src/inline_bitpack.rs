@@ -1,7 +1,7 @@
-//! Bit packing with the width in front: one chunk of up to 1024 values.
+//! Inline bit packing: one chunk of up to 1024 values, with the packed width in front.
 //!
 //! ```text
-//! word of the unpacked width, little endian: bits a value      packed block (see `bitpack`), filled up with zeros
+//! word of the unpacked width, little endian: bits a value      packed block (see `bitpack`), padded with zeros
 //! ```
 
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub fn decode(bits: u64, chunk: &[u8], num_values: usize, out: &mut Vec<u8>) -> 
     })
 }
 
-/// Appends the values of `range` of a chunk as little-endian bytes, and unpacks no others.
+/// Appends the values of `range` of a chunk as little-endian bytes, without unpacking the others.
 pub fn decode_range(bits: u64, chunk: &[u8], range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
     for_word!(bits, W => {
         let (width, packed) = split_width::<W>(chunk)?;
@@ -33,7 +33,7 @@ pub fn decode_range(bits: u64, chunk: &[u8], range: Range<usize>, out: &mut Vec<
 
 /// Appends the chunk of up to 1024 little-endian values, packed into as few bits as the largest needs.
 ///
-/// Values that are no multiple of `bits`, or more than 1024 of them, are an error of the caller: the rest is left out.
+/// The caller passes whole values of `bits` bits, at most 1024 of them; any rest is ignored.
 pub fn encode(bits: u64, values: &[u8], out: &mut Vec<u8>) {
     fn encode<W: Word>(values: &[u8], out: &mut Vec<u8>) {
         let width = width_of::<W>(values);
@@ -68,7 +68,7 @@ pub fn encoded_size(bits: u64, values: &[u8]) -> usize {
     }
 }
 
-/// The bits that the largest of some little-endian values needs.
+/// The number of bits that the largest of the little-endian values needs.
 fn width_of<W: Word>(values: &[u8]) -> usize {
     let words = W::words(values).iter();
     bit_width(&[words.fold(W::default(), |any, bytes| any | W::from_bytes(*bytes))])

@@ -6,21 +6,21 @@
 //! last one   literals only: at least 5 bytes, and no match starts in the last 12
 //! ```
 //!
-//! A match that starts one byte later is taken when it is longer, which makes smaller blocks than the reference's fast mode; so
-//! do tables that are not smaller for short inputs.
+//! Matching is lazy: a match that starts one byte later is preferred if it is longer, which makes smaller blocks than the reference's fast
+//! mode.
 
 /// The shortest match.
 const MIN_MATCH: usize = 4;
-/// No match starts in so many bytes at the end.
+/// No match starts in the last this many bytes.
 const NO_START: usize = 12;
-/// The last bytes are literals.
+/// The last this many bytes are literals.
 const LAST_LITERALS: usize = 5;
-/// How far back a match may be.
+/// The greatest distance back to a match.
 const MAX_OFFSET: usize = 0xffff;
-/// After so many bytes without a match, every second one is looked at only, and so on.
+/// Acceleration: after 2 to the power of this many positions without a match every second position is tried, then every third, and so on.
 const SKIP_AFTER: u32 = 6;
 
-/// Appends `input` as one block. Inputs of 4 GiB and more are the caller's error: they do not come back.
+/// Appends `input` as one block. The caller passes less than 4 GiB: a longer input would not decompress to itself.
 pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) {
     out.reserve(input.len() / 2 + 16);
     let mut literals = 0;
@@ -56,13 +56,13 @@ pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) {
     put_sequence(input.get(literals..).unwrap_or_default(), None, out);
 }
 
-/// Bytes that were there before.
+/// A match: an earlier position and how many bytes are the same.
 struct Match {
     from: usize,
     length: usize,
 }
 
-/// Where each hash of five bytes came last.
+/// The hash table: the last position of each hash of five bytes.
 struct Finder<'a> {
     input: &'a [u8],
     positions: Vec<u32>,
@@ -85,7 +85,7 @@ impl<'a> Finder<'a> {
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Notes a position; returns the one before it with the same hash.
+    /// Stores a position; returns the previous one with the same hash.
     #[inline(always)]
     fn swap(&mut self, at: usize, word: u64) -> usize {
         #[allow(clippy::cast_possible_truncation)] // At most 14 bits are left.
@@ -104,7 +104,7 @@ impl<'a> Finder<'a> {
         self.swap(at, word);
     }
 
-    /// The last match that starts with the same bytes, if it is near enough.
+    /// The last position that starts with the same bytes, if it is near enough.
     #[inline(always)]
     fn find(&mut self, at: usize) -> Option<Match> {
         let word = self.word(at);
@@ -119,7 +119,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// How many bytes are the same, of those that may be in a match.
+    /// How many bytes are the same, without the last ones, which must be literals.
     #[inline(always)]
     fn length(&self, from: usize, at: usize) -> usize {
         let most = (self.input.len() - LAST_LITERALS).saturating_sub(at);

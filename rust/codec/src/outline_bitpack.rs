@@ -1,8 +1,8 @@
-//! Bit packing with one width for all blocks, which the page's description holds.
+//! Out-of-line bit packing: one width for all blocks, which the page's description holds.
 //!
 //! ```text
 //! packed block, packed block, ..  then the last num_values % 1024 values:
-//!   as a packed block filled up with zeros, or raw where that is no longer (a reader tells them by the number of words)
+//!   as a packed block padded with zeros, or raw where that is no longer (a reader tells them apart by the number of words)
 //! ```
 
 use crate::bitpack::{pack_block, pack_bytes, packed_size, unpack_onto, Word, BLOCK};
@@ -17,7 +17,7 @@ pub fn decode(bits: u64, packed_bits: u64, bytes: &[u8], num_values: usize, out:
 fn decode_words<W: Word>(packed_bits: u64, bytes: &[u8], num_values: usize, out: &mut Vec<u8>) -> Result<()> {
     let word_size = W::BITS / 8;
     let width = match usize::try_from(packed_bits) {
-        // No writer packs into 0 bits, and any number of values would fit into no bytes.
+        // No writer packs into 0 bits, and with a width of 0 any number of values would fit into no bytes.
         Ok(width) if width > 0 && width <= W::BITS => width,
         _ => {
             return Err(CodecError::corrupt(format!(
@@ -50,7 +50,7 @@ fn decode_words<W: Word>(packed_bits: u64, bytes: &[u8], num_values: usize, out:
     }
 }
 
-/// Appends little-endian values, each packed into its lowest `packed_bits` bits (at least 1); the tail as is the shorter.
+/// Appends little-endian values, each packed into its lowest `packed_bits` bits (at least 1); the tail packed or raw, whichever is shorter.
 pub fn encode(bits: u64, packed_bits: u64, values: &[u8], out: &mut Vec<u8>) {
     match bits {
         8 => encode_words::<u8>(packed_bits, values, out),

@@ -1,4 +1,4 @@
-//! Run lengths: one value and one length for each run.
+//! Run-length encoding: one value and one length for each run.
 //!
 //! ```text
 //! values    1 1 1 2 2 3
@@ -11,12 +11,12 @@ use crate::bitpack::Word;
 use crate::error::{CodecError, Result};
 use crate::word_size::{for_word, unknown_bits};
 
-/// Bytes that are written at once.
+/// Bytes that are written at a time.
 const SPLAT: usize = 32;
 
 /// Appends `num_values` values as little-endian bytes.
 ///
-/// `length_bits` is the width of a length. Runs beyond `num_values` are left out: some writers cut a chunk in the middle of a run.
+/// `length_bits` is the width of a length. Values of runs beyond `num_values` are ignored: some writers cut a chunk in the middle of a run.
 pub fn decode(
     bits: u64,
     values: &[u8],
@@ -57,7 +57,7 @@ fn decode_words<V: Word, L: Word>(values: &[u8], lengths: &[u8], num_values: usi
     for (value, length) in values.iter().zip(lengths) {
         let splat = splat::<V>(*value);
         let length = L::from_bytes(*length).to_usize();
-        // At least as many as all, where the product is larger than a number holds.
+        // A product that overflows saturates, which is beyond `bytes` in any case.
         let end = bytes.min(length.saturating_mul(values_size).saturating_add(written));
         let mut at = written;
         while at < end {
@@ -74,7 +74,7 @@ fn decode_words<V: Word, L: Word>(values: &[u8], lengths: &[u8], num_values: usi
     Ok(())
 }
 
-/// A value again and again. Runs are written in steps of so many bytes, the last one beyond the end of the run.
+/// A value repeated to [`SPLAT`] bytes. Runs are written in such steps, the last of which may go beyond the end of the run.
 #[inline(always)]
 fn splat<V: Word>(value: V::Bytes) -> [u8; SPLAT] {
     let mut splat = [0; SPLAT];
@@ -134,7 +134,7 @@ fn count_byte_runs(values: &[u8]) -> usize {
     let (befores, afters) = (values.as_chunks::<8>().0, afters.as_chunks::<8>().0);
     let changes = befores.iter().zip(afters).map(|(before, after)| {
         let different = u64::from_le_bytes(*before) ^ u64::from_le_bytes(*after);
-        // The highest bit of each byte that is not 0, then the sum of all those bits in the highest byte.
+        // Sets the highest bit of each byte that is not 0; the multiplication then sums these bits up in the highest byte.
         let bits = (((different & !HIGH) + !HIGH) | different) & HIGH;
         usize::from((bits >> 7).wrapping_mul(0x0101_0101_0101_0101).to_be_bytes()[0])
     });

@@ -1,8 +1,8 @@
-//! From a width that a file declares to a word type.
+//! Dispatches from the width that a file declares to a word type.
 
 use crate::error::CodecError;
 
-/// Runs a block with `W` as the word of `bits` bits; an error for other widths.
+/// Evaluates an expression with the word type of `bits` bits bound to a name; an error for other widths.
 macro_rules! for_word {
     ($bits:expr, $word:ident => $body:expr) => {
         match $bits {

@@ -12,7 +12,7 @@ use esker_codec::fuzz::TARGETS;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What a body may hold: 64 KiB values of 8 bytes, decoded twice, and what the encoders need.
+/// The most memory of a body, in bytes: 64 Ki values of 8 bytes, decoded twice, and what the encoders need.
 const MOST: usize = 8 << 20;
 
 fn corpus(target: &str) -> Vec<PathBuf> {

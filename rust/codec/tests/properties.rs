@@ -1,4 +1,4 @@
-//! Every kernel beside the plainest code, on any values; and on any bytes, which give values or an error.
+//! Every kernel against its scalar baseline, on any values; and on any bytes, which give values or an error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use esker_codec::{
@@ -13,7 +13,7 @@ fn bytes(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Va
     vec(any::<u8>(), length)
 }
 
-/// Some bytes of a vector cleared, so that all widths come up.
+/// The values with their high bits cleared, so that all widths occur.
 fn masked(bits: usize, width: usize, mut values: Vec<u8>) -> Vec<u8> {
     let size = bits / 8;
     values.truncate(values.len() / size * size);
@@ -38,7 +38,7 @@ fn check_block<W: bitpack::Word>(width: usize, values: &[u8], range: std::ops::R
     let expected = masked(bits, width, values.to_vec());
     assert_eq!(baseline::unpack(bits, width, &packed[1..]), expected);
     let mut out = vec![W::default(); 1024];
-    // From an odd address too.
+    // From an unaligned address, too.
     bitpack::unpack_block(width, &packed[1..], &mut out).unwrap();
     assert!(out == words::<W>(&expected));
     let mut some = vec![9];
@@ -64,7 +64,7 @@ fn test_blocks_of_all_widths_equal_the_plain_ones() {
     }
 }
 
-/// As many as proptest is told, or 64.
+/// As many cases as proptest's environment variable says, or 64.
 fn config() -> ProptestConfig {
     ProptestConfig::with_cases(std::env::var("PROPTEST_CASES").map_or(64, |cases| cases.parse().unwrap()))
 }

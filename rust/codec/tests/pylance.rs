@@ -1,4 +1,4 @@
-//! The kernels beside bytes that pylance wrote. `pylance/generate.py` makes them.
+//! The kernels against bytes that pylance wrote, which `pylance/generate.py` makes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

@@ -1,7 +1,7 @@
-//! CASE decides which rows its branches are computed for, so simplification must not look into it.
+//! Simplification around CASE: a CASE decides for which rows its branches are computed, so it must stay opaque.
 //!
 //! DataFusion turns a CASE of conditions into AND and OR, which compute every branch for every row: `CASE WHEN k = 0 THEN false ELSE
-//! 10 / k > 1 END` would divide by zero. So each CASE, and what is one under another name, is a column while the rest is simplified.
+//! 10 / k > 1 END` would divide by zero. So each CASE (`coalesce` and `nvl`, too) is replaced by a column while the rest is simplified.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 
 type Result<T> = std::result::Result<T, DataFusionError>;
 
-/// Names that no column has.
+/// The placeholder column of a CASE, whose name no real column has.
 fn hidden(number: usize) -> Column {
     Column::new_unqualified(format!("\u{0}case {number}"))
 }
 
-/// The expression simplified, its types being settled.
+/// Simplifies an expression whose types are settled.
 pub(crate) fn simplify(expr: Expr, schema: &Arc<DFSchema>) -> Result<Expr> {
     let mut cases = Vec::new();
     let opaque = expr.transform_down(|node| {
@@ -82,7 +82,7 @@ fn branches(case: Case, schema: &Arc<DFSchema>) -> Result<Case> {
     })
 }
 
-/// A CASE, or a function that is one: the first of some values that is not null.
+/// The expression as a CASE: a CASE itself, or `coalesce`, `nvl` or `nvl2` written as one.
 fn as_case(node: Expr) -> std::result::Result<Case, Expr> {
     let (func, mut args) = match node {
         Expr::Case(case) => return Ok(case),

@@ -1,4 +1,4 @@
-//! Types: a literal takes the type of what it is compared with, then DataFusion's rules apply.
+//! Type coercion: a literal takes the type of the expression that it is compared with, then DataFusion's rules apply.
 //!
 //! DataFusion alone would widen the column: a float32 column compared with `1.2` as float64 matches nothing, and a number compared with
 //! a string is compared as text.
@@ -14,7 +14,7 @@ use crate::error::{ExprError, Result};
 use crate::functions::positive_zero_of;
 use crate::times::{fit_times, folded, is_time, lossless};
 
-/// Fits the literals of all comparisons of `expr`.
+/// Converts the literals in all comparisons of `expr` to the type of the other side.
 pub(crate) fn fit_literals(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let mut refused = None;
     let fitted = expr.transform_up(|node| match fit_node(node, schema) {
@@ -31,7 +31,7 @@ pub(crate) fn fit_literals(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 
 fn fit_node(node: Expr, schema: &DFSchema) -> Result<Expr> {
     match node {
-        // `date '2021-01-01'` is a cast until somebody folds it.
+        // `date '2021-01-01'` parses as a cast of a literal.
         Expr::Cast(cast) => Ok(folded(&cast).unwrap_or(Expr::Cast(cast))),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
             let (left, right) = match matches!(*left, Expr::Literal(..)) {
@@ -82,7 +82,7 @@ pub(crate) fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// IN over the values that it can be equal to at all: a fraction, or a number that an integer cannot hold, is none of them.
+/// IN without the values that an integer can never equal: fractions, and numbers beyond the type's range.
 fn in_list(expr: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Expr {
     let found = expr.get_type(schema);
     let integer = found
@@ -100,7 +100,7 @@ fn in_list(expr: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Exp
         })
         .collect();
     if list.is_empty() && !is_empty {
-        // Of nothing, but null of a null.
+        // No value is left: false (for NOT IN true), and null for a null.
         let itself = Box::new(expr.clone());
         let op = if negated { Operator::Eq } else { Operator::NotEq };
         return Expr::BinaryExpr(BinaryExpr::new(itself, op, Box::new(expr)));
@@ -112,8 +112,7 @@ fn in_list(expr: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Exp
     Expr::InList(InList::new(Box::new(expr), list, negated))
 }
 
-/// What is compared and what it is compared with, made to fit each other. Only literals change, unless one of them is a time that the
-/// other's type cannot hold.
+/// Brings the sides of a comparison to one type. Only literals change, unless one side is a time that the other's type cannot hold.
 fn fit<Values>(expr: Expr, values: Values, schema: &DFSchema) -> Result<(Expr, Values)>
 where
     Values: AsMut<[Expr]> + AsRef<[Expr]>,
@@ -163,7 +162,7 @@ where
     Ok((expr, values))
 }
 
-/// Days that are compared with times of a zone are midnights of that zone. Arrow's cast would make them midnights of UTC.
+/// Dates that are compared with timestamps of a zone become midnights of that zone. Arrow's cast would make them midnights of UTC.
 fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: &DFSchema) -> Expr {
     let is_zoned = |other: &DataType| matches!(other, DataType::Timestamp(_, Some(_)));
     let is_day = |other: &DataType| matches!(other, DataType::Date32 | DataType::Date64);
@@ -185,7 +184,7 @@ fn days_as_times(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: 
     }
 }
 
-/// Decimals that are compared with floats are floats: what is no number has no decimal. Literals are fitted one by one.
+/// Decimals that are compared with floats become floats, since NaN has no decimal. Literals are converted one by one.
 fn decimals_as_floats(expr: Expr, data_type: &DataType, values: &mut [Expr], schema: &DFSchema) -> Expr {
     let is_decimal = |found: &DataType| matches!(found, DataType::Decimal128(..) | DataType::Decimal256(..));
     let as_float = |decimal: Expr| Expr::Cast(Cast::new(Box::new(decimal), DataType::Float64));
@@ -208,7 +207,7 @@ fn decimals_as_floats(expr: Expr, data_type: &DataType, values: &mut [Expr], sch
     }
 }
 
-/// What becomes of a literal.
+/// The outcome of converting a literal.
 enum Fit {
     Keep,
     Replace(ScalarValue),
@@ -236,11 +235,11 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
             exact_decimal(*number)
         }
         (ScalarValue::Float64(Some(number)), DataType::Float16 | DataType::Float32) => match value.cast_to(wanted) {
-            // A number past the narrow type's end stays as it is: infinity would be another number.
+            // A number beyond the narrow type's range stays as it is: as infinity it would be another number.
             Ok(narrow) if !number.is_finite() || is_finite(&narrow) => Fit::Replace(narrow),
             _ => Fit::Keep,
         },
-        // A whole number that was written as a float, or is too long for any integer, is compared exactly.
+        // A whole number that was written as a float, or is too large for any integer type, is compared exactly.
         (ScalarValue::Float64(Some(number)), _) if wanted.is_integer() && number.fract() == 0.0 => {
             match exact_decimal(*number) {
                 Fit::Replace(whole) => whole
@@ -249,7 +248,7 @@ fn fit_value(value: &ScalarValue, wanted: &DataType) -> Fit {
                 other => other,
             }
         }
-        // As decimals floats would be cut off, and what is no number would be an error.
+        // As decimals, floats would be truncated and NaN would be an error.
         (ScalarValue::Decimal128(..) | ScalarValue::Decimal256(..), _) if wanted.is_floating() => {
             value.cast_to(&DataType::Float64).map_or(Fit::Keep, Fit::Replace)
         }
@@ -280,7 +279,7 @@ fn is_finite(value: &ScalarValue) -> bool {
     }
 }
 
-/// The decimal number that was written where the parser made a float of it: the shortest text of a float is what was written.
+/// The decimal literal that the parser turned into a float: the float's shortest text is what was written.
 fn exact_decimal(number: f64) -> Fit {
     const DIGITS: u8 = 38;
     let text = format!("{number}");

@@ -1,4 +1,4 @@
-//! Finding a column by the name that somebody wrote.
+//! Resolves a written column name in a schema.
 
 use arrow_schema::{DataType, Fields, Schema};
 
@@ -7,7 +7,7 @@ use crate::error::{ExprError, Result};
 /// At most so many names are listed in an error message.
 const LISTED: usize = 20;
 
-/// The path of field names that the written `path` means: exact names first, else the only one that differs in case alone.
+/// The field names that the written `path` resolves to: an exact match, else the only match that ignores case.
 pub(crate) fn resolve(schema: &Schema, path: &[&str]) -> Result<Vec<String>> {
     let mut fields = schema.fields();
     let mut found: Vec<String> = Vec::with_capacity(path.len());
@@ -41,7 +41,7 @@ fn find<'a>(fields: &'a Fields, written: &str) -> Option<&'a arrow_schema::Field
     }
 }
 
-/// Names what is missing and what there is, the closest names first.
+/// The error for an unknown name: it lists the existing names, the closest first.
 fn unknown(fields: &Fields, parents: &[String], written: &str) -> ExprError {
     let (what, place) = match parents {
         [] => ("column", String::new()),
@@ -65,7 +65,7 @@ fn unknown(fields: &Fields, parents: &[String], written: &str) -> ExprError {
     ExprError::invalid(format!("expected a {what}{place}, found {written}: there are {listed}"))
 }
 
-/// How many letters must be added, removed or replaced to turn `left` into `right`.
+/// The Levenshtein distance: how many characters must be added, removed or replaced to turn `left` into `right`.
 pub(crate) fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,4 +1,4 @@
-//! What the SQL planner asks of its surroundings: scalar functions and type names. There are no tables, aggregates or variables.
+//! The SQL planner's context: scalar functions and type names. There are no tables, aggregates or variables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -39,7 +39,7 @@ pub(crate) fn function_names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().map(String::as_str)
 }
 
-/// The surroundings of an expression.
+/// The planner's context for one expression.
 pub(crate) struct ExprContext {
     options: ConfigOptions,
     planners: Vec<Arc<dyn ExprPlanner>>,

@@ -1,15 +1,15 @@
-//! How deep an expression will be, told from its tokens before it is parsed.
+//! An upper bound on the depth of an expression, computed from its tokens before it is parsed.
 //!
-//! What follows an operand (`+ 1`, `IS NULL`, `::int`, `[1]`) makes the tree one level deeper each time, however flat the text looks, and
-//! everything that later walks the tree calls itself once a level. Chains of AND and OR do not count: they are balanced.
+//! Each operator after an operand (`+ 1`, `IS NULL`, `::int`, `[1]`) makes the tree one level deeper, however flat the text looks, and
+//! whatever walks the tree later recurses once per level. Chains of AND and OR do not count, since they are balanced.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// A tree so deep can be evaluated on the stack of any thread.
+/// The greatest depth: such a tree can still be evaluated on any thread's stack.
 pub(crate) const DEPTH_LIMIT: usize = 200;
 
-/// The operators of an operand, and the most that any operand before it had.
+/// Within one pair of parentheses: the operators of the current operand, and the most of any operand before it.
 #[derive(Default, Clone, Copy)]
 struct Level {
     current: usize,
@@ -23,7 +23,7 @@ impl Level {
     }
 }
 
-/// A bound on the depth of the tree of these tokens. It is not far off, but for calls, whose depths add up instead of the deepest counting.
+/// An upper bound on the depth of the tree. It is close, except that the depths of nested calls add up.
 pub(crate) fn depth(tokens: &[TokenWithSpan]) -> usize {
     let mut deepest = 0;
     let mut outer: Vec<Level> = Vec::new();

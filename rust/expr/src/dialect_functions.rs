@@ -1,4 +1,4 @@
-//! Functions and operators of other dialects: rewritten where they mean one thing everywhere, refused with what to write where not.
+//! Functions and operators of other SQL dialects: rewritten if they mean the same in all of them, else refused with advice.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -11,7 +11,7 @@ use crate::context::{function_names, scalar_function};
 use crate::error::{ExprError, Result};
 use crate::similar::regular_expression;
 
-/// Functions under the names that they have elsewhere.
+/// Functions under their names in other dialects.
 const SYNONYMS: [(&str, &str); 20] = [
     ("startswith", "starts_with"),
     ("endswith", "ends_with"),
@@ -35,7 +35,7 @@ const SYNONYMS: [(&str, &str); 20] = [
     ("regexp_substr", "regexp_match"),
 ];
 
-/// What to write in place of functions that mean different things in different places, or need more than another name.
+/// Advice for functions whose meaning differs between dialects, or that need more than another name.
 const ADVICE: [(&str, &str); 26] = [
     ("dayofweek", "date_part('dow', x), which counts from Sunday as 0"),
     ("weekday", "date_part('dow', x), which counts from Sunday as 0"),
@@ -65,7 +65,7 @@ const ADVICE: [(&str, &str); 26] = [
     ("get_json_object", "a column of a struct type"),
 ];
 
-/// The expression without what only other dialects have; none if it has nothing of the kind.
+/// The expression rewritten to this dialect; `None` if there is nothing to rewrite.
 pub(crate) fn translated(expr: &SqlExpr) -> Result<Option<SqlExpr>> {
     Ok(match expr {
         SqlExpr::Function(function) => call(function)?,
@@ -152,7 +152,7 @@ fn text_of(expr: &SqlExpr) -> Option<&str> {
     }
 }
 
-/// The escape character: a backslash unless another is named, none if it is empty.
+/// The escape character: a backslash by default, none if ESCAPE is empty.
 fn escape(named: Option<&ValueWithSpan>) -> Result<Option<char>> {
     let Some(named) = named else { return Ok(Some('\\')) };
     let text = match &named.value {
@@ -168,7 +168,7 @@ fn escape(named: Option<&ValueWithSpan>) -> Result<Option<char>> {
     }
 }
 
-/// A pattern of LIKE whose escape character is the backslash.
+/// A LIKE pattern, rewritten so that its escape character is the backslash.
 fn like_pattern(pattern: &SqlExpr, escape: Option<char>) -> Result<Box<SqlExpr>> {
     let text = text_of(pattern);
     let text = text.ok_or_else(|| ExprError::invalid(format!("expected text before ESCAPE, found {pattern}")))?;
@@ -260,7 +260,7 @@ fn call(function: &Function) -> Result<Option<SqlExpr>> {
     Err(unknown(&name))
 }
 
-/// Names what there is in place of a function that there is not, in one line.
+/// The error for an unknown function: one line with the closest names.
 fn unknown(name: &str) -> ExprError {
     if let Some((_, instead)) = ADVICE.iter().find(|(advised, _)| *advised == name) {
         return ExprError::invalid(format!(
@@ -295,7 +295,7 @@ fn called(name: &str, arguments: Vec<SqlExpr>) -> SqlExpr {
     })
 }
 
-/// The arguments, if they are values in their order and nothing else.
+/// The arguments, if all of them are plain positional values.
 fn arguments(function: &Function) -> Option<Vec<SqlExpr>> {
     let FunctionArguments::List(list) = &function.args else {
         return None;

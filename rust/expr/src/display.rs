@@ -123,7 +123,7 @@ fn call(function: &ScalarFunction) -> String {
     }
 }
 
-/// A column's name, in backticks where it is not plainly a name.
+/// A column's name, in backticks unless it is a plain identifier.
 pub(crate) fn name(name: &str) -> String {
     if is_plain(name) {
         name.to_owned()
@@ -132,7 +132,7 @@ pub(crate) fn name(name: &str) -> String {
     }
 }
 
-/// Whether a name needs no backticks: letters, digits and underscores, and no word that means something to the parser.
+/// Whether a name needs no backticks: only letters, digits and underscores, and no keyword.
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
     name.starts_with(is_letter)
@@ -147,7 +147,7 @@ fn parses_as_name(name: &str) -> bool {
     matches!(parsed, Ok(sqlparser::ast::Expr::Identifier(_)))
 }
 
-/// A literal as one would write it in a filter.
+/// A literal in SQL.
 pub(crate) fn literal(value: &ScalarValue) -> String {
     if value.is_null() {
         return "NULL".to_owned();
@@ -161,7 +161,7 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
         data_type @ (DataType::Float16 | DataType::Float32 | DataType::Float64) if text.contains(['n', 'N']) => {
             format!("CAST('{text}' AS {})", type_name(&data_type))
         }
-        // What has a point or an exponent is read as a float, other digits as a whole number.
+        // Without a point or an exponent it would parse as an integer.
         DataType::Float16 | DataType::Float32 | DataType::Float64 if !text.contains(['.', 'e']) => {
             format!("{text}.0")
         }

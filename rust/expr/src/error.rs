@@ -25,7 +25,7 @@ impl ExprError {
         Self::Unsupported(message.into())
     }
 
-    /// DataFusion's error, in words of ours: `doing` says what failed, its own prefixes are dropped.
+    /// Converts DataFusion's error: `doing` says what failed, DataFusion's own prefixes are dropped.
     pub(crate) fn from_datafusion(doing: &str, error: &DataFusionError) -> Self {
         let root = error.find_root();
         let message = match root {
@@ -36,7 +36,7 @@ impl ExprError {
             DataFusionError::ArrowError(error, _) => error.to_string(),
             other => other.strip_backtrace(),
         };
-        // Only the first line: what follows is advice for callers of DataFusion.
+        // Only the first line: the others are advice for callers of DataFusion.
         let line = message.lines().next().unwrap_or_default().trim_end_matches('.');
         let line = line.strip_prefix("Error during planning: ").unwrap_or(line);
         let text = format!("{doing}: {}", lower_first(line));

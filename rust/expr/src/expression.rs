@@ -1,4 +1,4 @@
-//! A column computed from others.
+//! Column expressions: a column computed from others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub struct Expression {
 impl Expression {
     /// Parses an expression over the columns of `schema`, in the SQL of [`crate::Predicate::parse_sql`].
     ///
-    /// A text that is a column's name, whatever letters it is made of, is that column. A sum, a difference or a product of integers that does
-    /// not fit its type is an error: it does not wrap.
+    /// A text that equals a column's name is that column, whatever characters it has. An integer sum, difference or product that overflows
+    /// its type is an error and does not wrap.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
         if schema.field_with_name(text).is_ok() {
             let column = Expr::Column(Column::new_unqualified(text));
@@ -62,8 +62,8 @@ impl Expression {
         values.map_err(|error| in_context("expression", &self.text, batch.schema_ref(), error))
     }
 
-    /// Its values in another type, as an assignment to a column of that type makes them: numbers lose what lies behind the point, text is
-    /// parsed, and a value that does not fit is an error.
+    /// Its values cast to another type, as in an assignment to a column of that type: numbers are truncated to integers, text is parsed, and
+    /// a value that does not fit is an error.
     pub fn evaluate_as(&self, batch: &RecordBatch, data_type: &DataType) -> Result<ArrayRef> {
         let values = self.evaluate(batch)?;
         if values.data_type() == data_type {

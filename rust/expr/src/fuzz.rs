@@ -20,7 +20,7 @@ fn schema() -> Schema {
     ])
 }
 
-/// Runs a target; whether the bytes were taken for what they should be. Unknown names take nothing.
+/// Runs a target; returns whether the input was valid. Unknown names accept nothing.
 pub fn run(target: &str, data: &[u8]) -> bool {
     match target {
         "arrow_expression" => arrow_expression(data),
@@ -28,7 +28,7 @@ pub fn run(target: &str, data: &[u8]) -> bool {
     }
 }
 
-/// Decodes a serialized expression; one that is sound is evaluated, and printed as SQL.
+/// Decodes a serialized expression; a valid one is evaluated, and printed as SQL.
 fn arrow_expression(data: &[u8]) -> bool {
     let schema = schema();
     let rows = RecordBatch::new_empty(schema.clone().into());
@@ -37,7 +37,7 @@ fn arrow_expression(data: &[u8]) -> bool {
             return false;
         };
         let _ = predicate.to_string();
-        // What fails while it runs was a sound expression all the same.
+        // An expression that fails during evaluation is valid all the same.
         let _ = predicate.evaluate(&rows);
         true
     })

@@ -1,7 +1,7 @@
-//! AND and OR whose left side decides which rows the right side is computed for.
+//! Guarded AND and OR: the right side is computed only for the rows that the left side leaves open.
 //!
-//! DataFusion computes both sides for all rows of a batch unless the left one leaves few, which is fast, and fails where a condition
-//! guards the next: `k <> 0 AND 10 / k > 1`. What failed is computed again like this, the guarded rows left out.
+//! DataFusion computes both sides for all rows of a batch unless the left one leaves few. That is fast, but fails where a condition
+//! guards the next: `k <> 0 AND 10 / k > 1`. An expression that failed is evaluated again with guarded operators.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -42,7 +42,7 @@ pub(crate) fn guarded(expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExp
 struct Guard {
     left: Arc<dyn PhysicalExpr>,
     right: Arc<dyn PhysicalExpr>,
-    /// AND, else OR.
+    /// Whether it is AND; otherwise it is OR.
     is_and: bool,
 }
 
@@ -92,7 +92,7 @@ impl PhysicalExpr for Guard {
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let rows = batch.num_rows();
         let left = booleans(self.left.evaluate(batch)?, rows)?;
-        // False decides an AND, true an OR.
+        // False decides an AND, true decides an OR: such rows are not open.
         let open: BooleanArray = left.iter().map(|value| Some(value != Some(!self.is_and))).collect();
         if !open.has_true() {
             return Ok(ColumnarValue::Array(Arc::new(left)));

@@ -1,8 +1,8 @@
-//! What a condition says of single columns: comparisons that every row fulfils which it keeps.
+//! Implied terms: comparisons of single columns that hold for every row that a predicate keeps.
 //!
-//! Of `a > 3 AND (b = 'x' OR c) AND f(d)` that is `a > 3`. They are for whoever can only be asked about single columns: row groups, by
-//! their statistics, with an evaluator of their own. So only that is told which means the same to all of them: no order of floats, in
-//! which NaN stands here or there, and no times, whose units differ.
+//! `a > 3 AND (b = 'x' OR c) AND f(d)` implies `a > 3`. They are for pushdown into other readers, which prune row groups by the statistics
+//! of single columns with an evaluator of their own. So only terms that mean the same everywhere are returned: no order of floats, as NaN
+//! is ordered differently, and no times, as their units differ.
 
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
@@ -23,15 +23,15 @@ pub struct ImpliedTerm {
     pub column: String,
     /// `=`, `<`, `<=`, `>`, `>=`, `in`, `is null` or `is not null`.
     pub operator: &'static str,
-    /// What it is compared with: several for `in`, nothing for the last two.
+    /// The literals that it is compared with: several for `in`, `None` for `is null` and `is not null`.
     pub values: Option<ArrayRef>,
 }
 
-/// The same, before its values are an array.
+/// A term before its values are made an array.
 type Term = (String, &'static str, Vec<ScalarValue>);
 
 impl Predicate {
-    /// The comparisons of single columns that each row fulfils for which it is true.
+    /// The comparisons of single columns that hold for every row that the predicate keeps.
     pub fn implied(&self) -> Result<Vec<ImpliedTerm>> {
         let mut found = Vec::new();
         stack::run(usize::MAX, || {
@@ -76,7 +76,7 @@ impl Predicate {
                 self.collect(left, found, depth + 1);
                 self.collect(right, found, depth + 1);
             }
-            // A short list is taken apart when a condition is made simpler.
+            // Simplification turns a short IN list into a chain of OR.
             Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => found.extend(self.one_of(expr)),
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 found.extend(self.compared(left, *op, right));
@@ -175,7 +175,7 @@ impl Predicate {
         (back == *value).then_some(found)
     }
 
-    /// A column whose comparisons mean the same to everybody, or one that was only made wider; and its type.
+    /// A column whose comparisons mean the same to every reader, or a widening cast of one; and its type.
     fn column(&self, expr: &Expr) -> Option<(String, DataType)> {
         let is_exact = |t: &DataType| t.is_signed_integer() || matches!(t, DataType::Decimal128(_, _));
         match expr {

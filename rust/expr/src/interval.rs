@@ -1,11 +1,11 @@
-//! What is known of a value without seeing it: between which bounds it lies, and of a condition: what it may be.
+//! Interval arithmetic for pruning: the bounds of a value, and the possible truth values of a condition.
 
 use std::cmp::Ordering;
 
 use arrow_schema::DataType;
 use datafusion_common::ScalarValue;
 
-/// What a condition may be: at least one of the three.
+/// The possible truth values of a condition: at least one of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) is_true: bool,
@@ -28,7 +28,7 @@ impl Truth {
         is_null: false,
     };
 
-    /// Nothing that a value could be.
+    /// Impossible: no truth value.
     pub(crate) const NONE: Truth = Truth {
         is_true: false,
         is_false: false,
@@ -42,7 +42,7 @@ impl Truth {
         is_null: true,
     };
 
-    /// One that is never null.
+    /// A truth that is never null.
     pub(crate) fn known(is_true: bool, is_false: bool) -> Truth {
         Truth {
             is_true,
@@ -51,7 +51,7 @@ impl Truth {
         }
     }
 
-    /// What one of the two is.
+    /// The union of both.
     pub(crate) fn either(self, other: Truth) -> Truth {
         Truth {
             is_true: self.is_true || other.is_true,
@@ -89,15 +89,15 @@ impl Truth {
     }
 }
 
-/// Between which bounds a value lies, and whether it may be null.
+/// The bounds of a value, and whether it may be null.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Interval {
-    /// None where it is not known.
+    /// `None` if unknown.
     pub(crate) low: Option<ScalarValue>,
     pub(crate) high: Option<ScalarValue>,
     pub(crate) has_values: bool,
     pub(crate) has_nulls: bool,
-    /// Whether it is NaN as IEEE has it: neither less than anything, nor equal to it, nor greater.
+    /// Whether it is an IEEE NaN: neither less than, nor equal to, nor greater than anything.
     pub(crate) is_unordered: bool,
 }
 
@@ -125,7 +125,7 @@ impl Interval {
         }
     }
 
-    /// The same column as NaN that compares with nothing; none for a column that has no such value.
+    /// The same column, assumed to be an unordered NaN; `None` if it cannot hold one.
     pub(crate) fn unordered(&self) -> Option<Interval> {
         let kind = self.low.as_ref().or(self.high.as_ref())?.data_type();
         (self.has_values && kind.is_floating()).then(|| Interval {
@@ -136,10 +136,10 @@ impl Interval {
         })
     }
 
-    /// The same column as NaN, with its sign set or not; none for a column that has no such value.
+    /// The same column, assumed to be a NaN with or without its sign; `None` if it cannot hold one.
     pub(crate) fn nan(&self, negative: bool) -> Option<Interval> {
         let kind = self.low.as_ref().or(self.high.as_ref())?.data_type();
-        // Every NaN of that sign, from the one that compares as least to the greatest.
+        // Every NaN of that sign, from the least to the greatest in the total order.
         let (low, high) = match (kind, negative) {
             (DataType::Float32, false) => (float(0x7f80_0001), float(0x7fff_ffff)),
             (DataType::Float32, true) => (float(0xffff_ffff), float(0xff80_0001)),
@@ -172,12 +172,12 @@ impl Interval {
         }
     }
 
-    /// How it may compare with another value: less, equal, greater.
+    /// The possible orderings with another value: less, equal, greater.
     fn compare(&self, other: &Interval) -> [bool; 3] {
         if !self.has_values || !other.has_values || self.is_unordered || other.is_unordered {
             return [false; 3];
         }
-        // None where one of the two is not known or they are of different types.
+        // `None` if one of the two is unknown or their types differ.
         let order = |a: &Option<ScalarValue>, b: &Option<ScalarValue>| a.as_ref()?.partial_cmp(b.as_ref()?);
         let lowest = order(&self.low, &other.high);
         let highest = order(&self.high, &other.low);
@@ -188,7 +188,7 @@ impl Interval {
         ]
     }
 
-    /// Whether they are two values of which one compares with nothing: then every comparison is false.
+    /// Whether both have values and one is an unordered NaN: then every comparison is false.
     fn is_incomparable(&self, other: &Interval) -> bool {
         (self.is_unordered || other.is_unordered) && self.has_values && other.has_values
     }
@@ -211,7 +211,7 @@ impl Interval {
         }
     }
 
-    /// Not the opposite of less: NaN may be neither.
+    /// Not the negation of less: for NaN both are false.
     pub(crate) fn is_at_least(&self, other: &Interval) -> Truth {
         let [less, equal, greater] = self.compare(other);
         Truth {
@@ -231,7 +231,7 @@ impl Interval {
         }
     }
 
-    /// The bounds after a cast that keeps the order of values; nothing is known after any other.
+    /// The bounds after a cast that keeps the order of values; unknown after any other cast.
     pub(crate) fn cast(self, wanted: &DataType, may_fail: bool) -> Interval {
         if self.is_unordered {
             return Interval {
@@ -275,7 +275,7 @@ fn double(bits: u64) -> ScalarValue {
     ScalarValue::Float64(Some(f64::from_bits(bits)))
 }
 
-/// Whether a cast never puts a greater value before a lesser one.
+/// Whether a cast is monotonic.
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Binary, Date32, Date64, Float32, Float64, LargeBinary, LargeUtf8, Timestamp, Utf8, Utf8View};
     let is_decimal = |t: &DataType| matches!(t, DataType::Decimal128(_, _));

@@ -6,7 +6,7 @@
 //! Substrait bytes --> substrait ---------/
 //! ```
 //!
-//! The only crate that names DataFusion, and of DataFusion only what parses, types and evaluates an expression.
+//! The only crate that uses DataFusion, and only its parser, type coercion, simplification and physical expressions.
 #![cfg_attr(
     test,
     allow(

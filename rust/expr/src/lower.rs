@@ -1,6 +1,6 @@
-//! What DataFusion would evaluate otherwise than SQL has it, put in other words just before it is made ready to run.
+//! Lowering: expressions that DataFusion would evaluate unlike SQL are rewritten just before the physical expression is made.
 //!
-//! The expression that statistics are asked about stays as it was written.
+//! Pruning sees the expression before lowering.
 
 use arrow_schema::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -12,7 +12,7 @@ use crate::coerce::is_comparison;
 use crate::error::{ExprError, Result};
 use crate::functions::{has_zeros, masked_field, positive_zero};
 
-/// The expression as it shall run: typed before, and of the same type.
+/// Lowers a typed expression; its type stays the same.
 pub(crate) fn lower(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let lowered = expr.transform_up(|node| Ok(Transformed::yes(lower_node(node, schema))));
     lowered
@@ -24,7 +24,7 @@ fn lower_node(node: Expr, schema: &DFSchema) -> Expr {
     let holds_zeros = |expr: &Expr| expr.get_type(schema).is_ok_and(|found| has_zeros(&found));
     match node {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => masked_field(args),
-        // They compare values by their bits.
+        // These functions compare values by their bits.
         Expr::ScalarFunction(ScalarFunction { func, args }) if compares(func.name()) => {
             let args = args
                 .into_iter()

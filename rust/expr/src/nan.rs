@@ -1,7 +1,6 @@
-//! Which columns' NaN a condition may keep, where NaN compares with nothing, as Arrow has it.
+//! Which float columns' NaN a condition may keep, where NaN compares with nothing, as in Arrow.
 //!
-//! Statistics of Parquet leave NaN out. Whoever leaves out rows by them loses such as the condition keeps all the same: those of
-//! `NOT (x > 5)`.
+//! Parquet's statistics ignore NaN. Pruning by them would lose NaN rows that the condition keeps, as `NOT (x > 5)` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,7 @@ use crate::prune::{path_of, Walk};
 use crate::stack;
 
 impl Predicate {
-    /// The paths of float columns that it reads of which it may keep rows where they are NaN, whatever else these rows have.
+    /// The paths of the float columns that it reads and of which it may keep rows with NaN, whatever the other columns hold.
     pub fn keeps_nan(&self) -> Result<Vec<Vec<String>>> {
         stack::run(usize::MAX, || {
             let expr = self.expr_to_prune_by();
@@ -43,7 +42,7 @@ impl Predicate {
             let Some(path) = path_of(part) else {
                 return Ok(TreeNodeRecursion::Continue);
             };
-            // Of a column that the simplest form reads no more the type is not at hand.
+            // The plan has no type for a column that the simplified expression no longer reads: it may be a float.
             if type_at(self.plan().schema().fields(), &path).is_none_or(DataType::is_floating) {
                 found.insert(path);
             }

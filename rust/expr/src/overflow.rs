@@ -1,4 +1,4 @@
-//! Arithmetic that ends in an error where a result does not fit its type: what is computed to be stored must not wrap.
+//! Checked arithmetic: an overflow is an error, since values that are computed to be stored must not wrap.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn checked(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusio
     checked.map(|checked| checked.data)
 }
 
-/// Refuses arithmetic on constants that does not fit its type, before simplification puts what it wraps to in its place.
+/// Refuses arithmetic on constants that overflows, before simplification folds it to a wrapped value.
 pub(crate) fn check_constants(typed: &Expr) -> DataFusionResult<()> {
     let row = RecordBatch::try_new_with_options(
         Arc::new(Schema::empty()),
@@ -60,7 +60,7 @@ pub(crate) fn check_constants(typed: &Expr) -> DataFusionResult<()> {
             &ExecutionProps::new(),
             &PhysicalPlanningContext::default(),
         );
-        // What cannot be planned by itself is not folded either.
+        // An expression that cannot be planned by itself is not folded either.
         if let Ok(physical) = physical {
             match checked(physical, &Schema::empty())?.evaluate(&row) {
                 Err(DataFusionError::ArrowError(error, trace))
@@ -76,14 +76,14 @@ pub(crate) fn check_constants(typed: &Expr) -> DataFusionResult<()> {
     Ok(())
 }
 
-/// Values in another type: a value that does not fit is an error, infinity is no stand-in for a number, and what lies behind the point is lost.
+/// Casts values: one that does not fit (or would become infinite) is an error, and numbers are truncated to integers.
 pub(crate) fn cast_checked(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let options = CastOptions {
         safe: false,
         ..CastOptions::default()
     };
     let cast = match (values.data_type(), data_type) {
-        // By way of timestamps, which are checked, where a product of days would wrap.
+        // Cast by way of a timestamp in milliseconds, which is checked, where the direct cast would wrap.
         (DataType::Date64, DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
             let millis = cast_with_options(values, &DataType::Timestamp(TimeUnit::Millisecond, None), &options)?;
             cast_with_options(&millis, data_type, &options)?

@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     schema: SchemaRef,
     data_type: DataType,
     physical: Arc<dyn PhysicalExpr>,
-    /// What runs where `physical` fails: each condition only on the rows that those before it leave open.
+    /// The guarded expression, evaluated if `physical` fails: each condition only on the rows that those before it leave open.
     careful: OnceLock<Option<Arc<dyn PhysicalExpr>>>,
 }
 
@@ -62,7 +62,7 @@ impl Plan {
             overflow::check_constants(&typed).map_err(fail)?;
         }
         let expr = cases::simplify(typed.clone(), &all).map_err(fail)?;
-        // What simplification replaced may compare other types than before.
+        // Simplification may have changed the types of comparisons.
         let expr = simplifier.coerce(expr, &all).map_err(fail)?;
 
         let read = expr.column_refs();
@@ -98,7 +98,7 @@ impl Plan {
         &self.expr
     }
 
-    /// It as it was written.
+    /// The expression after coercion and before simplification.
     pub(crate) fn typed(&self) -> &Expr {
         &self.typed
     }
@@ -132,7 +132,7 @@ impl Plan {
         arrow_cast::cast(&array, &self.data_type).map_err(|error| fail(error.into()))
     }
 
-    /// The columns of `batch` where the physical expression looks for them, in the types that it was made for.
+    /// The columns of `batch` in the order and with the types that the physical expression expects.
     fn input(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let arrays: Vec<ArrayRef> = self
             .schema
@@ -147,7 +147,7 @@ impl Plan {
         let schema = if same {
             Arc::clone(&self.schema)
         } else {
-            // Types alike but for what nested fields promise about nulls.
+            // The types may differ in the nullability of nested fields.
             let actual = arrays.iter().zip(self.schema.fields());
             let actual = actual.map(|(array, field)| Field::new(field.name(), array.data_type().clone(), true));
             Arc::new(Schema::new(actual.collect::<Vec<_>>()))
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// The batch's column for a field, cast if it is of another type (a dictionary, say, where the schema has its values).
+/// The batch's column for a field, cast if it has another type (for example a dictionary of the schema's type).
 fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
     let array = batch.column_by_name(field.name()).ok_or_else(|| {
         let names: Vec<&str> = batch
@@ -184,7 +184,7 @@ fn column(batch: &RecordBatch, field: &Field) -> Result<ArrayRef> {
     })
 }
 
-/// The fields, all nullable: what a schema promises about nulls is not what every writer kept.
+/// The fields, all nullable: not every writer keeps a schema's promise of no nulls.
 fn nullable<'a>(fields: impl Iterator<Item = &'a Field>) -> Schema {
     Schema::new(
         fields

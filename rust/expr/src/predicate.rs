@@ -1,4 +1,4 @@
-//! Which rows to keep.
+//! Predicates: which rows to keep.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::substrait;
 pub struct Predicate {
     plan: Arc<Plan>,
     text: Arc<str>,
-    /// Whether it came as Substrait, so that Arrow may evaluate it, by rules of its own.
+    /// Whether it came as Substrait, so that Arrow may evaluate it by its own rules.
     is_foreign: bool,
 }
 
@@ -33,7 +33,7 @@ impl Predicate {
     /// Parses a condition over the columns of `schema`.
     ///
     /// Names keep their case; `` `backticks` `` quote a name, `'single'` and `"double"` quotes make strings, `a.b` is field `b` of struct `a`.
-    /// An error says where the text does not parse, which column there is not, or that the result is no boolean.
+    /// An error says where the text does not parse, which column does not exist, or that the result is no boolean.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
         let source = Source::filter(text)?;
         stack::run(source.depth(), || {
@@ -42,11 +42,11 @@ impl Predicate {
         })
     }
 
-    /// Decodes a condition from a Substrait `ExtendedExpression`, such as `pyarrow.compute.Expression.to_substrait(schema)` gives.
+    /// Decodes a condition from a Substrait `ExtendedExpression`, as `pyarrow.compute.Expression.to_substrait(schema)` returns it.
     ///
-    /// Columns are found by the names that they have in the message.
+    /// Columns are resolved by their names in the message.
     pub fn from_substrait(bytes: &[u8], schema: &Schema) -> Result<Self> {
-        // How deep it is will be seen when it is decoded.
+        // The depth is not known before decoding.
         stack::run(usize::MAX, || {
             let expr = substrait::decode(bytes, schema)?;
             let text = display::sql(&expr);
@@ -58,7 +58,7 @@ impl Predicate {
         })
     }
 
-    /// Decodes a condition from Arrow's serialized form of an expression, such as a pickled `pyarrow.compute.Expression` holds.
+    /// Decodes a condition from Arrow's serialized form of an expression, as a pickled `pyarrow.compute.Expression` holds it.
     pub fn from_arrow_expression(bytes: &[u8], schema: &Schema, comparisons: Comparisons) -> Result<Self> {
         stack::run(usize::MAX, || {
             let expr = arrow_expression::decode(bytes, schema, comparisons)?;
@@ -87,7 +87,7 @@ impl Predicate {
         self.plan.columns()
     }
 
-    /// What it reads of which top-level column: a field of a struct, or with `None` the column as a whole.
+    /// What it reads: a top-level column and a field of it, or the whole column with `None`.
     pub fn paths(&self) -> Result<Vec<(String, Option<String>)>> {
         stack::run(usize::MAX, || {
             let mut paths = BTreeSet::new();
@@ -100,7 +100,7 @@ impl Predicate {
         self.is_foreign
     }
 
-    /// As it was written, where somebody else may evaluate it; else in its simplest form.
+    /// The expression for pruning: as written if Arrow may evaluate it, else simplified.
     pub(crate) fn expr_to_prune_by(&self) -> &Expr {
         if self.is_foreign {
             self.plan.typed()
@@ -115,7 +115,7 @@ impl Predicate {
 
     /// One boolean per row of `batch`, null where SQL says unknown.
     ///
-    /// The batch must hold [`Self::columns`], found by name; what else it holds does not matter.
+    /// The batch must hold [`Self::columns`], which are found by name, and may hold others.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let array = self.plan.evaluate(batch).map_err(|error| self.name_in(error, batch))?;
         let booleans = array.as_boolean_opt().cloned();
@@ -127,7 +127,7 @@ impl Predicate {
         in_context("filter", &self.text, batch.schema_ref(), error)
     }
 
-    /// The rows that both keep.
+    /// The conjunction: it keeps the rows that both keep.
     pub fn and(&self, other: &Self) -> Result<Self> {
         let expr = self.expr_to_prune_by().clone().and(other.expr_to_prune_by().clone());
         let fields = [

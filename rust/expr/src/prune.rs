@@ -1,15 +1,15 @@
-//! Which groups of rows a condition can keep nothing of, from bounds of their columns: an interval check.
+//! Pruning: which groups of rows (files, row groups, pages) a condition cannot keep any row of, by interval arithmetic over the bounds of
+//! their columns.
 //!
-//! A condition is walked with what is known instead of with values. A column is an interval, with or without nulls; a condition is the
-//! set of what it may be: true, false, null. What is not understood may be anything, so that a group is left out only where none of its
-//! rows can make the condition true.
+//! The condition is evaluated with intervals instead of values: a column is an interval, with or without nulls; a condition is the set of
+//! its possible truth values (true, false, null). An expression that is not understood may be anything, so that a group is pruned only if
+//! none of its rows can make the condition true.
 //!
-//! Bounds of floats say nothing of NaN, which compares as greater than every number (with its sign set, as less) here, and with nothing
-//! elsewhere. A float column is tried as numbers, as NaN, as -NaN and as NaN that compares with nothing, one after the other: `x = 5` is
-//! ruled out by bounds, `x > 5` is not.
+//! Bounds of floats ignore NaN, which here is greater than every number (-NaN is less), and in Arrow compares with nothing. So a float
+//! column is tried as numbers, as NaN, as -NaN and as an unordered NaN, one after the other: bounds rule out `x = 5`, but not `x > 5`.
 //!
-//! A condition that came as Substrait may be evaluated by Arrow: it is walked as it was written, for what SQL makes simpler
-//! (`NOT (x > 5)` as `x <= 5`) is not the same there, and by the rules of both.
+//! A condition that came as Substrait may be evaluated by Arrow. It is walked as written, since SQL's simplifications (`NOT (x > 5)` to
+//! `x <= 5`) do not hold there, and by the rules of both.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,25 +25,25 @@ use crate::interval::{is_nan, Interval, Truth};
 use crate::predicate::Predicate;
 use crate::prune_columns::ruled_out;
 
-/// Float columns that are tried as NaN; more would be too many ways to combine them.
+/// How many float columns are tried as NaN: the combinations grow exponentially.
 const NAN_COLUMNS: usize = 3;
 
-/// What is known of a column: a value for each group.
+/// The statistics of a column: a value for each group.
 #[derive(Debug, Clone)]
 pub struct ColumnRange {
-    /// No value that is no NaN lies below; null where that is not known.
+    /// A lower bound of all values but NaN; null where unknown.
     pub min: ArrayRef,
-    /// No value that is no NaN lies above; null where that is not known.
+    /// An upper bound of all values but NaN; null where unknown.
     pub max: ArrayRef,
-    /// How many values are null, where that is known.
+    /// How many values are null; `None` where unknown.
     pub null_count: Vec<Option<u64>>,
 }
 
-/// Columns by the path of their names: one name for a top-level column, more inside structs.
+/// Columns by their path: one name for a top-level column, more inside structs.
 pub type ColumnRanges = BTreeMap<Vec<String>, ColumnRange>;
 
 impl Predicate {
-    /// For each group, of which `rows` says how many rows it has, whether one of them may be kept.
+    /// For each group, whether the predicate may keep any of its rows. `rows` are the groups' row counts.
     pub fn prune(&self, ranges: &ColumnRanges, rows: &[u64]) -> Vec<bool> {
         let (expr, is_foreign) = (self.expr_to_prune_by(), self.is_foreign());
         let mut floats: Vec<&Vec<String>> = ranges
@@ -51,7 +51,7 @@ impl Predicate {
             .filter(|(_, range)| range.min.data_type().is_floating())
             .map(|(path, _)| path)
             .collect();
-        // Of further float columns nothing is known.
+        // Further float columns are unknown.
         let unknown = floats.split_off(floats.len().min(NAN_COLUMNS));
         let out = ruled_out(expr, ranges, rows.len());
         let groups = rows.iter().zip(out).enumerate().map(|(group, (rows, out))| {
@@ -70,7 +70,7 @@ impl Predicate {
     }
 }
 
-/// Whether the condition may be true, the float columns among `floats` tried as numbers and as NaN.
+/// Whether the condition may be true, with each column of `floats` tried as numbers and as NaN.
 fn may_keep<'a>(
     expr: &Expr,
     is_foreign: bool,
@@ -113,7 +113,7 @@ fn interval_of(range: &ColumnRange, group: usize, rows: u64) -> Interval {
     }
 }
 
-/// Zero of either sign as the one that bounds both: they are equal to some and not to others.
+/// A bound of zero with the sign that covers both zeros: some writers order -0.0 before 0.0, others treat them as equal.
 fn zero_as(bound: ScalarValue, zero: f32) -> ScalarValue {
     match bound {
         ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(zero)),
@@ -122,7 +122,7 @@ fn zero_as(bound: ScalarValue, zero: f32) -> ScalarValue {
     }
 }
 
-/// One walk over a condition.
+/// One evaluation of a condition over intervals.
 pub(crate) struct Walk<'a, 'b> {
     pub(crate) known: &'a BTreeMap<&'b [String], Interval>,
     /// Whether Arrow may evaluate it.
@@ -130,7 +130,7 @@ pub(crate) struct Walk<'a, 'b> {
 }
 
 impl Walk<'_, '_> {
-    /// What a condition may be.
+    /// The possible truth values of a condition.
     pub(crate) fn truth(&self, expr: &Expr, depth: usize) -> Truth {
         if depth > DEPTH_LIMIT {
             return Truth::ANY;
@@ -180,7 +180,7 @@ impl Walk<'_, '_> {
                 let any = items.map(|item| value.equals(&interval(item)));
                 let mut found = any.fold(Truth::FALSE, Truth::or);
                 if self.is_foreign && value.has_nulls {
-                    // To Arrow null is a value like others: in the list, or not.
+                    // Arrow's `is_in` treats null as a value: it is in the list, or it is not.
                     found.is_true |= list.iter().any(is_null_literal);
                     found.is_false = true;
                 }
@@ -207,7 +207,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What a CASE of conditions may be: what any branch may be that may be reached.
+    /// The possible truth values of a CASE: those of every branch that may be reached.
     fn case(&self, case: &Case, depth: usize) -> Truth {
         let mut found = Truth::NONE;
         for (when, then) in &case.when_then_expr {
@@ -226,14 +226,14 @@ impl Walk<'_, '_> {
         found.either(otherwise.map_or(Truth::NULL, |otherwise| self.truth(otherwise, depth)))
     }
 
-    /// Between which bounds a value may lie.
+    /// The bounds of a value.
     fn interval(&self, expr: &Expr, depth: usize) -> Interval {
         if depth > DEPTH_LIMIT {
             return Interval::unknown();
         }
         match expr {
             Expr::Alias(alias) => self.interval(&alias.expr, depth + 1),
-            // Where NaN stands differs.
+            // SQL and Arrow order NaN differently.
             Expr::Literal(value, _) if self.is_foreign && is_nan(value) => Interval {
                 has_nulls: false,
                 ..Interval::unknown()
@@ -261,7 +261,7 @@ fn is_null_literal(expr: &Expr) -> bool {
     }
 }
 
-/// The names that lead to a column or to a field inside structs.
+/// The path of a column or of a field inside structs.
 pub(crate) fn path_of(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Column(column) => Some(vec![column.name().to_owned()]),
@@ -284,17 +284,17 @@ fn literal_text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// What a LIKE pattern says of the start of the text: all before the first character that is not itself.
+/// The literal prefix of a LIKE pattern: everything before the first wildcard or escape.
 fn prefix_of_pattern(pattern: &str) -> &str {
     let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
     pattern.get(..end).unwrap_or_default()
 }
 
-/// Whether texts may start with a prefix. They may not, all the same: LIKE asks for more than that.
+/// Whether texts may start with a prefix. It may always be false as well, since LIKE requires more than the prefix.
 fn starts_with(value: &Interval, prefix: Option<&str>) -> Truth {
     let Some(prefix) = prefix else { return Truth::ANY };
     let bound = |bound: &Option<ScalarValue>| bound.as_ref().and_then(|b| b.try_as_str().flatten().map(str::to_owned));
-    // Every text with the prefix lies at it or above, and below every greater text without it.
+    // Every text with the prefix is at least the prefix, and less than every greater text that does not start with it.
     let below = bound(&value.high).is_some_and(|high| high.as_str().cmp(prefix) == Ordering::Less);
     let above = bound(&value.low).is_some_and(|low| low.as_str() > prefix && !low.starts_with(prefix));
     Truth {

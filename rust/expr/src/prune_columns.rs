@@ -1,7 +1,7 @@
-//! The part of an interval check that runs over columns of bounds at once: conditions that compare a column with a literal.
+//! Vectorised pruning: comparisons of a column with a literal, checked against the bounds of all groups at once.
 //!
-//! It only rules out. What it leaves is walked group by group, so nothing has to be understood here: not nulls, not floats, of which NaN
-//! lies outside of its bounds.
+//! It only rules groups out; those that it leaves are checked one by one in [`crate::prune`]. So it may skip whatever is hard: nulls, and
+//! floats, whose NaN lies outside of the bounds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -15,7 +15,7 @@ use datafusion_expr::{BinaryExpr, Expr, Operator};
 use crate::depth::DEPTH_LIMIT;
 use crate::prune::ColumnRanges;
 
-/// For each group, whether a comparison that must hold cannot.
+/// For each group, whether a comparison that the condition requires cannot hold.
 pub(crate) fn ruled_out(expr: &Expr, ranges: &ColumnRanges, groups: usize) -> Vec<bool> {
     let mut out = vec![false; groups];
     conjunction(expr, ranges, &mut out, 0);
@@ -69,7 +69,7 @@ fn comparison(column: &str, op: Operator, value: &ScalarValue, ranges: &ColumnRa
     }
 }
 
-/// Marks the groups whose bound compares so with the value. What compares is given -1, 0 or 1 and 0 in place of values of any type.
+/// Marks the groups whose bound compares with the value in the way of `is_out`, which is called with the ordering (-1, 0 or 1) and 0.
 fn bounds(array: &ArrayRef, value: &ScalarValue, out: &mut [bool], is_out: fn(i8, i8) -> bool) {
     let order = |ordering: std::cmp::Ordering| match ordering {
         std::cmp::Ordering::Less => is_out(-1, 0),

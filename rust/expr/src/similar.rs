@@ -1,25 +1,25 @@
-//! `SIMILAR TO`: SQL's regular expressions as those of the engine.
+//! `SIMILAR TO`: translates SQL's regular expressions to those of the `regex` crate.
 //!
 //! | SQL | means |
 //! |---|---|
-//! | `%`, `_` | any text, any letter |
+//! | `%`, `_` | any text, any character |
 //! | `\|` `*` `+` `?` `{m,n}` `(` `)` `[...]` | as in other regular expressions |
-//! | `\` or what ESCAPE names | the next letter itself |
+//! | `\` or the ESCAPE character | the next character itself |
 //!
-//! Everything else is itself (`.` too), and the pattern is the whole text's, not a part's.
+//! Every other character (`.` too) means itself, and the pattern matches the whole text.
 
 use crate::error::{ExprError, Result};
 
-/// Letters that mean something to the engine.
+/// Characters that are special in a regular expression.
 const SPECIAL: &str = r"\.+*?()|[]{}^$#&-~";
 
-/// The regular expression that matches what the pattern does. Without `escape` no letter escapes another.
+/// The regular expression of a pattern. Without `escape`, no character escapes another.
 pub(crate) fn regular_expression(pattern: &str, escape: Option<char>) -> Result<String> {
     let refuse = |why: &str| ExprError::invalid(format!("expected a pattern of SIMILAR TO, found '{pattern}': {why}"));
     let mut regex = String::from("^(?s:");
     let mut letters = pattern.chars().peekable();
     let mut open = 0_usize;
-    // Whether there is something that could be repeated.
+    // Whether there is an operand that a quantifier could repeat.
     let mut operand = false;
     while let Some(letter) = letters.next() {
         if Some(letter) == escape {
@@ -85,7 +85,7 @@ fn push_literal(regex: &mut String, letter: char) {
     regex.push(letter);
 }
 
-/// What stands in brackets, up to the closing one.
+/// Translates a bracket expression up to its closing bracket.
 fn set(regex: &mut String, letters: &mut std::iter::Peekable<std::str::Chars<'_>>, escape: Option<char>) -> Option<()> {
     regex.push('[');
     if letters.next_if_eq(&'^').is_some() {

@@ -1,6 +1,6 @@
-//! SQL text to an expression tree.
+//! Parses SQL text to an expression tree.
 //!
-//! The text is parsed in [`FilterDialect`], the tree is checked and its names are found in the schema, then DataFusion's planner takes over.
+//! The text is parsed in [`FilterDialect`], the tree is checked and its names are resolved in the schema, then DataFusion plans it.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ use crate::dialect_functions::translated;
 use crate::display;
 use crate::error::{lower_first, ExprError, Result};
 
-/// Parentheses and calls may nest so deep.
+/// The deepest nesting of parentheses and calls.
 const NESTING_LIMIT: usize = 100;
 
 /// An expression as written: its tree, and its text in one canonical spelling.
@@ -30,7 +30,7 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
 }
 
-/// An expression as its user wrote it, taken apart into tokens.
+/// An expression as its user wrote it, with its tokens.
 pub(crate) struct Source<'a> {
     text: &'a str,
     tokens: Vec<TokenWithSpan>,
@@ -38,7 +38,7 @@ pub(crate) struct Source<'a> {
     use_as: UseAs,
 }
 
-/// What an expression is for.
+/// What an expression is used as.
 #[derive(Clone, Copy, PartialEq)]
 enum UseAs {
     Filter,
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// A bound on how many levels the expression has.
+    /// An upper bound on the expression's depth.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Adds to an error the text it is about, and what its writer may have meant.
+/// Adds the text to an error, and a hint at what its writer may have meant.
 pub(crate) fn in_context(what: &str, text: &str, schema: &Schema, error: ExprError) -> ExprError {
     let place = format!("in {what} {}{}", quoted(text), hint(text, schema));
     match error {
@@ -122,7 +122,7 @@ pub(crate) fn in_context(what: &str, text: &str, schema: &Schema, error: ExprErr
     }
 }
 
-/// In other dialects, double quotes name a column.
+/// A hint for a column in double quotes, as other dialects write it.
 fn hint(text: &str, schema: &Schema) -> String {
     let names = schema.fields().iter().map(|field| field.name());
     match names.into_iter().find(|name| text.contains(&format!("\"{name}\""))) {
@@ -185,7 +185,7 @@ fn to_expr(tree: SqlExpr, schema: &Schema) -> Result<Expr> {
         .map_err(fail)
 }
 
-/// Replaces each name by the one in the schema, and refuses what is more than a function of one row.
+/// Resolves each name in the schema, and refuses subqueries, aggregates and window functions.
 struct NameResolution<'a> {
     schema: &'a Schema,
 }
@@ -208,7 +208,7 @@ impl NameResolution<'_> {
         }
         if let Some(translated) = translated(expr)? {
             *expr = translated;
-            // What came of it may be another that is to be rewritten.
+            // The result may need another rewrite.
             return self.rewrite(expr);
         }
         match expr {
@@ -244,7 +244,7 @@ impl NameResolution<'_> {
     }
 }
 
-/// A name that is printed in backticks where it must be.
+/// An identifier, printed in backticks where necessary.
 fn column_name(name: String) -> Ident {
     if display::is_plain(&name) {
         Ident::new(name)
@@ -253,7 +253,7 @@ fn column_name(name: String) -> Ident {
     }
 }
 
-/// Turns a chain `a AND b AND c ...`, which parses as deep as it is long, into a tree as deep as its logarithm.
+/// Balances a chain `a AND b AND c ...`, which parses as deep as it is long, to logarithmic depth.
 fn balance(expr: &mut SqlExpr) {
     let SqlExpr::BinaryOp { op: chain, .. } = expr else {
         return;
@@ -294,7 +294,7 @@ fn balance(expr: &mut SqlExpr) {
     }
 }
 
-/// `regexp_match` gives the matched groups; as a condition it asks whether there was a match.
+/// `regexp_match` returns the matched groups; as a condition it becomes a test for a match.
 fn as_condition(tree: SqlExpr) -> SqlExpr {
     match tree {
         SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("regexp_match") => {
@@ -320,7 +320,7 @@ fn as_condition(tree: SqlExpr) -> SqlExpr {
     }
 }
 
-/// Aggregates that somebody may try; DataFusion's own message would propose a function of a similar name.
+/// Aggregates that users may try; DataFusion's own message would propose a function of a similar name.
 const AGGREGATES: [&str; 14] = [
     "count",
     "sum",

@@ -1,17 +1,17 @@
-//! A stack that is deep enough to plan any expression that the limits let through.
+//! A stack that is large enough to plan any expression within the depth limits.
 //!
-//! Parser and planner call themselves for each level of an expression and take up to 20 kB each time: a hundred levels may be more than a
-//! thread has. What they make is walked for each batch as well, but that takes far less.
+//! Parser and planner recurse for each level of an expression and take up to 20 kB each time: a hundred levels may overflow a thread's
+//! stack. Evaluation recurses, too, but takes far less.
 
 use crate::error::{ExprError, Result};
 
-/// Expressions of so many levels are planned on the caller's stack.
+/// Expressions of at most this many levels are planned on the caller's stack.
 const SHALLOW: usize = 10;
 
-/// Memory that is reserved, and used only as far as an expression is deep.
+/// The stack's size: reserved, but committed only as far as the recursion goes.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work`, on a stack of its own if the expression is deep.
+/// Runs `work`, on a thread with a large stack if the expression is deep.
 pub(crate) fn run<T: Send>(depth: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     if depth <= SHALLOW {
         return work();

@@ -1,6 +1,6 @@
-//! Dates and timestamps beside each other: in the unit of one where nothing is lost by that, else as exact numbers.
+//! Comparisons of dates, timestamps and durations: in the unit of one side if that is lossless, else as exact numbers.
 //!
-//! DataFusion would take the finer unit for both, or nanoseconds for a date, and fail where values lie beyond its ends.
+//! DataFusion would take the finer unit for both, or nanoseconds for a date, and fail for values beyond its range.
 
 use arrow_schema::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
@@ -26,17 +26,17 @@ fn kind(data_type: &DataType) -> Option<Kind> {
     }
 }
 
-/// Whether values of the type are times that others may have to fit.
+/// Whether the type is a date, a timestamp or a duration.
 pub(crate) fn is_time(data_type: &DataType) -> bool {
     kind(data_type).is_some()
 }
 
-/// Makes sides that are compared with each other fit, if all of them are times.
+/// Brings the sides of a comparison to one type, if all of them are times of one kind.
 pub(crate) fn fit_times(sides: &mut [Expr], schema: &DFSchema) {
     let types: Vec<Option<DataType>> = sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let is_null = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
     let is_literal = |side: &Expr| matches!(side, Expr::Literal(..));
-    // What is compared sets the type; of literals alone, the first.
+    // The first side that is no literal sets the type; if all are literals, the first does.
     let wanted = sides.iter().zip(&types).find(|(side, _)| !is_literal(side));
     let Some(wanted) = wanted
         .or(sides.iter().zip(&types).next())
@@ -47,7 +47,7 @@ pub(crate) fn fit_times(sides: &mut [Expr], schema: &DFSchema) {
     let Some(wanted_kind) = kind(&wanted) else { return };
     let times = sides.iter().zip(&types).all(|(side, found)| {
         let found = found.as_ref().and_then(kind);
-        // Without a zone, a literal means the column's.
+        // A literal without a zone is in the column's zone.
         is_null(side)
             || found == Some(wanted_kind)
             || (is_literal(side) && (found, wanted_kind) == (Some(Kind::Local), Kind::Zoned))
@@ -94,14 +94,14 @@ fn zoned(side: Expr, wanted: &DataType) -> Expr {
     there.map_or(side.clone(), |value| Expr::Literal(value, metadata.clone()))
 }
 
-/// The same value in another type, if it is the same.
+/// The value in another type, if the conversion is lossless.
 pub(crate) fn lossless(value: &ScalarValue, wanted: &DataType) -> Option<ScalarValue> {
     let cast = value.cast_to(wanted).ok().filter(|cast| !cast.is_null())?;
     let back = cast.cast_to(&value.data_type()).ok()?;
     (back == *value).then_some(cast)
 }
 
-/// A cast of a literal, done.
+/// A cast of a literal, folded to a literal.
 pub(crate) fn folded(cast: &Cast) -> Option<Expr> {
     match cast.expr.as_ref() {
         Expr::Literal(value, None) if !value.is_null() => {

@@ -1,6 +1,6 @@
-//! Replays `fuzz/corpus/arrow_expression` through its fuzz body: whole, cut at every length, and damaged.
+//! Replays `fuzz/corpus/arrow_expression` through its fuzz body: whole, cut at every length, and mutated.
 //!
-//! `ESKER_FUZZ_FLIPS` is how often each input is damaged.
+//! `ESKER_FUZZ_FLIPS` is the number of mutations of each input.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::Path;
@@ -17,7 +17,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// How long one input may take.
 const SLOWEST: Duration = Duration::from_secs(5);
 
-/// What reading an input may hold at most. What is planned on a thread of its own is not counted.
+/// The most memory for reading an input, in bytes. Planning on a thread of its own is not counted.
 fn most(input: usize) -> usize {
     (4 << 20) + 256 * input
 }

@@ -1,10 +1,10 @@
-//! Stores behind a network: `s3://`, `az://` and `gs://`, which the `object_store` crate speaks to.
+//! Object stores behind a network (`s3://`, `az://`, `gs://`), reached through the `object_store` crate.
 //!
 //! ```text
 //! URI ──place──> scheme, bucket, prefix ┐
 //! storage options ┐                     ├──s3, azure, google──> backend ──> ObjectAdapter
 //! environment ────┴──options──> keys ───┘        │
-//!                                 client: one pool of connections for all that want the same of it
+//!                                 client: one connection pool for all stores with the same client options
 //! ```
 
 mod azure;

@@ -1,7 +1,7 @@
-//! Which ranges of an object are read together.
+//! Coalescing: which ranges of an object are read together.
 //!
-//! Ranges are sorted and joined while the gap between them is small and the joined read does not grow too long: a slice of a long read
-//! keeps all of its bytes in memory.
+//! Ranges are sorted and joined while the gap between them is small and the joined read stays short, since a slice of a read keeps all of
+//! the read's bytes in memory.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use bytes::Bytes;
 
 use crate::error::{Result, StoreError};
 
-/// Reads to make, and where in them each asked-for range lies.
+/// The reads to make, and where each requested range lies in them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Coalesced {
     /// The reads, sorted by start.
     pub runs: Vec<Range<u64>>,
-    /// For each asked-for range, in the order asked for, its place.
+    /// The place of each requested range, in the order of the request.
     pub pieces: Vec<Piece>,
 }
 
-/// One asked-for range within a read.
+/// One requested range within a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     run: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The range's bytes, without a copy. Every buffer must hold its whole run.
+    /// The range's bytes, as a slice of the read's. `buffers` are the bytes of the reads, each of its full length.
     pub(crate) fn cut(&self, buffers: &[Bytes]) -> Bytes {
         match buffers.get(self.run) {
             Some(buffer) if self.len > 0 => buffer.slice(self.start..self.start + self.len),
@@ -87,7 +87,7 @@ pub(crate) fn coalesce(path: &str, ranges: &[Range<u64>], gap: u64, limit: u64) 
 }
 
 fn joins(run: &Range<u64>, range: &Range<u64>, gap: u64, limit: u64) -> bool {
-    // What overlaps is never read twice, however long it gets.
+    // Overlapping ranges are always joined, so that no byte is read twice, however long the read gets.
     range.start < run.end || (range.start - run.end <= gap && range.end - run.start <= limit)
 }
 

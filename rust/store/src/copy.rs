@@ -1,12 +1,12 @@
-//! Objects copied from store to store.
+//! Copies an object from one store to another.
 
 use crate::error::Result;
 use crate::store::Store;
 
-/// Bytes that are under way at once.
+/// Bytes that are read and written at a time.
 const PIECE: u64 = 8 << 20;
 
-/// Copies the object `path` of `from` to `to`, where it is called `target`, piece by piece. Returns its size in bytes.
+/// Copies the object `path` of the store `from` to the path `target` of the store `to`, piece by piece. Returns its size in bytes.
 pub async fn copy(from: &dyn Store, path: &str, to: &dyn Store, target: &str) -> Result<u64> {
     let size = from.head(path).await?.size;
     let mut writer = to.writer(target).await?;
@@ -16,7 +16,7 @@ pub async fn copy(from: &dyn Store, path: &str, to: &dyn Store, target: &str) ->
         let piece = match from.get_ranges(path, &[start..end]).await {
             Ok(mut pieces) => pieces.pop().unwrap_or_default(),
             Err(error) => {
-                // The first error is the one to report.
+                // The copy's error is reported, not that of the abort.
                 let _ = writer.abort().await;
                 return Err(error);
             }

@@ -18,7 +18,7 @@ pub enum StoreError {
         /// What was expected, what was found, what to do.
         message: String,
     },
-    /// This build or this place cannot do it: an unknown scheme, a file system without atomic names.
+    /// This build or this store cannot do it: an unknown scheme, a file system without an atomic create.
     #[error("{path}: {message}")]
     Unsupported {
         /// The path or URI as it was given, without credentials.
@@ -26,7 +26,7 @@ pub enum StoreError {
         /// What is missing and what to do.
         message: String,
     },
-    /// Bytes that somebody promised are not there.
+    /// Bytes that a file or its footer promised are not there.
     #[error("{path}: {message}")]
     Corrupt {
         /// The object.
@@ -42,12 +42,12 @@ pub enum StoreError {
         /// What was looked for.
         message: String,
     },
-    /// Something of that name is there already.
+    /// An object of that name exists already.
     #[error("{path}: {message}")]
     AlreadyExists {
         /// The object.
         path: String,
-        /// What is in the way.
+        /// What exists.
         message: String,
     },
     /// The machine, the disk or the network failed, or refused.

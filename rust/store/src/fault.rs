@@ -1,6 +1,6 @@
-//! A store that fails on purpose, around any other store: for tests of everything that is built on stores.
+//! Fault injection: a store that wraps another one and fails on purpose, for tests of everything that is built on stores.
 //!
-//! [`FaultStore::new`] is the only way to one; no URI leads here. Operations are counted from zero, so a test first runs with
+//! Only [`FaultStore::new`] makes one; no URI opens it. Operations are counted from zero, so a test first runs with
 //! [`FaultPlan::none`], reads [`FaultStore::operations`], and then runs again once for each of them with a crash there. A plan prints as
 //! text that parses to the same plan: what a failed test prints is what replays it. As operations are counted in the order in which they
 //! start, a replay is exact where they start in the same order: one task that awaits them one by one.

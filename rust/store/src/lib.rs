@@ -1,4 +1,4 @@
-//! The lowest room of esker: ranges, puts and put-if-absent over local files, memory and object stores.
+//! Stores, the lowest layer of esker: range reads, puts and put-if-absent over local files, memory and object stores.
 #![cfg_attr(
     test,
     allow(

@@ -1,7 +1,7 @@
-//! A store over a folder of this machine: plain files, read without copies where possible.
+//! A store over a local folder: plain files, read into buffers that are handed on without a further copy.
 //!
-//! IO happens in place, not on another thread: what is read again comes from the page cache in less time than a hand-over takes. A caller
-//! that wants reads side by side spawns its tasks on the runtime, whose workers may block.
+//! IO blocks the calling thread and is not moved to another one: a read from the page cache takes less time than the hand-over. A caller
+//! that wants parallel reads spawns tasks on the runtime, whose workers may block.
 
 mod ahead;
 mod durable;
@@ -27,7 +27,7 @@ use crate::store::{ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, T
 use durable::Folders;
 use temporary::Temporary;
 
-/// A store over a folder. The folder is made by the first write.
+/// A store over a folder. The first write creates the folder.
 #[derive(Debug)]
 pub struct LocalStore {
     uri: String,
@@ -37,7 +37,7 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// A store over the folder `root`, which the user knows as `uri`. A relative path is fixed to today's working folder. With `durable`, a
+    /// A store over the folder `root`; errors name it `uri`. A relative path is resolved against the working folder. With `durable`, a
     /// write is on stable storage when it returns.
     pub fn new(uri: impl Into<String>, root: impl Into<PathBuf>, durable: bool) -> Result<Self> {
         let uri = uri.into();

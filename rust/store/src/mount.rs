@@ -1,12 +1,12 @@
-//! A store with other stores hung into it: the base paths of a Lance table, where its files may lie outside of its own root.
+//! A store with other stores mounted in it: the base paths of a Lance table, whose files may lie outside of the table's root.
 //!
-//! | path | where it leads |
+//! | path | what it names |
 //! |---|---|
-//! | `_bases/{id}/{rest}` | `{rest}` in the store that was mounted as `id` |
-//! | `_bases/{id}/data/{name}` | `{name}` there, if that store holds data files alone |
-//! | any other | as it is, in the root |
+//! | `_bases/{id}/{rest}` | `{rest}` in the store mounted as `id` |
+//! | `_bases/{id}/data/{name}` | `{name}` there, if that store holds nothing but data files |
+//! | any other | the same path in the root |
 //!
-//! Folders of the root itself are never shadowed: a table keeps nothing of its own under `_bases/`. A listing shows what lies in the root, or in one mount.
+//! Mounts never shadow the root's own folders, since a table keeps nothing under `_bases/`. A listing covers the root or one mount.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,18 +23,18 @@ use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutco
 const FOLDER: &str = "_bases/";
 const DATA: &str = "data/";
 
-/// The path through which a store with mounts finds `path` of the one mounted as `id`.
+/// The path, in a store with mounts, of `path` in the store mounted as `id`.
 pub fn mounted_path(id: u32, path: &str) -> String {
     format!("{FOLDER}{id}/{path}")
 }
 
-/// What a path is called in the place that it leads to.
+/// A path without its mount: what the mounted store calls it.
 pub fn path_at_home(path: &str) -> &str {
     let mounted = path.strip_prefix(FOLDER).and_then(|rest| rest.split_once('/'));
     mounted.map_or(path, |(_, rest)| rest)
 }
 
-/// A store that was hung into another one.
+/// A mounted store.
 #[derive(Debug, Clone)]
 struct Mount {
     declared: String,
@@ -42,7 +42,7 @@ struct Mount {
     holds_data_alone: bool,
 }
 
-/// A root and what was mounted in it.
+/// A root and the stores mounted in it.
 #[derive(Debug)]
 pub struct Mounts {
     root: StoreRef,
@@ -58,10 +58,10 @@ impl Mounts {
         }
     }
 
-    /// Hangs `store` in as `id`. `declared` is how the table spells its place; with `holds_data_alone`, data files lie in it directly
-    /// and not in its folder `data/`, and nothing else is looked for.
+    /// Mounts `store` as `id`. `declared` is the base path as the table spells it; with `holds_data_alone`, data files lie in it directly
+    /// and not in its folder `data/`, and it holds no other files.
     ///
-    /// An id stands for one place for good. It is an error if it stands for another one already.
+    /// An id stands for one base path for good: it is an error if it stands for another one already.
     pub fn mount(&self, id: u32, declared: &str, store: StoreRef, holds_data_alone: bool) -> Result<()> {
         let mut mounts = self.mounts.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = mounts.get(&id) {
@@ -86,7 +86,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// What was mounted as `id`: how its place was spelled, and whether data files lie in it directly.
+    /// The store mounted as `id`: its base path as declared, and whether data files lie in it directly.
     pub fn mounted(&self, id: u32) -> Option<(String, bool)> {
         let mounts = self.mounts.read().unwrap_or_else(PoisonError::into_inner);
         mounts
@@ -94,12 +94,12 @@ impl Mounts {
             .map(|mount| (mount.declared.clone(), mount.holds_data_alone))
     }
 
-    /// What root and mounts did since the last call.
+    /// The counts of the root and all mounts since the last call.
     pub fn take_stats(&self) -> IoStats {
         self.sum(StatsCounters::take)
     }
 
-    /// What root and mounts did since the last [`Mounts::take_stats`].
+    /// The counts of the root and all mounts since the last [`Mounts::take_stats`], without resetting them.
     pub fn peek_stats(&self) -> IoStats {
         self.sum(StatsCounters::peek)
     }
@@ -110,7 +110,7 @@ impl Mounts {
         of_mounts.fold(count(self.root.stats()), IoStats::plus)
     }
 
-    /// The store that holds `path`, and what it is called there.
+    /// The store that holds `path`, and the path there.
     fn find<'a>(&self, path: &'a str) -> Result<(StoreRef, &'a str)> {
         let Some(mounted) = path.strip_prefix(FOLDER) else {
             return Ok((self.root.clone(), path));

@@ -1,4 +1,4 @@
-//! A store over anything that the `object_store` crate reaches.
+//! A store over any `object_store` implementation.
 
 mod outcome;
 mod writer;
@@ -21,26 +21,26 @@ use crate::path::{check_folder, check_object};
 use crate::stats::StatsCounters;
 use crate::store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, Tail, LISTED_AT_ONCE};
 
-/// How often a request is sent that may be sent twice and that `object_store` sends once.
+/// How often an idempotent request is sent that `object_store` itself does not retry.
 const TRIES: usize = 4;
 
-/// How many objects one request deletes at most: what S3 takes. Where it is fewer or one, `object_store` sends more requests.
+/// The most objects that one request deletes: S3's limit. For stores with a lower one, `object_store` sends more requests.
 const MOST_DELETED: usize = 1000;
 
-/// How an object store is spoken to. The defaults are for one behind a network.
+/// How requests to an object store are made. The defaults are for one behind a network.
 #[derive(Debug, Clone)]
 pub struct ObjectOptions {
     /// Ranges with at most this many bytes between them are read in one request.
     pub coalesce_gap: u64,
-    /// A read is not made longer than this by joining ranges, in bytes.
+    /// The longest read that joined ranges make, in bytes.
     pub coalesce_limit: u64,
-    /// How many requests of one call are under way at once.
+    /// How many requests one call makes concurrently.
     pub concurrency: usize,
     /// Objects longer than this are written in pieces of this many bytes.
     pub part_size: usize,
-    /// Whether a reply can be lost or a request be sent twice, so that "exists already" may speak of our own write.
+    /// Whether a reply can be lost or a request be sent twice, so that "already exists" may mean our own write.
     pub replies_may_be_lost: bool,
-    /// Whether a range may be said as so many bytes from the end.
+    /// Whether the store serves suffix ranges (the last n bytes).
     pub counts_from_the_end: bool,
 }
 
@@ -64,12 +64,12 @@ pub struct ObjectAdapter {
     inner: Arc<dyn ObjectStore>,
     options: ObjectOptions,
     stats: Arc<StatsCounters>,
-    /// Where a listing can be asked for by the page, in byte order.
+    /// For listings by the page, where the store lists in byte order.
     pages: Option<Arc<dyn PaginatedListStore>>,
     secrets: Arc<Secrets>,
 }
 
-// The store underneath would print its settings, credentials among them.
+// A derived Debug would print the inner store's settings with its credentials.
 impl std::fmt::Debug for ObjectAdapter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectAdapter")
@@ -103,13 +103,13 @@ impl ObjectAdapter {
         })
     }
 
-    /// With pages of listings from the same store; unless it is `ordered` they are of no use.
+    /// Adds listings by the page from the same store; they are used only if it is `ordered`.
     pub(crate) fn with_pages(mut self, pages: Arc<dyn PaginatedListStore>, ordered: bool) -> Self {
         self.pages = ordered.then_some(pages);
         self
     }
 
-    /// Keeps secrets out of its messages.
+    /// Adds secrets that messages must not show.
     pub(crate) fn hiding(mut self, secrets: Arc<Secrets>) -> Self {
         self.secrets = secrets;
         self
@@ -141,7 +141,7 @@ impl ObjectAdapter {
             .await
             .map_err(|error| self.fail(path, "read", error));
         let reply = match result {
-            // A store answers a range that starts past the end with an error of no particular kind.
+            // Stores answer a range that starts past the end with a generic error.
             Err(error @ StoreError::Io { .. }) => {
                 return Err(self.past_the_end(path, location, &run).await.unwrap_or(error))
             }
@@ -180,7 +180,7 @@ impl ObjectAdapter {
     }
 }
 
-/// The error for bytes that were promised and are not there.
+/// The error for a read past an object's end.
 pub(crate) fn short_read(path: &str, run: &Range<u64>, size: u64) -> StoreError {
     let message = format!(
         "expected bytes {}..{}, found an object of {size} bytes; it was cut short or something else was written over it",
@@ -240,7 +240,7 @@ impl Store for ObjectAdapter {
                 self.stats.add_read(bytes.len() as u64);
                 Ok(Tail { bytes, size })
             }
-            // Not every store knows how to count from the end, and some refuse it for an empty object.
+            // Not every store serves suffix ranges, and some refuse them for an empty object.
             Err(object_store::Error::NotSupported { .. } | object_store::Error::Generic { .. }) => {
                 let size = self.head(path).await?.size;
                 self.tail_of(path, nbytes, size).await
@@ -310,7 +310,7 @@ impl Store for ObjectAdapter {
             match self.get(path).await {
                 Ok(found) if found == bytes => return Ok(PutOutcome::Created),
                 Ok(_) => return Ok(PutOutcome::Exists),
-                // S3 says 409 to one of two puts that meet, and then it may be that neither has won.
+                // S3 may answer concurrent puts with 409, and then it may be that none of them has won.
                 Err(missing) if exists && missing.is_not_found() && tries < TRIES => pause(tries).await,
                 Err(_) if exists => return Ok(PutOutcome::Exists),
                 Err(_) => return Err(self.fail(path, "create", error)),
@@ -389,7 +389,7 @@ impl Store for ObjectAdapter {
                 .filter_map(|meta| Some(meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned()))
                 .collect();
             let complete = page.page_token.is_none();
-            // A store that says it lists in byte order and does not is asked for everything.
+            // If a store that claims to list in byte order does not, the whole folder is listed.
             if complete || (!paths.is_empty() && paths.is_sorted()) {
                 let mut paths = paths;
                 paths.sort_unstable();
@@ -457,7 +457,7 @@ impl Store for ObjectAdapter {
                 failed |= !matches!(reply, Ok(_) | Err(object_store::Error::NotFound { .. }));
             }
             if failed {
-                // Not every store takes many at once, and of some it may have said no: each by itself says why.
+                // Not every store deletes many at once, and a bulk delete may have refused some: single deletes tell why.
                 let mut waiting = futures::stream::FuturesUnordered::new();
                 for path in now {
                     waiting.push(self.delete(path));
@@ -472,7 +472,7 @@ impl Store for ObjectAdapter {
     }
 }
 
-/// What a listing says of an object below a prefix.
+/// The metadata of a listed object, its path relative to the prefix.
 fn described(below: &str, meta: object_store::ObjectMeta) -> Option<ObjectMeta> {
     Some(ObjectMeta {
         path: meta.location.as_ref().strip_prefix(below)?.to_owned(),
@@ -481,7 +481,7 @@ fn described(below: &str, meta: object_store::ObjectMeta) -> Option<ObjectMeta> 
     })
 }
 
-/// Waits before try number `tries` + 1, each time longer and never twice the same.
+/// Waits before try number `tries` + 1: exponential backoff with jitter.
 async fn pause(tries: usize) {
     let most = 50_u64 << tries.min(6);
     tokio::time::sleep(Duration::from_millis(rand::random_range(most / 2..most))).await;

@@ -1,13 +1,13 @@
-//! Which paths name an object: `/`-separated, relative, never out of the root.
+//! The paths that may name an object: `/`-separated, relative, never outside of the root.
 
 use crate::error::{Result, StoreError};
 use crate::store::not_unfinished;
 
-/// How the name of a file that is still being written begins. Neither we nor other readers of the formats take such a name for a
-/// manifest, a transaction or a data file.
+/// The prefix of a temporary file's name. Neither esker nor other readers of the formats take such a name for a manifest, a transaction
+/// or a data file.
 pub const TEMP_PREFIX: &str = ".tmp-";
 
-/// Refuses what does not name an object.
+/// Refuses a path that cannot name an object.
 pub fn check_object(path: &str) -> Result<()> {
     if path.is_empty() {
         return Err(StoreError::invalid_argument(
@@ -21,7 +21,7 @@ pub fn check_object(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what does not name a folder to list: it must be empty or end in `/`.
+/// Refuses a path that cannot name a folder to list: it must be empty or end in `/`.
 pub fn check_folder(prefix: &str) -> Result<()> {
     if prefix.is_empty() {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn check_folder(prefix: &str) -> Result<()> {
     }
 }
 
-/// Refuses what does not name bytes that a writer left unfinished: a temporary name in a folder of objects.
+/// Refuses a path that is not a temporary file's, as a writer leaves it: a temporary name in a folder of objects.
 pub fn check_unfinished(path: &str) -> Result<()> {
     match path.rsplit_once('/') {
         Some((folder, name)) if is_temporary(name) => check_object(folder),
@@ -55,7 +55,7 @@ fn check_segment(path: &str, segment: &str) -> Result<()> {
     Err(StoreError::invalid_argument(path, message))
 }
 
-/// Whether a file name is one of our temporary names.
+/// Whether a file name is that of a temporary file of this crate.
 pub fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMP_PREFIX)
         .is_some_and(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))

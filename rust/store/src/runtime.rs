@@ -1,6 +1,6 @@
-//! One runtime for the whole process, made when it is first needed.
+//! One Tokio runtime for the whole process, created on first use.
 //!
-//! A fork copies memory but no threads: a child that inherits a runtime would wait for workers that are not there. So each process id has
+//! A fork copies memory but no threads: a child that inherits a runtime would wait for workers that do not exist. So each process id has
 //! a runtime of its own, in a chain that only grows; a parent's runtime stays in the child's chain, unused, and is never dropped there,
 //! for a drop would wait for its workers. No lock is held while a runtime is made: a fork in that moment would leave it locked for ever.
 
@@ -34,7 +34,7 @@ pub fn runtime() -> Result<&'static Runtime> {
                     next: OnceLock::new(),
                 }),
             };
-            // Another thread may have been faster; then ours moves on to the next place, or is given up below.
+            // Another thread may have set this place first; then ours moves on to the next place, or is dropped below.
             made = place.set(link).err();
         }
         let Some(link) = place.get() else { continue };

@@ -1,16 +1,15 @@
-//! Counts of what a store handle did: requests and bytes, since the last time somebody asked.
+//! IO statistics of a store handle: requests and bytes since the last call of [`StatsCounters::take`].
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Requests and bytes of one store handle. A request is what would cost a round trip on an object store: ranges that were read together
-/// are one request.
+/// Requests and bytes of one store handle. A request is what costs a round trip on an object store: coalesced ranges are one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoStats {
-    /// Reads of any length, and questions for an object's size.
+    /// Reads of any length, and requests for an object's size.
     pub read_requests: u64,
     /// Bytes that were read, gaps between coalesced ranges included.
     pub bytes_read: u64,
-    /// Puts, pieces and ends of written objects, and deletes.
+    /// Puts, the parts and the completion of multipart uploads, and deletes.
     pub write_requests: u64,
     /// Bytes that were written.
     pub bytes_written: u64,
@@ -65,7 +64,7 @@ impl StatsCounters {
         self.list_requests.fetch_add(1, Relaxed);
     }
 
-    /// The counts since the last [`StatsCounters::take`], which go on.
+    /// The counts since the last [`StatsCounters::take`], without resetting them.
     pub fn peek(&self) -> IoStats {
         IoStats {
             read_requests: self.read_requests.load(Relaxed),
@@ -76,7 +75,7 @@ impl StatsCounters {
         }
     }
 
-    /// The counts since the last call, which start again at zero.
+    /// The counts since the last call, reset to zero.
     pub fn take(&self) -> IoStats {
         IoStats {
             read_requests: self.read_requests.swap(0, Relaxed),

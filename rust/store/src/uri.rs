@@ -1,4 +1,4 @@
-//! From a URI to a store: which schemes there are, and what a plain path means.
+//! Opens the store at a URI: the schemes, and what a plain path means.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::local::LocalStore;
 use crate::memory;
 use crate::store::StoreRef;
 
-/// Opens the store at a URI: a plain path (`~` is the home folder), `file:///path`, `file:/path`, or `memory://NAME`, which the whole
-/// process shares by its name, or a place behind a network (see [`cloud::open`]).
+/// Opens the store at a URI: a plain path (`~` is the home folder), `file:///path`, `file:/path`, `memory://NAME` (shared by name within
+/// the process), or an object store behind a network (see [`cloud::open`]).
 ///
-/// `options` are for stores behind a network; local files and memory have none and take no notice. With `durable`, what a write reports
-/// as done is on stable storage.
+/// `options` are for stores behind a network; local files and memory ignore them. With `durable`, a write is on stable storage when it
+/// returns.
 pub fn open(uri: &str, options: &HashMap<String, String>, durable: bool) -> Result<StoreRef> {
     let scheme = scheme(uri).map(str::to_ascii_lowercase);
     match scheme.as_deref() {

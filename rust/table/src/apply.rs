@@ -1,4 +1,4 @@
-//! The next version of a table: a transaction applied to the version before it.
+//! Applies a transaction to the latest version (the base) and returns the next version's manifest.
 //!
 //! | operation | schema | fragments | indices | other |
 //! |---|---|---|---|---|
@@ -15,10 +15,10 @@
 //! | Clone | as in the source | those of the source, under a base path if it is shallow | likewise | the number of the source's version |
 //! | Restore | the older version's | the older version's | the older version's | all the older version's |
 //!
-//! In a table with stable row ids new rows get ids and rows that changed this version, as [`crate::row_ids`] has it.
+//! In a table with stable row ids, new rows get ids, and changed rows get this version as their last update; see [`crate::row_ids`].
 //!
-//! Always: fragment ids count on from the highest ever given out; tag, auxiliary data and inline transaction go, for they belong to
-//! one version; fields of newer writers stay. A transaction of an application's own number leaves that number in the config.
+//! Always: fragment ids continue from the highest ever given out; tag, auxiliary data and inline transaction are dropped, as they belong to
+//! one version; fields of newer writers stay. A transaction with an application's id and number leaves that number in the config.
 
 mod bases;
 mod columns;
@@ -41,7 +41,7 @@ use crate::naming::is_detached_version;
 use crate::operation::Operation;
 use crate::transaction::Transaction;
 
-/// What a commit decides that the transaction does not say.
+/// What the commit decides and the transaction does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitParams {
     /// The number of the new version: the one after the latest, or any detached one.
@@ -51,12 +51,12 @@ pub struct CommitParams {
     /// The version of the table's data files; `None`: as before; as its files for a new table,
     /// and 2.0 if it has none.
     pub data_storage_version: Option<FileVersion>,
-    /// Whether a table that this creates has stable row ids. Of no effect on a table that is there: it has them or not for good.
+    /// Whether a table that this creates has stable row ids. Ignored for an existing table, which has them for good or never.
     pub stable_row_ids: bool,
 }
 
 impl Transaction {
-    /// The version that this change makes of `base`, the latest one; of nothing if it creates the table.
+    /// Applies this change to `base`, the latest version, or to nothing if it creates the table.
     pub fn apply(&self, base: Option<&Manifest>, params: &CommitParams) -> Result<Manifest> {
         self.apply_with(base, params, &Dictionaries::new())
     }
@@ -135,7 +135,7 @@ impl Transaction {
         draft.finish(self, params)
     }
 
-    /// The first version of the table that borrows the files of `source`, if this is a shallow Clone. It keeps the version's number.
+    /// The first version of a clone of `source`, if this is a Clone. It keeps the source version's number.
     pub fn apply_clone(&self, source: &Manifest, params: &CommitParams) -> Result<Manifest> {
         source.check_readable()?;
         draft::check_changeable(source)?;
@@ -160,7 +160,7 @@ impl Transaction {
         }
     }
 
-    /// The version that this change makes of `base`, if it is a Restore: `restored` again, under a new number.
+    /// Applies this change to `base`, if it is a Restore: the contents of `restored` under a new version number.
     pub fn apply_restore(&self, base: &Manifest, restored: &Manifest, params: &CommitParams) -> Result<Manifest> {
         check_version(Some(base), params)?;
         match self.operation()? {

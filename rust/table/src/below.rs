@@ -1,15 +1,16 @@
-//! Paths that come out of a table's own bytes: they lead to a place below the folder that the table keeps such files in, or nowhere.
+//! Checks paths that a table's own files name: they must stay below the folder of such files.
 //!
-//! Whoever can write a manifest could otherwise have any file read that its reader may read. A file that really lies elsewhere lies under a
-//! base path, which the manifest declares and the reader sees.
+//! Otherwise an attacker who can write a manifest could make a reader open any file that the reader has access to. Files outside of the
+//! table's root must lie under a base path, which the manifest declares and the user can see.
 
 use esker_store::path::check_object;
 
 use crate::error::{Result, TableError};
 
-/// Refuses a path that is absolute, has a scheme, or leaves its folder. `what` says what it is the path of, `of` where it was found.
+/// Refuses a path that is absolute, has a scheme, or leaves its folder. For errors, `what` names the file's kind and `of` where the path
+/// was found.
 pub(crate) fn check_below(path: &str, what: &str, of: &str) -> Result<()> {
-    // A scheme's two slashes are an empty segment.
+    // The two slashes of a scheme make an empty segment, which is refused.
     check_object(path).map_err(|_| {
         TableError::corrupt(
             of,

@@ -1,12 +1,13 @@
-//! Which files of a table nothing refers to any more: pure rules over a listing. What goes, and when, is decided elsewhere.
+//! Orphans: the files of a table that no kept version refers to. Pure rules over a listing; which of them are deleted, and when, is decided
+//! by the caller.
 //!
 //! ```text
 //! manifests to keep ---> FileReferences: kept
-//! manifests to drop ---> FileReferences: dropped     a file of theirs is known not to be part of a commit under way
+//! manifests to drop ---> FileReferences: dropped     their files are certainly not part of a commit under way
 //! listing of files  ---> Leftover: kind, path, size, time, whether a dropped manifest refers to it
 //! ```
 //!
-//! What is not of the form that a table's writers give to files is never told of, whoever put it there.
+//! Files whose names no writer of tables makes are never listed.
 
 mod leftover;
 mod listing;

@@ -1,7 +1,7 @@
-//! Does a change still make sense after others committed? The rules of the format, as a table.
+//! Conflicts: the conflict matrix of the format, which says whether a change is still valid after another commit.
 //!
-//! Rows are the operation being committed, columns one that was committed since the version it had read. A racing writer asks this of
-//! every commit in between, in order. The verdicts are those of pylance 14; where releases differ, the stricter one holds.
+//! Rows are the operation being committed, columns an operation that was committed since its read version. A writer checks its change
+//! against every commit in between, in order. The verdicts are those of pylance 14; where releases differ, the stricter one holds.
 
 mod columns;
 mod overlap;
@@ -13,14 +13,14 @@ use crate::transaction::Transaction;
 
 pub use columns::HeldColumns;
 
-/// What a commit in between means for ours.
+/// The effect of a commit in between on ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Ours is still right: apply it to the new latest version.
+    /// No conflict: apply ours to the new latest version.
     Compatible,
-    /// Ours was computed from rows that are no longer there: compute it again from the latest version.
+    /// A retryable conflict, as ours was computed from outdated rows: compute it again from the latest version.
     Retry,
-    /// Computing it again would not help, or would do what nobody asked for.
+    /// A conflict for good: computing it again would not help, or would do something else than requested.
     Incompatible,
 }
 
@@ -51,7 +51,8 @@ enum Cell {
     Indices,
     /// Computed again if the index covers a column that the other replaces.
     IndexedColumns,
-    /// Computed again unless the one that changes the schema says that no column became required, and replaced none that an Append holds.
+    /// Computed again, unless the one that changes the schema says that no column became required and replaced no column that an Append
+    /// holds.
     Required,
     /// Refused if both change a key.
     Config,
@@ -96,7 +97,7 @@ const MATRIX: [(Kind, [Cell; 11]); 11] = [
 /// The cell of two kinds, those outside the matrix included.
 fn cell(ours: Kind, theirs: Kind) -> Cell {
     match (ours, theirs) {
-        // What a newer writer did is unknown: only looking at the table again can tell.
+        // An operation of a newer writer is unknown: only a retry from the latest version is safe.
         (Kind::Unknown(_) | Kind::DataOverlay | Kind::Composite, _) => Retry,
         (_, Kind::Unknown(_) | Kind::DataOverlay | Kind::Composite) => Retry,
         // A clone makes another table.
@@ -118,8 +119,8 @@ fn cell(ours: Kind, theirs: Kind) -> Cell {
     }
 }
 
-/// What `theirs`, committed since the version that `ours` had read, means for `ours`.
-/// Where a transaction is too damaged to answer a cell's question, the answer is yes.
+/// The verdict on `ours` after `theirs`, which was committed since the read version of `ours`.
+/// Where a corrupt transaction cannot answer a cell's question, the transactions overlap.
 pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
     let retry_if = |conflict: bool| if conflict { Verdict::Retry } else { Verdict::Compatible };
     let never_if = |conflict: bool| {
@@ -147,7 +148,7 @@ pub fn check(ours: &Transaction, theirs: &Transaction) -> Verdict {
     }
 }
 
-/// Whether both may have inserted a row of one key: then ours must look at theirs, whatever else they touch.
+/// Whether both may have inserted a row with the same key: then ours must be computed again, whatever else they touch.
 pub fn may_insert_same_keys(ours: &Transaction, theirs: &Transaction) -> bool {
     overlap::inserted_keys(ours, theirs)
 }

@@ -1,4 +1,4 @@
-//! Deletion files: which rows of a fragment no longer count.
+//! Deletion files: which rows of a fragment are deleted.
 //!
 //! | type | file | holds |
 //! |---|---|---|
@@ -37,7 +37,7 @@ impl DeletionVector {
         Ok(Self { rows })
     }
 
-    /// Checks the vector against what the fragment says of it: how many rows it deletes, of how many. `path` is for errors.
+    /// Checks the vector against the fragment's counts of deleted and of physical rows. `path` is for errors.
     pub fn check(&self, num_deleted_rows: Option<u64>, physical_rows: Option<u64>, path: &str) -> Result<()> {
         if let Some(expected) = num_deleted_rows.filter(|expected| *expected != self.len()) {
             let message = format!(

@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::operation::Operation;
 use crate::transaction::Transaction;
 
-/// The dictionaries that the new files of a transaction share, read from them: empty where none of their columns is a dictionary of 0.1.
+/// The shared dictionaries of a transaction's new files, read from the files; empty if they have no dictionary columns of version 0.1.
 pub async fn dictionaries_of(store: &StoreRef, transaction: &Transaction) -> Result<Dictionaries> {
     let fragments = match transaction.operation()? {
         Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
@@ -30,7 +30,7 @@ pub async fn dictionaries_of(store: &StoreRef, transaction: &Transaction) -> Res
     Ok(shared)
 }
 
-/// Takes in the dictionaries of one more file: of each column the longer one, which must begin as the shorter one does.
+/// Merges in the dictionaries of one more file: for each column the longer one wins, and the shorter one must be its prefix.
 fn merge(shared: &mut Dictionaries, more: &Dictionaries, path: &str) -> Result<()> {
     for (id, values) in more {
         match shared.get(id) {
@@ -57,7 +57,7 @@ fn check_prefix(id: i32, short: &ArrayRef, long: &ArrayRef, path: &str) -> Resul
     )))
 }
 
-/// Refuses what would bring in files that may not share the dictionaries of a table.
+/// Refuses operations that add files whose dictionaries may differ from the table's.
 pub(crate) fn check(base: Option<&Manifest>, operation: &Operation) -> Result<()> {
     let brings_files = matches!(
         operation,
@@ -73,7 +73,7 @@ pub(crate) fn check(base: Option<&Manifest>, operation: &Operation) -> Result<()
     Ok(())
 }
 
-/// A new version with the dictionaries of its files: those of `base`, whose rows it keeps, or else those that new files share.
+/// Adds the dictionaries to a new version: those of `base` if it keeps the rows of `base`, else those that the new files share.
 pub(crate) fn complete(next: Manifest, base: Option<&Manifest>, new: &Dictionaries) -> Result<Manifest> {
     let is_dictionary = |field: &file::Field| field.logical_type.starts_with("dict:");
     if !next.schema_fields().iter().any(is_dictionary) || next.data_storage_version()? != FileVersion::V0_1 {
@@ -96,7 +96,7 @@ pub(crate) fn complete(next: Manifest, base: Option<&Manifest>, new: &Dictionari
     Ok(next.with_dictionary_section(base.dictionary_section.clone()))
 }
 
-/// Fields that say where a manifest file keeps the values of dictionary columns, and what it starts with.
+/// The schema's fields with the positions of their dictionaries, and the section with the values at the start of the manifest file.
 fn place(fields: &[file::Field], values: &Dictionaries) -> Result<(Vec<file::Field>, Vec<u8>)> {
     let schema = Schema::from_protos(fields, &Default::default())?;
     let (placed, section) = esker_file::write_dictionaries(&schema, values)?;

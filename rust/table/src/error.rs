@@ -10,7 +10,7 @@ pub type Result<T, E = TableError> = std::result::Result<T, E>;
 /// What can go wrong with a table. A commit conflict is not among it: that is a [`Verdict`](crate::conflict::Verdict).
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The caller asked for something that makes no sense.
+    /// The caller's arguments are invalid.
     #[error("{0}")]
     InvalidArgument(String),
     /// The table or the request needs something that this release cannot do.
@@ -27,31 +27,31 @@ pub enum TableError {
     /// A column that the table does not have.
     #[error("{message}")]
     UnknownColumn {
-        /// The name as it was asked for.
+        /// The name as requested.
         column: String,
-        /// What there is instead.
+        /// The columns that exist.
         message: String,
     },
-    /// Data that do not have the table's schema.
+    /// The data's schema does not match the table's.
     #[error("column '{column}': expected {expected}, found {found}")]
     SchemaMismatch {
-        /// The column; empty where it is about all of them.
+        /// The column; empty if it is about all columns.
         column: String,
         /// What the table has.
         expected: String,
         /// What the data have.
         found: String,
     },
-    /// A version, fragment or column that is not there.
+    /// A version, fragment or column that does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// A table is there already.
+    /// The table exists already.
     #[error("{0}")]
     AlreadyExists(String),
-    /// A data file is at fault.
+    /// An error in a data file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A filter or an expression is at fault.
+    /// An error in a filter or an expression.
     #[error(transparent)]
     Expr(#[from] ExprError),
     /// The store refused or failed.
@@ -78,12 +78,12 @@ impl TableError {
         Self::Unsupported(message.into())
     }
 
-    /// A task that died instead of answering: a defect of ours, or of what it was given.
+    /// A task that panicked or was cancelled: a bug.
     pub fn task_failed(task: &str, error: &tokio::task::JoinError) -> Self {
         Self::Store(StoreError::io(task, format!("a task failed: {error}")))
     }
 
-    /// The same error, said of a file: what was corrupt lies in it.
+    /// The same error; a corrupt message gets the path of the file that it lies in.
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {
         match self {

@@ -1,7 +1,7 @@
-//! Feature flags: what one must understand to read a table, and to write it.
+//! Feature flags: the features that a reader or a writer must support.
 //!
-//! A manifest has two sets of bits with the same meanings. A reader that does not know a set reader bit would return wrong rows, a
-//! writer that does not know a writer bit would break what the bit promises: both refuse, and say which bit it was.
+//! A manifest has two sets of bits with the same meanings. A reader that does not know a set reader bit would return wrong rows, and a
+//! writer that does not know a set writer bit would break what the bit promises: both refuse and name the bit.
 
 use crate::error::{Result, TableError};
 
@@ -20,7 +20,7 @@ pub const TRANSACTION_FILE_DISABLED: u64 = 32;
 /// Data files of another version than the one that the manifest names. Readers and writers must both know it.
 pub const MIXED_FILE_VERSIONS: u64 = 256;
 
-/// What esker reads.
+/// The flags that esker can read.
 const READABLE: u64 = DELETION_FILES
     | STABLE_ROW_IDS
     | V2_FORMAT_DEPRECATED
@@ -28,7 +28,7 @@ const READABLE: u64 = DELETION_FILES
     | BASE_PATHS
     | TRANSACTION_FILE_DISABLED
     | MIXED_FILE_VERSIONS;
-/// What esker keeps up when it writes.
+/// The flags that esker maintains when it writes.
 const WRITABLE: u64 = DELETION_FILES
     | STABLE_ROW_IDS
     | V2_FORMAT_DEPRECATED
@@ -37,7 +37,7 @@ const WRITABLE: u64 = DELETION_FILES
     | TRANSACTION_FILE_DISABLED
     | MIXED_FILE_VERSIONS;
 
-/// What a bit stands for, as far as it is known.
+/// The name of a flag.
 pub fn flag_name(bit: u64) -> &'static str {
     match bit {
         DELETION_FILES => "deletion files",
@@ -51,7 +51,7 @@ pub fn flag_name(bit: u64) -> &'static str {
         MIXED_FILE_VERSIONS => "data files of several versions",
         512 => "fragment reuse index with stable row ids",
         1024 => "tagged fragment reuse index",
-        // Releases disagree about this one.
+        // Releases disagree about this bit.
         2048 => "independent covering fields, or managed blobs",
         4096 | 8192 => "reserved, one of them for a fragment tree",
         16384 => "managed blobs",
@@ -94,7 +94,7 @@ fn check(side: &str, done: &str, flags: u64, known: u64) -> Result<()> {
     )))
 }
 
-/// What of a version's contents decides its flags.
+/// The contents of a version that decide its flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Contents {
     /// A fragment has a deletion file.
@@ -103,12 +103,12 @@ pub struct Contents {
     pub row_ids: bool,
     /// A data file is of another version than the manifest names.
     pub mixed_files: bool,
-    /// There are roots beside the table's own.
+    /// The table has base paths.
     pub base_paths: bool,
 }
 
-/// The flags of a new version: bits that follow from its contents are set or cleared, bits that esker does not keep up cannot be
-/// among those carried.
+/// The flags of a new version: bits that follow from its contents are set or cleared, the others are carried along (all of them supported,
+/// see [`check_writable`]).
 pub fn next_flags(carried: u64, contents: Contents) -> u64 {
     let bit = |wanted: bool, bit: u64| if wanted { bit } else { 0 };
     // The manifest names its data format, and each commit writes a transaction file.

@@ -1,6 +1,6 @@
-//! A fragment: a run of rows, the data files that hold their columns, and which of the rows are deleted.
+//! A fragment: a run of rows, the data files of their columns, and the deletion file.
 //!
-//! The encoded message is kept, so that what esker does not look at (row ids, their lineage, fields of newer writers) survives.
+//! The encoded message is kept, so that fields that esker does not decode (row ids, their lineage, fields of newer writers) survive.
 
 use bytes::Bytes;
 use esker_file::version::FileVersion;
@@ -22,7 +22,7 @@ const EXTERNAL_ROW_IDS: u32 = 6;
 const EXTERNAL_LINEAGE: [u32; 3] = [EXTERNAL_ROW_IDS, 8, 10];
 const NUM_DELETED_ROWS: u32 = 4;
 
-/// Stands among the fields of a file for a column that another file has taken over, or that is gone.
+/// The field id, in a file's list, of a column that another file took over or that was dropped (a tombstone).
 pub(crate) const TAKEN_OVER: i32 = -2;
 
 /// What an error calls a fragment before its file is known.
@@ -33,9 +33,9 @@ const WHAT: &str = "fragment";
 pub struct DataFile {
     /// Relative to `data/` of the base path.
     pub path: String,
-    /// The ids of the fields that the file holds; -2 where another file has taken the field over.
+    /// The ids of the fields that the file holds; -2 (a tombstone) if another file took the field over.
     pub fields: Vec<i32>,
-    /// For each field its column in the file, -1 where it has none of its own. Empty for 0.1 files.
+    /// For each field its column index in the file; -1 if it has no column of its own. Empty for 0.1 files.
     pub column_indices: Vec<i32>,
     /// (2, 0) for version 2.0, though the footer says 0.3; (0, 0) means 0.1.
     pub file_major_version: u32,
@@ -114,7 +114,7 @@ pub struct DeletionFile {
     pub file_type: DeletionFileType,
     /// The version that the deleting writer had read.
     pub read_version: u64,
-    /// Random: keeps the files of racing writers apart.
+    /// Random, so that concurrent writers do not collide.
     pub id: u64,
     /// How many rows it deletes, where the writer noted it.
     pub num_deleted_rows: Option<u64>,
@@ -251,7 +251,7 @@ impl Fragment {
             .map_or(Some(0), |file| file.num_deleted_rows)
     }
 
-    /// Rows that count; `None` where that cannot be known without reading files.
+    /// Live rows: those that are not deleted; `None` if unknown without reading files.
     pub fn num_rows(&self) -> Option<u64> {
         self.physical_rows()?.checked_sub(self.num_deletions()?)
     }
@@ -277,14 +277,14 @@ impl Fragment {
         self
     }
 
-    /// The same fragment without a count of its rows, where the writer's is not to be trusted.
+    /// The same fragment without its row count, for writers whose counts are wrong.
     #[must_use]
     pub(crate) fn without_row_count(mut self) -> Self {
         self.raw.remove(PHYSICAL_ROWS);
         self
     }
 
-    /// The same fragment without the files that `keep` refuses. Those that stay keep what newer writers noted in them.
+    /// The same fragment with only the files that `keep` accepts, unknown fields included.
     #[must_use]
     pub fn with_files_kept(mut self, keep: impl Fn(&DataFile) -> bool) -> Self {
         let verdicts: Vec<bool> = self.files.iter().map(keep).collect();
@@ -320,7 +320,7 @@ impl Fragment {
         self
     }
 
-    /// The same fragment with `file`, which takes over the columns that it holds: where another file had them stands -2.
+    /// The same fragment with `file`, which takes over its columns: other files that held them get tombstones (-2).
     #[must_use]
     pub fn with_replacing_file(mut self, file: DataFile) -> Self {
         for (position, old) in self.files.clone().into_iter().enumerate() {
@@ -338,7 +338,7 @@ impl Fragment {
         EXTERNAL_LINEAGE.iter().any(|number| self.raw.get(*number).is_some())
     }
 
-    /// The same fragment as another table borrows it: what lay in the table's own root lies under base path `id` there.
+    /// The same fragment in a shallow clone: files in the table's own root lie under base path `id` there.
     #[must_use]
     pub(crate) fn borrowed(mut self, id: u32) -> Self {
         for (position, file) in self.files.clone().into_iter().enumerate() {
@@ -356,7 +356,7 @@ impl Fragment {
         }
     }
 
-    /// The same fragment in a table that has copies of all its files in its own root.
+    /// The same fragment in a deep clone, which has copies of all files in its own root.
     #[must_use]
     pub(crate) fn at_home(mut self) -> Self {
         for (position, file) in self.files.clone().into_iter().enumerate() {
@@ -384,14 +384,14 @@ impl Fragment {
     }
 }
 
-/// What a count needs of an encoded fragment.
+/// The numbers of an encoded fragment that a row count needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub id: u64,
     pub has_deletions: bool,
     /// Rows in the files; 0 where the writer did not note it.
     pub physical_rows: u64,
-    /// Rows that count, where the writer noted enough.
+    /// Live rows, if the writer noted enough.
     pub num_rows: Option<u64>,
 }
 

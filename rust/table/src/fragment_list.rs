@@ -1,4 +1,4 @@
-//! The fragments of a manifest as encoded bytes: 100,000 of them cost their bytes and eight more each, not 100,000 objects.
+//! The fragments of a manifest as encoded bytes: each takes its bytes and eight more, without a decoded object.
 
 use bytes::Bytes;
 
@@ -9,26 +9,26 @@ use crate::raw::{push_length_delimited, walk, Malformed};
 /// The number of the manifest's field that holds fragments.
 pub(crate) const FRAGMENTS: u32 = 2;
 
-/// Records of the manifest's field 2, one after the other, and where in them each fragment lies.
+/// The concatenated records of the manifest's field 2, and the position of each fragment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FragmentList {
     records: Bytes,
     spans: Vec<(u32, u32)>,
 }
 
-/// What becomes of one fragment.
+/// The edit of one fragment.
 #[derive(Debug, Clone)]
 pub(crate) enum Edit {
     /// It stays as it is.
     Keep,
     /// It leaves the table.
     Remove,
-    /// Another one of its id takes its place.
+    /// Another one with the same id replaces it.
     Replace(Fragment),
 }
 
 impl FragmentList {
-    /// The fragments of an encoded manifest. They share its bytes if they lie together, as all writers have it.
+    /// The fragments of an encoded manifest. They share its bytes if they are contiguous, as all writers write them.
     pub fn from_manifest(message: &Bytes) -> Result<Self, Malformed> {
         let mut records = Vec::new();
         for record in walk(message) {
@@ -76,7 +76,7 @@ impl FragmentList {
         Ok(())
     }
 
-    /// The fragments that `edit` leaves, in the order of their ids. It is asked with each id and message.
+    /// The fragments after `edit`, which is called with each id and message, in the order of their ids.
     pub fn edited(&self, mut edit: impl FnMut(u64, &Bytes) -> Result<Edit>) -> Result<Self> {
         let mut kept = Vec::with_capacity(self.spans.len());
         for message in self.messages() {
@@ -103,7 +103,7 @@ impl FragmentList {
         Self::sorted(all)
     }
 
-    /// The same fragments in the order of their ids: readers may search by it.
+    /// The fragments in the order of their ids, which readers rely on for searching.
     fn sorted(mut fragments: Vec<(u64, Bytes)>) -> Result<Self> {
         fragments.sort_by_key(|(id, _)| *id);
         let mut list = Self::default();

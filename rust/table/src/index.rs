@@ -1,6 +1,6 @@
-//! The indices of a version: what a commit must know of them to carry them on.
+//! The indices of a version, as far as a commit must understand them to carry them along.
 //!
-//! A commit reads names, columns and the fragments that an index covers. All else is kept as it came.
+//! A commit reads the names, columns and covered fragments of an index. Everything else is kept as encoded.
 
 use std::io::Cursor;
 
@@ -50,7 +50,7 @@ pub fn parse_uuid(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| TableError::invalid(format!("expected a UUID, found {text:?}")))
 }
 
-/// What a new index says of itself.
+/// The metadata of a new index.
 #[derive(Debug, Clone, Default)]
 pub struct NewIndex {
     /// Names its folder.
@@ -59,7 +59,7 @@ pub struct NewIndex {
     pub name: String,
     /// The ids of the fields that it covers.
     pub fields: Vec<i32>,
-    /// The version whose rows it was built from.
+    /// The version that it was built from.
     pub dataset_version: u64,
     /// The fragments that it covers.
     pub fragment_ids: Vec<u32>,
@@ -142,7 +142,7 @@ impl Index {
         self.head.name.starts_with(SYSTEM_PREFIX)
     }
 
-    /// The fragments that it covers; `None` where its writer did not say.
+    /// The fragments that it covers; `None` if its writer did not note them.
     pub fn fragment_bitmap(&self) -> Result<Option<RoaringBitmap>> {
         if self.raw.get(FRAGMENT_BITMAP).is_none() {
             return Ok(None);
@@ -161,22 +161,22 @@ impl Index {
         Self::from_raw(self.raw)
     }
 
-    /// The same index as another table borrows it: what lay in the table's own root lies under base path `id` there.
+    /// The same index in a shallow clone: files in the table's own root lie under base path `id` there.
     pub(crate) fn borrowed(mut self, id: u32) -> Result<Self> {
         if self.head.base_id.is_none() {
-            // 0 is an id like any other.
+            // 0 is a valid id.
             self.raw.set_optional_varint(BASE_ID, Some(u64::from(id)));
         }
         Self::from_raw(self.raw)
     }
 
-    /// The same index in a table that has a copy of its folder in its own root.
+    /// The same index in a deep clone, which has a copy of the index's folder in its own root.
     pub(crate) fn at_home(mut self) -> Result<Self> {
         self.raw.remove(BASE_ID);
         Self::from_raw(self.raw)
     }
 
-    /// The same index as it was written anew under another UUID. What is not given stays.
+    /// The same index, rewritten under another UUID. Fields that are not given stay.
     pub(crate) fn rewritten(
         mut self,
         id: Uuid,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Integers are little endian. Fields 6 and 23 (21 in releases of late 2025) of the manifest are the positions of the two sections.
-//! Tables of version 0.1 keep dictionary values in front of all that; they are passed over here.
+//! Tables of version 0.1 keep dictionary values in front of all that, which this module skips.
 
 use bytes::Bytes;
 
@@ -15,10 +15,10 @@ const MAGIC: &[u8; 4] = b"LANC";
 /// Position, two version numbers, magic.
 const FOOTER_LEN: usize = 16;
 const LENGTH_LEN: usize = 4;
-/// What pylance writes; readers do not look at it.
+/// The version that pylance writes; readers ignore it.
 const FOOTER_VERSION: [u8; 4] = [0, 0, 2, 0];
 
-/// The manifest message of a manifest file, and where the bytes in front of it end.
+/// The manifest message of a manifest file, and the position of its length, where the sections before it end.
 pub(crate) fn split_manifest(data: &Bytes, path: &str) -> Result<(Bytes, usize)> {
     let corrupt = |message: String| TableError::corrupt(path, message);
     let footer_start = data.len().checked_sub(FOOTER_LEN).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Lance tables: manifests, fragments, transactions, deletion vectors, scan and take plans.
+//! Lance tables: manifests, fragments, transactions, conflicts, deletion files, scans, takes, merges and clean-up.
 #![cfg_attr(
     test,
     allow(

@@ -1,7 +1,7 @@
-//! One version of a table.
+//! A manifest: one version of a table.
 //!
-//! A manifest is an opaque handle: the fields that esker reads are decoded once, the fragments stay encoded until somebody asks for
-//! them, and the encoded fields are kept, so that the next version carries what this release does not understand.
+//! The fields that esker reads are decoded once, the fragments stay encoded until they are used, and the encoded fields are kept, so that
+//! the next version carries along what this release does not understand.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -45,22 +45,22 @@ pub(crate) mod field {
     pub const BASE_PATHS: u32 = 18;
     pub const TABLE_METADATA: u32 = 19;
     pub const TRANSACTION_SECTION_OLD: u32 = 21;
-    /// A tree of fragments in other objects: newer than what esker reads.
+    /// A tree of fragments in other objects: a newer feature, which esker does not read.
     pub const FRAGMENT_TREE: u32 = 22;
     pub const TRANSACTION_SECTION: u32 = 23;
 }
 
-/// The key of the config under which the highest field id stands that was given out and shows no more.
+/// The config key of the highest field id that was given out and is no longer in use; see `apply::field_ids`.
 pub const MAX_FIELD_ID: &str = "esker.max_field_id";
 
-/// The field id that a config notes as the highest one given out; none if it notes none, or nothing that is an id.
+/// The field id under [`MAX_FIELD_ID`] in a config; `None` if there is none, or if it is not an id.
 pub fn noted_field_id(config: &BTreeMap<String, String>) -> Option<i32> {
     config.get(MAX_FIELD_ID)?.parse().ok().filter(|id| *id >= 0)
 }
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// One version of a table: its schema, its fragments and what else there is to know before a data file is opened.
+/// One version of a table: its schema, its fragments, and the other metadata.
 #[derive(Debug, Clone)]
 pub struct Manifest {
     /// All fields but the fragments, as they came.
@@ -69,8 +69,8 @@ pub struct Manifest {
     /// The encoded IndexSection, carried from version to version.
     pub(crate) index_section: Option<Bytes>,
     inline_transaction: Option<Bytes>,
-    /// The values of dictionary columns of 0.1 files: all that lies in front of the other sections, at the very start of the file, because
-    /// positions in it count from there. Carried from version to version.
+    /// The values of dictionary columns of 0.1 files: all bytes before the other sections. They stay at the very start of the file, since
+    /// the schema names absolute positions in it. Carried from version to version.
     pub(crate) dictionary_section: Option<Bytes>,
     dictionaries: OnceLock<Arc<Dictionaries>>,
     /// The same fields as `raw`, decoded.
@@ -78,7 +78,7 @@ pub struct Manifest {
     /// The file that was decoded.
     source: Option<Bytes>,
     path: String,
-    /// Made when the first row is looked up by its id.
+    /// Built on the first look-up by row id.
     pub(crate) row_id_index: OnceCell<Arc<RowIdIndex>>,
 }
 
@@ -142,7 +142,7 @@ impl Manifest {
         })
     }
 
-    /// The same version with `section` in front, where `fields` say that the values of dictionary columns are.
+    /// The same version with the dictionary `section`, and with `fields` that name the positions of the values in it.
     pub(crate) fn with_dictionaries(self, fields: &[file::Field], section: Bytes) -> Result<Self> {
         let mut raw = self.raw;
         let encoded: Vec<Vec<u8>> = fields.iter().map(Message::encode_to_vec).collect();
@@ -222,12 +222,12 @@ impl Manifest {
         })
     }
 
-    /// Features that one must understand to read it.
+    /// The feature flags that a reader must support.
     pub fn reader_feature_flags(&self) -> u64 {
         self.head.reader_feature_flags
     }
 
-    /// Features that one must keep up to write it.
+    /// The feature flags that a writer must support.
     pub fn writer_feature_flags(&self) -> u64 {
         self.head.writer_feature_flags
     }
@@ -250,7 +250,7 @@ impl Manifest {
         }
     }
 
-    /// Refuses a version that this release cannot follow up with another one, and says why.
+    /// Refuses a version that this release cannot write a successor of, and says why.
     pub fn check_writable(&self) -> Result<()> {
         self.check_readable()?;
         flags::check_writable(self.head.reader_feature_flags, self.head.writer_feature_flags)
@@ -262,7 +262,7 @@ impl Manifest {
             let unknown = |error: esker_file::FileError| TableError::unsupported(format!("the table's files: {error}"));
             return FileVersion::parse(&format.version).map_err(unknown);
         }
-        // Older writers left it to the files, and to a flag where there are none.
+        // Older manifests do not name it: the first file tells, or a flag if there are no files.
         let first = self.fragments.get(0).transpose()?;
         match first.as_ref().and_then(|fragment| fragment.files().first()) {
             Some(file) => file.version(),
@@ -317,7 +317,7 @@ impl Manifest {
         &self.head.schema_metadata
     }
 
-    /// Roots of files other than the table's own.
+    /// The base paths: roots of files other than the table's own.
     pub fn base_paths(&self) -> &[pb::BasePath] {
         &self.head.base_paths
     }
@@ -355,8 +355,8 @@ impl Manifest {
         Ok(present.max(self.head.max_fragment_id))
     }
 
-    /// The highest field id given out so far, as the schema, the data files and the config show it: a new column must not take the id of
-    /// one that was dropped, be it named by a file that waits for its commit.
+    /// The highest field id given out so far, by the schema, the data files and the config: a new column must not reuse the id of a dropped
+    /// one, which a staged file may still name.
     pub fn max_field_id(&self) -> Result<i32> {
         let columns = self.schema_fields().iter().map(|field| field.id).max();
         let mut highest = columns.max(noted_field_id(&self.head.config)).unwrap_or(-1);
@@ -420,7 +420,7 @@ impl Manifest {
         Ok(found.map(|f| self.trusted(f)))
     }
 
-    /// Releases of Lance before they noted their name also noted wrong row counts: theirs are taken from the files.
+    /// Old releases of Lance, which did not note their name, wrote wrong row counts: these are dropped, so that the files' are used.
     fn trusted(&self, fragment: Fragment) -> Fragment {
         match self.head.writer_version {
             Some(_) => fragment,
@@ -428,7 +428,7 @@ impl Manifest {
         }
     }
 
-    /// Rows that count, without decoding the fragments; `None` where an old writer did not note enough to know.
+    /// Live rows, without decoding the fragments; `None` if an old writer did not note enough.
     pub fn num_rows(&self) -> Result<Option<u64>> {
         if self.head.writer_version.is_none() && self.num_fragments() > 0 {
             return Ok(None);

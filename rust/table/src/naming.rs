@@ -6,7 +6,7 @@
 //! | V2 | `{2^64 - 1 - version}.manifest`, 20 digits | the first name listed is the latest version |
 //! | detached | `d{version}.manifest` | not part of the history; bit 63 of the version is set |
 //!
-//! A table has one scheme for all its versions: writers that put a V2 name beside V1 names would race without noticing each other.
+//! A table has one scheme for all its versions: put-if-absent of a V2 name does not conflict with a V1 name of the same version.
 
 use crate::error::{Result, TableError};
 
@@ -42,8 +42,8 @@ pub fn manifest_name(version: u64, scheme: NamingScheme) -> String {
     }
 }
 
-/// The version and scheme that a name within `_versions/` stands for; nothing for anything else that lies there: detached versions,
-/// staged manifests, the hint at the latest version.
+/// The version and scheme of a manifest's name within `_versions/`; `None` for other files there: detached versions, staged manifests, the
+/// hint at the latest version.
 pub fn parse_manifest_name(name: &str) -> Option<(u64, NamingScheme)> {
     let digits = name.strip_suffix(SUFFIX)?;
     let number = parse_digits(digits)?;
@@ -72,8 +72,8 @@ fn parse_digits(digits: &str) -> Option<u64> {
         .flatten()
 }
 
-/// The versions among the names in a table's `_versions/`, ascending, and the table's scheme; nothing if there is no version.
-/// Names of both schemes are an error: it is unknown which of them other writers look at.
+/// The versions among the names in a table's `_versions/`, ascending, and the table's scheme; `None` if there is no version.
+/// Names of both schemes are an error: it is unknown which of them other writers use.
 pub fn parse_history<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Option<(NamingScheme, Vec<u64>)>> {
     let mut scheme: Option<(NamingScheme, &str)> = None;
     let mut versions = Vec::new();

@@ -1,6 +1,6 @@
-//! What a transaction does: one type for each operation of the format, decoded as far as esker can carry it out.
+//! The operation of a transaction: one variant for each operation of the format, decoded if esker can apply it.
 //!
-//! Fragments, fields and indices keep the bytes that they came with, so that what a newer writer noted in them survives.
+//! Fragments, fields and indices keep their encoded bytes, so that unknown fields of newer writers survive.
 
 mod kind;
 mod message;
@@ -39,7 +39,7 @@ pub enum Operation {
         updated_fragments: Vec<Fragment>,
         /// Fragments that lost all rows.
         deleted_fragment_ids: Vec<u64>,
-        /// The condition of the rows, for people to read.
+        /// The predicate of the deleted rows, for information.
         predicate: String,
     },
     /// A new table, or new contents in place of all old ones.
@@ -50,14 +50,14 @@ pub enum Operation {
         schema: NewSchema,
         /// Merged into the table's config.
         config: BTreeMap<String, String>,
-        /// Roots for files, only when a table is created.
+        /// Base paths, only when a table is created.
         initial_bases: Vec<pb::BasePath>,
     },
     /// Indices added, replaced or dropped.
     CreateIndex {
-        /// They replace those of their names.
+        /// They replace the indices of the same names.
         new_indices: Vec<Index>,
-        /// They go, by their UUIDs.
+        /// Removed by their UUIDs.
         removed_indices: Vec<Index>,
     },
     /// The same rows in other files.
@@ -68,7 +68,7 @@ pub enum Operation {
         fragments: Vec<Fragment>,
         /// All columns of the table.
         schema: NewSchema,
-        /// No column that it brings must have a value.
+        /// Whether no new column is required (non-nullable).
         preserves_nullability: bool,
     },
     /// The contents of an older version again.
@@ -87,7 +87,7 @@ pub enum Operation {
     Project {
         /// The columns that stay.
         schema: NewSchema,
-        /// No column became required.
+        /// Whether no column became required (non-nullable).
         preserves_nullability: bool,
     },
     /// Key-values of the table, its schema and its fields.
@@ -104,7 +104,7 @@ pub enum Operation {
         /// Their ids are given out at commit where they are 0.
         new_bases: Vec<pb::BasePath>,
     },
-    /// An operation that esker recognises but does not carry out.
+    /// An operation that esker recognises but does not apply.
     Other {
         /// Which.
         kind: OperationKind,
@@ -113,7 +113,7 @@ pub enum Operation {
     },
 }
 
-/// Numbers of the fields that hold fragments, fields or indices, which are kept as they came.
+/// The protobuf numbers of the fields that hold fragments, fields or indices, which stay encoded.
 mod field {
     pub const APPEND_FRAGMENTS: u32 = 1;
     pub const DELETE_UPDATED: u32 = 1;

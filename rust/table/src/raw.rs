@@ -1,12 +1,12 @@
-//! A protobuf message kept as it came, field by field.
+//! A raw protobuf message: its fields, still encoded.
 //!
 //! ```text
 //! tag (varint: number << 3 | wire type) | value
 //!                              0: varint   1: 8 bytes   2: length (varint) + bytes   5: 4 bytes
 //! ```
 //!
-//! Generated messages drop fields that they do not know. What esker rewrites must keep them, so the messages that it rewrites
-//! (manifest, fragment, transaction) are split into records: one is replaced, the others are copied byte for byte.
+//! Generated code drops unknown fields. The messages that esker rewrites (manifest, fragment, transaction) must keep them, so they are
+//! split into records: changed ones are replaced, the others are copied byte for byte.
 
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ const MAX_FIELD_NUMBER: u64 = (1 << 29) - 1;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {position}: {message}")]
 pub struct Malformed {
-    /// Where, counted from the start of the message.
+    /// The byte position in the message.
     pub position: usize,
-    /// What.
+    /// What is wrong there.
     pub message: &'static str,
 }
 
@@ -284,7 +284,7 @@ impl RawMessage {
         &self.fields
     }
 
-    /// The field `number`; the last one where it is there more than once, as protobuf has it for single values.
+    /// The field `number`; the last one if it occurs more than once, which is protobuf's rule for single values.
     pub fn get(&self, number: u32) -> Option<&RawField> {
         self.fields.iter().rev().find(|field| field.number == number)
     }
@@ -299,7 +299,7 @@ impl RawMessage {
         self.fields.retain(|field| field.number != number);
     }
 
-    /// Makes `value` the only field `number`. Like every writer, leaves 0 out: absent means 0.
+    /// Makes `value` the only field `number`. 0 is left out, as by every writer: absent means 0.
     pub fn set_varint(&mut self, number: u32, value: u64) {
         let field = (value != 0).then(|| RawField::from_varint(number, value));
         self.replace(number, field);
@@ -323,7 +323,7 @@ impl RawMessage {
         );
     }
 
-    /// Adds one more field `number` behind those that are there.
+    /// Adds one more field `number` after the existing ones.
     pub fn append_bytes(&mut self, number: u32, value: &[u8]) {
         let position = self.fields.iter().rposition(|field| field.number == number);
         let position = position.map_or_else(|| self.sorted_position(number), |position| position + 1);

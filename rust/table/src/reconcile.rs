@@ -1,8 +1,8 @@
-//! Two changes that deleted different rows of one fragment: ours is adapted instead of computed again.
+//! Rebases a change over a concurrent one that deleted other rows of the same fragment, instead of computing it again.
 //!
 //! ```text
-//! before (what ours was computed from)   ..x.......
-//! theirs (the version on top)            ..x...x...
+//! before (the read version of ours)      ..x.......
+//! theirs (the latest version)            ..x...x...
 //! ours                                   x.x.......
 //! ours on top of theirs                  x.x...x...
 //! ```
@@ -20,9 +20,8 @@ use crate::read::TableFiles;
 use crate::transaction::Transaction;
 
 impl Transaction {
-    /// This Delete, or Update that moves rows, as it is right on top of `theirs`, if it was right on top of `before`. Writes the
-    /// deletion files that hold both's rows. `None` if it must be computed again: both deleted a row, or a fragment is gone or has
-    /// other files.
+    /// Rebases this Delete, or Update that moves rows, from `before` onto `theirs`. Writes deletion files with the rows of both. `None` if
+    /// it must be computed again: both deleted the same row, or a fragment was removed or has other files.
     pub async fn reconcile(&self, store: &StoreRef, before: &Manifest, theirs: &Manifest) -> Result<Option<Self>> {
         let merge = Merge {
             files: TableFiles::new(store.clone()),
@@ -80,9 +79,9 @@ struct Merge {
 }
 
 impl Merge {
-    /// The updated fragments on top of theirs, and the ids of those that lost all rows by both.
+    /// The updated fragments rebased onto theirs, and the ids of those that lost all rows by the two together.
     async fn all(&self, updated: Vec<Fragment>, removed: &[u64]) -> Result<Option<(Vec<Fragment>, Vec<u64>)>> {
-        // What we remove as a whole must be as it was: a row that they moved away from it may be one of ours.
+        // A fragment that ours removes must be unchanged: a row that they moved out of it may be one that ours deletes.
         if removed.iter().any(|id| self.before.get(id) != self.theirs.get(id)) {
             return Ok(None);
         }
@@ -111,7 +110,7 @@ impl Merge {
         Ok(Some((merged, emptied)))
     }
 
-    /// The rows that are deleted by both together; nothing if both deleted the same one.
+    /// The union of the deleted rows; `None` if both deleted the same row.
     async fn rows(&self, ours: &Fragment, before: &Fragment, theirs: &Fragment) -> Result<Option<DeletionVector>> {
         let before = self.files.deletions(before).await?.unwrap_or_default();
         let ours = self.files.deletions(ours).await?.unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Structs of which several places hold some fields each: files of a fragment, or a row of a table and one of a source.
+//! Joins structs from parts that hold some fields each: from several files of a fragment, or from a table's row and a source's.
 //!
-//! Such a struct is null where all its parts are: a null in one of them speaks of the fields that it holds, not of the others'.
+//! A joined struct is null where all its parts are: a null in one part concerns only the fields of that part.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn child_of(parent: &StructArray, name: &str) -> Option<Result<ArrayR
     })
 }
 
-/// The same values, with nulls in what lies below null structs: an evaluator must not see what is left there.
+/// The same values, with the children masked below null structs: an evaluator must not see the values that writers left there.
 pub(crate) fn without_hidden(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let Some(parent) = array.as_struct_opt().filter(|parent| parent.num_columns() > 0) else {
         return Ok(array.clone());
@@ -41,7 +41,7 @@ pub(crate) fn without_hidden(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(shown))
 }
 
-/// One array of a type out of parts that hold some of its fields each; fields that none holds are null.
+/// Joins parts to one array of a type; fields that no part holds are null.
 pub(crate) fn joined(parts: &[ArrayRef], wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     let Some(first) = parts.first() else {
         return Err(ArrowError::InvalidArgumentError(

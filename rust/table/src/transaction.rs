@@ -1,4 +1,5 @@
-//! What one commit does, as the writer staged it: told to racing writers, and applied to whatever version is the latest when it lands.
+//! Transactions: a change as its writer staged it. Concurrent writers check it for conflicts, and the commit applies it to the latest
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +23,13 @@ const WHAT: &str = "transaction";
 /// The field that holds the transaction's own id.
 const UUID: u32 = 2;
 
-/// The transaction property that says which application commits: with it and the next one a commit happens once.
+/// The transaction property with the application's id: together with [`APPLICATION_VERSION`] it makes a commit idempotent.
 pub const APPLICATION_ID: &str = "esker.application.id";
 
 /// The transaction property that numbers the application's commits.
 pub const APPLICATION_VERSION: &str = "esker.application.version";
 
-/// What the keys of the config start with under which the last number of each application stands.
+/// The prefix of the config keys that hold each application's last number.
 pub const APPLICATION_PREFIX: &str = "esker.application.";
 
 /// Whether a key of the config holds the last number of an application.
@@ -49,7 +50,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// A change to version `read_version`, which the writer had read; 0 for a table that does not exist yet.
+    /// A change to version `read_version`, the version that the writer read; 0 for a table that does not exist yet.
     pub fn new(read_version: u64, operation: &Operation, properties: BTreeMap<String, String>) -> Result<Self> {
         let head = pb::Transaction {
             read_version,
@@ -85,7 +86,7 @@ impl Transaction {
         Self::new(read_version, &operation, properties)
     }
 
-    /// The same change under an id that the caller has drawn.
+    /// The same change under another UUID.
     pub fn with_uuid(&self, uuid: &str) -> Result<Self> {
         let mut raw = RawMessage::decode(&self.encoded).map_err(|error| error.of(WHAT))?;
         raw.set_bytes(UUID, uuid.as_bytes());
@@ -121,12 +122,12 @@ impl Transaction {
         self.encoded.clone()
     }
 
-    /// The version that the writer had read.
+    /// The read version: the version that the change was computed from.
     pub fn read_version(&self) -> u64 {
         self.read_version
     }
 
-    /// Tells this change from all others.
+    /// The change's unique id.
     pub fn uuid(&self) -> &str {
         &self.uuid
     }
@@ -156,7 +157,7 @@ impl Transaction {
         &self.message
     }
 
-    /// What the version that it makes notes in the config: the application's own number of this change, if it gave one.
+    /// The config key and value with the application's number of this change, if it has one.
     pub fn application_record(&self) -> Result<Option<(String, String)>> {
         let found = (
             self.properties.get(APPLICATION_ID),

@@ -1,4 +1,4 @@
-//! Writing data files: a stream of batches becomes files of bounded size, each a fragment.
+//! Writes data files: a stream of batches becomes files of bounded size, a fragment each.
 
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 
-/// Bytes of a page however little memory there may be: pages far smaller are slow to read.
+/// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
 
 /// How fragments are written.
@@ -28,13 +28,13 @@ pub struct WriteRequest {
     pub max_rows_per_file: u64,
     /// Bytes after which a new file is started, as far as pages allow.
     pub max_bytes_per_file: u64,
-    /// Bytes of values that may wait to be written.
+    /// The most bytes of buffered values.
     pub memory_limit: u64,
-    /// What becomes of blobs that are given by their URI.
+    /// How blobs that are given by their URI are stored.
     pub external_blobs: ExternalBlobs,
     /// Rows of a group of files of version 0.1.
     pub max_rows_per_group: usize,
-    /// Writes to files of version 0.1 what they cannot keep as what will be read in its place, rather than refuse it.
+    /// Whether nulls that files of version 0.1 cannot represent are written as the values that readers will see instead of being refused.
     pub allow_null_loss: bool,
     /// The dictionaries that files of version 0.1 share: of the table that is appended to, or empty.
     pub dictionaries: DictionaryWriters,
@@ -42,7 +42,7 @@ pub struct WriteRequest {
     pub target_bases: Vec<Option<u32>>,
 }
 
-/// Writes a stream as data files and returns a fragment for each, with id 0. On an error no file stays behind.
+/// Writes a stream as data files and returns a fragment for each, with id 0. On an error the staged files are removed.
 pub async fn write_fragments(
     store: &StoreRef,
     batches: Box<dyn RecordBatchReader + Send>,
@@ -134,7 +134,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// A huge batch goes in by parts, so that what waits stays within the limit.
+    /// The number of rows of a batch to pass at a time: a huge batch is split, so that the buffers stay within the limit.
     fn rows_within_memory(&self, batch: &RecordBatch) -> usize {
         let bytes_per_row = (batch.get_array_memory_size() / batch.num_rows().max(1)).max(1) as u64;
         usize::try_from(self.request.memory_limit / bytes_per_row)
@@ -147,7 +147,7 @@ impl Output<'_> {
         let defaults = WriteOptions::default();
         let options = WriteOptions {
             version: self.request.version,
-            // A page that is encoded is in memory several times over: its values, their levels, its bytes.
+            // While a page is encoded, it is in memory several times: its values, their levels, its bytes.
             page_bytes: (self.request.memory_limit / 8).clamp(LEAST_PAGE, defaults.page_bytes),
             memory_limit: self.request.memory_limit,
             external_blobs: self.request.external_blobs,
@@ -180,7 +180,7 @@ impl Output<'_> {
 
     async fn clean_up(&mut self) {
         if let Some(file) = self.open.take() {
-            // The first error is the one to report; what cannot be removed is left to clean-up.
+            // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
             let _ = file.writer.abort().await;
         }
         for done in &self.done {
@@ -192,7 +192,7 @@ impl Output<'_> {
     }
 }
 
-/// A file that nothing is known of yet but its place.
+/// A data file of which only the location is known yet.
 fn data_file(name: &str, base_id: Option<u32>) -> DataFile {
     DataFile {
         path: name.to_string(),
@@ -209,7 +209,7 @@ fn fragment_of(file: DataFile, summary: &FileSummary) -> Fragment {
     let (major, minor) = summary.version.manifest_numbers();
     let mut fields: Vec<i32> = summary.columns.iter().map(|(id, _)| *id).collect();
     let column_indices = match summary.version {
-        // They find their columns by field ids, which must rise: those of a column whose type changed come before older ones.
+        // 0.1 files find their columns by field ids, which must ascend: a column whose type changed has a newer id than its neighbours.
         FileVersion::V0_1 => {
             fields.sort_unstable();
             Vec::new()

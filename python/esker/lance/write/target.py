@@ -1,4 +1,4 @@
-"""`WriteTarget`: the table that a write goes to, at its base version, or the place of a new table."""
+"""`LanceTarget`: the table that a write goes to, at its base version, or the place of a new table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..version import TableVersion
 
 
 @dataclass(frozen=True)
-class WriteTarget:
+class LanceTarget:
     """The table that a write goes to, at its base version, or the place of a new table.
 
     Attributes:
@@ -48,7 +48,7 @@ def open_target(
     durable: bool = True,
     manifest_store: ExternalManifestStore | str | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-) -> WriteTarget:
+) -> LanceTarget:
     """The target of a write: a table at its newest version, or at the `TableVersion` that is given.
 
     Raises:
@@ -59,7 +59,7 @@ def open_target(
         log = table.writable_log(durable=durable, storage_options=storage_options, manifest_store=manifest_store)
         table.check_writable()
         options = storage_options if storage_options is not None else table.storage_options
-        return WriteTarget(table.uri, log, table.manifest, options, table.commit_lock)
+        return LanceTarget(table.uri, log, table.manifest, options, table.commit_lock)
     if not isinstance(table, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(table).__name__}")
     uri = os.fspath(table)
@@ -72,9 +72,9 @@ def open_target(
     )
     listing = log.newest()
     if not listing.versions:
-        return WriteTarget(uri, log, None, storage_options)
+        return LanceTarget(uri, log, None, storage_options)
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
     base.check_writable()
     log.mount(base)
-    return WriteTarget(uri, log, base, storage_options)
+    return LanceTarget(uri, log, base, storage_options)

@@ -1,4 +1,4 @@
-//! Whole blocks.
+//! Packs and unpacks whole blocks of 1024 values.
 #![allow(unsafe_code)]
 
 use super::rows::{self, Row};
@@ -39,7 +39,7 @@ pub(crate) fn unpack_onto<W: Word>(width: usize, packed: &[u8], num_values: usiz
     Ok(())
 }
 
-/// Packs the lowest `width` bits of up to 1024 values; those that are missing count as 0.
+/// Packs the lowest `width` bits of up to 1024 values; missing ones count as 0.
 ///
 /// Widths above the word's own are taken as the word's own.
 pub fn pack_block<W: Word>(width: usize, values: &[W], out: &mut Vec<u8>) {
@@ -110,7 +110,7 @@ fn bytes<W: Word>(words: &[W]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// The bytes of words as they are in memory, to write.
+/// The bytes of words as they are in memory, mutable.
 fn bytes_mut<W: Word>(words: &mut [W]) -> &mut [u8] {
     // SAFETY: as in `bytes`; the slice is borrowed for as long, and any bytes are a valid integer.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }

@@ -1,7 +1,7 @@
-//! The rows of a block, on little-endian bytes.
+//! Packs and unpacks the rows of a block, on little-endian bytes.
 //!
-//! A row's word and shift depend on its number only, so what happens to a row is a few vector instructions for each 16 or 32
-//! of its 128 bytes, whatever the width.
+//! A row's word and shift depend on its number only, so a row takes a few vector instructions for each 16 or 32 of its 128 bytes,
+//! whatever the width.
 
 use super::word::{mask, ROW};
 use super::{Word, ORDER};
@@ -9,7 +9,7 @@ use super::{Word, ORDER};
 /// A row of packed words, or of values.
 pub(super) type Row = [u8; ROW];
 
-/// Where the values of a row are, in rows.
+/// The position of a row's values in the unpacked block, in rows.
 #[inline(always)]
 const fn place<W: Word>(row: usize) -> usize {
     #[allow(clippy::indexing_slicing)] // The remainder is below 8.
@@ -45,7 +45,7 @@ pub(super) fn unpack<W: Word>(width: usize, packed: &[Row], mut store: impl FnMu
 #[inline(always)]
 pub(super) fn pack<W: Word>(width: usize, values: &[Row], packed: &mut [Row]) {
     let mask = mask::<W>(width);
-    // The word that fills up, until it is full.
+    // The packed word that is being filled, for all lanes.
     let mut word = [0; ROW];
     let mut packed = packed.iter_mut();
     for row in 0..W::BITS {

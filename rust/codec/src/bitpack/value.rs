@@ -1,4 +1,4 @@
-//! Some values of a block, without the others.
+//! Unpacks some values of a block without the others.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub fn unpack_range<W: Word>(width: usize, packed: &[u8], range: Range<usize>, o
 
 #[inline]
 fn value<W: Word>(width: usize, words: &[W::Bytes], index: usize) -> W {
-    // The inverse of `row_start`: the part of the 128 values gives the group of eight rows, the rest is the lane.
+    // The inverse of `rows::place`: the sixteenth of the 128 values gives the group of eight rows, the remainder is the lane.
     let sixteenth = index % 128 / W::LANES * (W::LANES / 16);
     #[allow(clippy::indexing_slicing)] // A sixteenth of 128 values is below 8.
     let row = ORDER[sixteenth % 8] * 8 + index / 128;

@@ -33,7 +33,7 @@ pub trait Word:
     fn words(bytes: &[u8]) -> &[Self::Bytes];
     /// The whole words of some bytes, to write.
     fn words_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
-    /// A word from its little-endian bytes.
+    /// The word of little-endian bytes.
     fn from_bytes(bytes: Self::Bytes) -> Self;
     /// The little-endian bytes of a word.
     fn to_bytes(self) -> Self::Bytes;

@@ -1,19 +1,19 @@
-//! From codes to strings.
+//! FSST codes to strings.
 //!
-//! All eight bytes of a symbol are written, and the next one over those that it does not have: a store of a register
-//! instead of a copy of a length that no one can predict.
+//! All eight bytes of a symbol are written, and the next symbol overwrites those beyond its length: a store of a register instead of a
+//! copy of unpredictable length.
 #![allow(unsafe_code)]
 
 use super::{ESCAPE, MAGIC, MAX_SYMBOL};
 use crate::error::{CodecError, Result};
 
-/// A length with a bit that no symbol's length has.
+/// The length of a code without a symbol: a bit that no symbol's length has set.
 const NO_SYMBOL: u8 = 16;
 
 /// How many codes are decoded at a time.
 const PIECE: usize = 256;
 
-/// The place of a byte that an escape stands before: no value ends there.
+/// The place of a literal after an escape: no value ends before it.
 pub(super) const WITHIN: u32 = u32::MAX;
 
 /// Turns the codes of values back into bytes.
@@ -85,7 +85,7 @@ impl Decoder {
         (self.symbols[usize::from(code)], self.lengths[usize::from(code)])
     }
 
-    /// Appends the bytes of one value, or of several one after the other.
+    /// Appends the bytes of one value, or of several adjacent ones.
     pub fn decode(&self, compressed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if !self.is_encoded {
             out.extend_from_slice(compressed);
@@ -105,8 +105,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Appends what up to `piece` codes and at most 8 more stand for; returns how many these are. With `NOTES`, `places` becomes where
-    /// the bytes of each code start, [`WITHIN`] for a byte after an escape, and then where the last ones end.
+    /// Decodes up to `piece` codes and at most 8 more; returns how many it decoded. With `NOTES`, `places` becomes where the bytes of each
+    /// code start ([`WITHIN`] for a literal after an escape), and after those where the last ones end.
     #[inline(always)]
     pub(super) fn decode_piece<const NOTES: bool>(
         &self,

@@ -1,7 +1,7 @@
-//! Codes of many values that lie one after the other, at a time.
+//! Decodes the codes of many adjacent values at once.
 //!
-//! Where a value ends, no one can predict. So the codes are decoded as if they were one value's, where each code's bytes start is
-//! noted, and the ends of values are looked up there.
+//! A branch at each value's end would be mispredicted. So the codes are decoded as one value, the place where each code's bytes start is
+//! noted, and the ends of the values are looked up among these places.
 
 use super::decode::{Decoder, WITHIN};
 use crate::error::{CodecError, Result};
@@ -10,8 +10,8 @@ use crate::error::{CodecError, Result};
 const PIECE: usize = 4096;
 
 impl Decoder {
-    /// Appends the bytes of values that lie one after the other in `codes`. `bounds` are where each value ends in `codes`; `end` is told
-    /// where it ends in `out`.
+    /// Appends the bytes of values that lie one after the other in `codes`. `bounds` are the ends of the values in `codes`; `end` is called
+    /// with the end of each in `out`.
     pub fn decode_values(
         &self,
         codes: &[u8],
@@ -50,7 +50,7 @@ impl Decoder {
             let start = out.len();
             let rest = codes.get(done..).unwrap_or_default();
             let piece = self.decode_piece::<true>(rest, PIECE, out, &mut places)?;
-            // A bound before the piece has no place in it, nor has one of which `places` says so.
+            // A bound before this piece (falling offsets) or after an escape has no place.
             while let Some(at) = bound.filter(|at| *at <= done + piece) {
                 let place = at.checked_sub(done).and_then(|at| places.get(at)).copied();
                 let place = place.filter(|place| *place != WITHIN).ok_or_else(|| {

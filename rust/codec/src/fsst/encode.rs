@@ -1,4 +1,4 @@
-//! From strings to codes.
+//! Strings to FSST codes.
 
 use super::matcher::{first_word, Match, Matcher, Symbol};
 use super::train::train;
@@ -9,21 +9,21 @@ use super::{MAGIC, SYMBOL_TABLE_SIZE};
 pub struct Encoder {
     symbols: Vec<Symbol>,
     matcher: Matcher,
-    /// A byte that no symbol of two bytes and more holds.
+    /// A byte that no symbol of two or more bytes contains.
     terminator: Option<u8>,
     suffix_limit: u8,
 }
 
-/// How much of a value is encoded at a time, and what that takes at most.
+/// Bytes of a value that are encoded at a time.
 const PIECE: usize = 256;
 
 impl Encoder {
-    /// An encoder with the symbols that suit the samples. The same samples give the same symbols.
+    /// An encoder with symbols trained on the samples. The same samples give the same symbols.
     pub fn train(samples: &[&[u8]]) -> Encoder {
         Encoder::train_with(samples.len(), |index| samples.get(index).copied().unwrap_or_default())
     }
 
-    /// As [`Encoder::train`], from `count` values by their index; it looks at some 64 KiB of them only.
+    /// As [`Encoder::train`], with `count` values by their index, of which about 64 KiB are sampled.
     pub fn train_with<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Encoder {
         let mut symbols = train(count, value);
         // In the order that other decoders expect: pairs that start a longer symbol, other pairs, longer ones, single bytes.
@@ -56,7 +56,7 @@ impl Encoder {
         }
     }
 
-    /// A byte that no symbol of two bytes and more holds, if there is one.
+    /// A byte that no symbol of two or more bytes contains, if there is one.
     pub(super) fn terminator(&self) -> Option<u8> {
         self.terminator
     }
@@ -80,7 +80,7 @@ impl Encoder {
         table
     }
 
-    /// Appends the codes of a value: at most two bytes for each of its own.
+    /// Appends the codes of a value: at most two bytes per byte of the value.
     pub fn encode(&self, value: &[u8], out: &mut Vec<u8>) {
         let mut rest = value;
         let mut codes = [0_u8; 2 * PIECE + 2];
@@ -107,7 +107,7 @@ impl Encoder {
     }
 }
 
-/// Writes a code, and the byte itself after it if that counts; returns where the next one goes.
+/// Writes a code, followed by the literal byte if the code is an escape; returns where the next code goes.
 #[inline(always)]
 fn put(codes: &mut [u8; 2 * PIECE + 2], at: usize, found: Match, byte: u8) -> usize {
     if let Some(two) = codes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {

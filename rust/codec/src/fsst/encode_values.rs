@@ -1,8 +1,8 @@
-//! Codes of many values that lie one after the other, at a time.
+//! Encodes many adjacent values at once.
 //!
-//! Which symbol comes next is known when the one before it is, and to find it takes some twenty cycles of waiting. So a block of values is
-//! cut into parts of the same size, and a step is made in each of them in turn. No step asks how much of a value is left: what is beyond
-//! its end is masked by a byte that no longer symbol holds.
+//! Each symbol depends on the one before it, and finding one has a latency of some twenty cycles. So a block of values is cut into parts of
+//! the same size, which are encoded in lockstep, a symbol of each in turn. No step branches on how much of a value is left: the bytes
+//! beyond its end are masked by the terminator, a byte that no symbol of two or more bytes contains.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ const LANES: usize = 4;
 /// Bytes of a part.
 const PART: usize = 7 * 1024 + 832;
 
-/// For so many bytes of a text that are left, which of eight do not count.
+/// By the number of bytes left: a mask of those of the next eight that lie beyond the end.
 #[allow(clippy::indexing_slicing)] // Evaluated when it is compiled.
 const BEYOND: [u64; 9] = {
     let mut beyond = [u64::MAX; 9];
@@ -29,7 +29,7 @@ const BEYOND: [u64; 9] = {
     beyond
 };
 
-/// One part on its way.
+/// The state of one part.
 struct Lane {
     /// Where the next symbol starts, in the values' bytes.
     at: usize,
@@ -40,7 +40,7 @@ struct Lane {
     /// The values that end in it, as far as they are encoded.
     first_value: usize,
     value: usize,
-    /// How many codes there are.
+    /// Bytes of codes written.
     written: usize,
 }
 
@@ -57,8 +57,8 @@ struct Run<'a> {
 }
 
 impl Encoder {
-    /// Appends the codes of values that lie one after the other: value `i` is `bytes[offsets[i]..offsets[i + 1]]`. Appends to `ends` where
-    /// the codes of each end in `out`. What offsets that fall or lie beyond the bytes hold is nothing.
+    /// Appends the codes of adjacent values: value `i` is `bytes[offsets[i]..offsets[i + 1]]`. Appends to `ends` where the codes of each
+    /// end in `out`. A value whose offsets fall or lie beyond the bytes is empty.
     pub fn encode_values(&self, bytes: &[u8], offsets: &[usize], out: &mut Vec<u8>, ends: &mut Vec<usize>) {
         let Some((first, bounds)) = offsets.split_first() else {
             return;
@@ -115,7 +115,7 @@ impl Lane {
         }
     }
 
-    /// How many steps there are at least: each takes eight bytes at the most.
+    /// The least number of steps to the end of the part: each takes at most eight bytes.
     fn steps(&self) -> usize {
         (self.last - self.at) / 8
     }
@@ -166,7 +166,7 @@ impl Run<'_> {
         }
     }
 
-    /// Eight bytes from a place on, zeros beyond the last.
+    /// Eight bytes from `at` on, zeros beyond the last.
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         let rest = self.bytes.get(at..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which symbol comes next in a text: the longest one that fits.
+//! Finds the next symbol of a text: the longest one that matches.
 
 use std::hint::select_unpredictable;
 
@@ -41,13 +41,13 @@ impl Symbol {
     }
 }
 
-/// What comes next: a code in the lowest byte, above it how many bytes it takes (2 with the literal after an escape), and from bit 12 on
-/// how many bytes it stands for.
+/// A match. Bits 0 to 7: the code; bits 8 to 11: how many bytes it takes (2 with the literal after an escape); from bit 12 on: how many
+/// bytes of the text it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match(u16);
 
 impl Match {
-    /// A byte that no symbol starts.
+    /// No symbol matches: an escape and the literal byte.
     const LITERAL: Match = Match(1 << 12 | 2 << 8 | ESCAPE as u16);
 
     fn new(code: u8, length: u8) -> Match {
@@ -79,14 +79,14 @@ impl Match {
     }
 }
 
-/// Symbols of three bytes and more that start alike, and of which a table may have as many.
+/// How many symbols of three or more bytes a bucket holds.
 pub(super) const WAYS: usize = 2;
 
-/// The symbols of three bytes and more with one hash, the longest first; where there are fewer, ones that no word matches.
+/// The symbols of three or more bytes with one hash, the longest first; unused entries match no word.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Bucket {
-    /// The bytes that count.
+    /// The bytes of a word that are compared.
     masks: [u64; WAYS],
     bits: [u64; WAYS],
     found: [Match; WAYS],
@@ -103,7 +103,7 @@ pub(super) const BUCKETS: usize = 1024;
 /// Finds symbols by their first bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Matcher {
-    /// For each pair of bytes, the symbol that is those two, or the first.
+    /// For each pair of bytes, the symbol of those two, or else of the first.
     pairs: Box<[Match; 1 << 16]>,
     /// For each byte, as in `pairs`.
     bytes: [Match; 256],
@@ -111,7 +111,7 @@ pub(super) struct Matcher {
     buckets: Box<[Bucket; BUCKETS]>,
 }
 
-/// Where the symbols of three bytes and more are looked for that a text starts with.
+/// The bucket of the symbols of three or more bytes that a text may start with: a hash of its first three bytes.
 pub(super) fn bucket(word: u64) -> usize {
     #[allow(clippy::cast_possible_truncation)] // 10 bits are left.
     let bucket = ((word & 0xff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
@@ -119,7 +119,7 @@ pub(super) fn bucket(word: u64) -> usize {
 }
 
 impl Matcher {
-    /// A matcher of at most 255 symbols; a symbol's code is its place. Of those that share a bucket, the [`WAYS`] longest are found.
+    /// A matcher of at most 255 symbols; a symbol's code is its index. Of those that share a bucket, only the [`WAYS`] longest are found.
     pub fn new(symbols: &[Symbol]) -> Matcher {
         let mut matcher = Matcher {
             pairs: Box::new([Match::LITERAL; 1 << 16]),
@@ -167,7 +167,7 @@ impl Matcher {
         self.buckets.get(bucket(word)).unwrap_or(&EMPTY)
     }
 
-    /// The symbol at the start of a text of eight bytes and more. Without a branch: which symbol it is, no one can predict.
+    /// The symbol at the start of a text of at least eight bytes. Without a branch, as it would be mispredicted.
     #[inline(always)]
     pub fn next(&self, word: u64) -> Match {
         let Bucket { masks, bits, found } = self.bucket_of(word);
@@ -179,7 +179,7 @@ impl Matcher {
         Match(select_unpredictable(word & mask == *bits, longest.0, shorter))
     }
 
-    /// The symbol at the start of a text of one to seven bytes, `word` filled up with zeros.
+    /// The symbol at the start of a text of one to seven bytes, `word` being padded with zeros.
     pub fn next_of(&self, word: u64, left: usize) -> Match {
         let Bucket { masks, bits, found } = self.bucket_of(word);
         let mut ways = masks.iter().zip(bits).zip(found);
@@ -197,7 +197,7 @@ impl Matcher {
     }
 }
 
-/// The first eight bytes of a text, filled up with zeros.
+/// The first eight bytes of a text, padded with zeros.
 #[inline]
 pub(super) fn first_word(text: &[u8]) -> u64 {
     if let Some(bytes) = text.first_chunk::<8>() {

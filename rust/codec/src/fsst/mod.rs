@@ -1,9 +1,9 @@
-//! FSST: strings as codes of a byte, each of which stands for up to eight bytes.
+//! FSST: string compression with one-byte codes, each of which stands for a symbol of up to eight bytes.
 //!
 //! ```text
-//! symbol table   2312 bytes, filled up with zeros
+//! symbol table   2312 bytes, padded with zeros
 //!   0            number of symbols, 0 to 255
-//!   1            terminator: a byte that no symbol of two bytes and more holds; 0 if there is none
+//!   1            terminator: a byte that no symbol of two or more bytes contains; 0 if there is none
 //!   2            suffix limit: codes below it are symbols of two bytes that a longer symbol starts with
 //!   3            1: the values are codes; 0: they are stored as they are
 //!   4            "TSSF" (the magic number 0x46535354)

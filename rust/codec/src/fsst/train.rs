@@ -1,27 +1,28 @@
-//! Finds the symbols for a text, as the paper of FSST does (Boncz, Neumann, Leis, VLDB 2020).
+//! Trains the symbol table for a text, as in the FSST paper (Boncz, Neumann, Leis, VLDB 2020).
 //!
-//! A round codes a sample with the symbols so far, and counts the codes and the pairs of neighbours. What saves most of the
-//! codes, of their first bytes and of the pairs put together are the symbols of the next round. The better of the last two wins.
+//! A round encodes a sample with the current symbols and counts the codes and the pairs of adjacent codes. Its candidates are the symbols,
+//! their first bytes and the concatenated pairs; those that save most become the symbols of the next round. The better of the last two
+//! rounds wins.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::matcher::{bucket, first_word, Matcher, Symbol, BUCKETS, WAYS};
 
-/// How many bytes of the text are looked at.
+/// The size of the sample, in bytes.
 const SAMPLE: usize = 64 * 1024;
-/// The longest piece of one value.
+/// The longest piece of one value in the sample.
 const PIECE: usize = 1024;
-/// The rounds: by what their part of the sample is smaller. The first ones find little but pairs.
+/// For each round, what the sample's size is divided by. The first rounds find little but pairs.
 const ROUNDS: [usize; 6] = [8, 8, 4, 4, 2, 1];
 const MAX_SYMBOLS: usize = 255;
-/// Codes of symbols, then from here on of bytes that stand for themselves.
+/// The first code of a literal byte; those below are symbols.
 const BYTES: usize = 256;
 const CODES: usize = 2 * BYTES;
-/// Escapes cost twice and slow both sides down, so bytes that would need one count more.
+/// The weight of single bytes: without a symbol they need an escape, which takes two bytes and slows down both encoder and decoder.
 const BYTE_WEIGHT: u64 = 8;
 
-/// The best symbols for a text, in no order.
+/// The best symbols for a text, unordered.
 pub(super) fn train<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<Symbol> {
     let sample = sample(count, value);
     let (mut symbols, mut before) = (Vec::new(), None);
@@ -45,7 +46,7 @@ pub(super) fn train<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<
     }
 }
 
-/// Pieces from all over the text, always the same ones for the same text.
+/// Pseudo-random pieces of the text, always the same ones for the same text.
 fn sample<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
@@ -61,7 +62,7 @@ fn sample<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> 
     if total.is_some_and(|total| total <= SAMPLE) {
         return (0..count).map(value).collect();
     }
-    // Empty values are many in some texts: only so many are looked at.
+    // `looks` bounds the loop where most values are empty.
     let (mut bytes, mut looks) = (0_usize, 0_usize);
     while bytes < SAMPLE && looks < SAMPLE {
         let value = value(random(count));
@@ -73,7 +74,7 @@ fn sample<'a>(count: usize, value: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> 
     pieces
 }
 
-/// How often codes, and pairs of them, come.
+/// How often codes and pairs of codes occur.
 struct Counts {
     single: Vec<u32>,
     /// `CODES` for each first code.
@@ -105,7 +106,7 @@ impl Counts {
         }
     }
 
-    /// Counts the codes of the sample; returns the bytes that it takes.
+    /// Counts the codes of the sample; returns its encoded size in bytes.
     fn count(&mut self, sample: &[&[u8]], symbols: &[Symbol]) -> usize {
         let matcher = Matcher::new(symbols);
         let mut size = 0;
@@ -142,7 +143,7 @@ impl Counts {
         size
     }
 
-    /// The symbols that save most: those that are there, bytes, and with `join` the pairs of them.
+    /// The symbols that save most, out of the current ones, single bytes, and with `join` their pairs.
     fn best_symbols(&self, symbols: &[Symbol], join: bool) -> Vec<Symbol> {
         let symbol_of = |code: usize| match code.checked_sub(BYTES) {
             Some(byte) => Some(Symbol::byte(u8::try_from(byte).ok()?)),
@@ -167,7 +168,7 @@ impl Counts {
             .into_iter()
             .map(|(symbol, gain)| (Reverse(gain), symbol))
             .collect();
-        // Some may not find a place in their bucket.
+        // More than fit, as some may find their bucket full.
         let keep = (4 * MAX_SYMBOLS).min(gains.len());
         if keep < gains.len() {
             gains.select_nth_unstable(keep);

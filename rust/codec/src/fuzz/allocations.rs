@@ -1,4 +1,4 @@
-//! An allocator that counts: what a test binary asserts "no huge allocation" with.
+//! A counting allocator, with which tests assert that no input causes a huge allocation.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,15 +9,15 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with a count for each thread of what it holds. For `#[global_allocator]`.
+/// The system's allocator, which counts the bytes that each thread holds. For `#[global_allocator]`.
 #[derive(Debug, Default)]
 pub struct CountingAllocator;
 
 fn add(bytes: usize) {
-    // A thread that ends may have dropped its counts already.
+    // A thread that is ending may have dropped its counts already.
     let _ = CURRENT.try_with(|current| {
         current.set(current.get().wrapping_add(bytes));
-        // What other threads made and this one freed counts below zero: as huge numbers, which are no peak.
+        // Freeing what other threads allocated takes the count below zero, where it wraps to huge numbers, which are no peak.
         let held = current.get();
         let _ = PEAK.try_with(|peak| {
             if held > peak.get() && held <= usize::MAX / 2 {
@@ -60,10 +60,10 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Runs something; returns the most bytes that this thread held meanwhile beyond what it held before.
+/// Runs `run`; returns the peak of the bytes that this thread held meanwhile, beyond those it held before.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = CURRENT.with(|current| {
-        // From zero, so that what was freed for other threads before does not count.
+        // From zero, so that earlier frees of other threads' memory do not count.
         let before = current.get();
         current.set(0);
         before

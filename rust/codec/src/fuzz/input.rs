@@ -1,6 +1,6 @@
-//! Parameters out of the first bytes of an input.
+//! Parses parameters from the first bytes of a fuzzing input.
 
-/// What is left of an input.
+/// The rest of an input.
 pub(super) struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -18,7 +18,7 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) | usize::from(self.byte()) << 8
     }
 
-    /// A number as large as they come: one in eight is near the top.
+    /// A number of any size: one in eight is near the maximum.
     pub fn large_number(&mut self) -> usize {
         let number = self.number();
         if number % 8 == 7 {
@@ -28,7 +28,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A width that values have, or now and then one that they do not have.
+    /// A valid width of values, and now and then an invalid one.
     pub fn bits(&mut self) -> u64 {
         let byte = self.byte();
         match byte % 16 {

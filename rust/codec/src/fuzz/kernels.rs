@@ -1,4 +1,4 @@
-//! One body for each kernel.
+//! One fuzzing body per kernel.
 #![allow(clippy::panic, clippy::expect_used, clippy::indexing_slicing)] // A body panics when a kernel is wrong.
 
 use super::input::Input;
@@ -25,16 +25,14 @@ pub const TARGETS: &[Target] = &[
     ("rle", decode_runs),
 ];
 
-/// Runs the body of that name.
-///
-/// Panics where a kernel is wrong, and where there is no such body.
+/// Runs the body of that name. Panics if a kernel is wrong, or if there is no such body.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|(target, _)| *target == name);
     let (_, body) = target.expect("a body of that name");
     body(data);
 }
 
-/// Whether `values` of `bits` were appended to one byte, or nothing was in case of an error.
+/// Asserts that `values` of `bits` were appended after one byte, or nothing in case of an error.
 fn check(out: &[u8], is_ok: bool, bits: u64, values: usize) {
     let expected = if is_ok {
         1 + values * usize::try_from(bits / 8).expect("below 65")
@@ -87,7 +85,7 @@ fn unpack(data: &[u8]) {
     let mut input = Input(data);
     let (bits, width) = (input.bits(), usize::from(input.byte() % 72));
     let (from, to) = (input.number() % 1100, input.number() % 1100);
-    // Most inputs of exactly the right length, so that they get somewhere.
+    // Most inputs get exactly the right length, so that they pass the length check.
     let length = bitpack::packed_size(width) + usize::from(input.byte() == 1);
     let mut packed = input.0.to_vec();
     packed.resize(length, data.last().copied().unwrap_or(0));
@@ -145,7 +143,7 @@ fn decode_fsst(data: &[u8]) {
     let Ok(decoder) = fsst::Decoder::new(table) else { return };
     let mut out = vec![0];
     let decoded = decoder.decode(input.0, &mut out);
-    // As many values, their bounds out of the codes themselves: any order, within and without.
+    // Bounds of values taken from the codes themselves: in any order, inside and outside of the codes.
     let bounds = input.0.iter().scan(0_usize, |bound, byte| {
         *bound = (*bound + usize::from(*byte)) % (input.0.len() + 2);
         Some(*bound)
@@ -234,7 +232,7 @@ fn decode_inline(data: &[u8]) {
     check(&out, decoded.is_ok(), bits, count);
     let mut some = vec![0];
     let ranged = inline_bitpack::decode_range(bits, input.0, from..count, &mut some);
-    // To decode no values is not to look at them: any width will do.
+    // Decoding no values reads nothing, so that any width is accepted.
     if decoded.is_ok() && count > 0 && from <= count {
         assert!(ranged.is_ok());
         let size = out[1..].len().checked_div(count).unwrap_or(0);
@@ -257,7 +255,7 @@ fn decode_outline(data: &[u8]) {
     if decoded.is_ok() {
         let mut again = Vec::new();
         outline_bitpack::encode(bits, width, &out[1..], &mut again);
-        // Whole blocks are packed in one way only; tails may be padded where ours are raw.
+        // Whole blocks have only one packed form; a tail may be padded where esker writes it raw.
         let whole = count / bitpack::BLOCK * bitpack::packed_size(usize::try_from(width).expect("below 72"));
         assert_eq!(again[..whole], input.0[..whole]);
     }

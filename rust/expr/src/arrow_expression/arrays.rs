@@ -1,4 +1,4 @@
-//! Columns of a record batch in an IPC file, each buffer checked before an array is made of it.
+//! Decodes the columns of a record batch in an Arrow IPC file and checks each buffer before making an array of it.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ impl<'a> Columns<'a> {
                 "expected an Arrow expression that is not compressed",
             ));
         }
-        // No array has more values than its batch has bits: whatever a damaged file claims, little is allocated for it.
+        // No array has more values than its batch has bits: this bounds what a corrupt file can make us allocate.
         let most = body.len().saturating_mul(8).max(64);
         let nodes = batch.nodes().into_iter().flatten().map(|node| {
             let length = usize::try_from(node.length()).ok().filter(|length| *length <= most);
@@ -54,7 +54,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// The next column, which is of this field.
+    /// The next column, which is that of `field`.
     pub(super) fn column(&mut self, field: &IpcField<'_>, dictionaries: &Dictionaries) -> Result<ArrayRef> {
         let data_type = arrow_field(field, 0)?.data_type().clone();
         Ok(make_array(self.array(field, &data_type, dictionaries)?))
@@ -71,7 +71,7 @@ impl<'a> Columns<'a> {
             let (start, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
             self.body.get(start..start.checked_add(length)?)
         });
-        // Copied: what was read from anywhere is not aligned.
+        // Copied, since the file's bytes may not be aligned.
         found
             .map(Buffer::from)
             .ok_or_else(|| corrupt("a buffer within the file"))
@@ -126,7 +126,7 @@ impl<'a> Columns<'a> {
         finished(data)
     }
 
-    /// Where each value begins; an array without values may come without.
+    /// The offsets of the values; an array without values may have none.
     fn offsets(&mut self, length: usize, data_type: &DataType) -> Result<Buffer> {
         let offsets = self.buffer()?;
         let is_large = matches!(
@@ -165,7 +165,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A buffer without the part of a value that a damaged one may end in: arrays take whole values for granted.
+/// A buffer cut to whole values: arrays require it, and a corrupt buffer may end within one.
 fn whole(buffer: &Buffer, width: usize) -> Buffer {
     buffer.slice_with_length(0, buffer.len() - buffer.len() % width.max(1))
 }

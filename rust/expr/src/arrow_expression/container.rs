@@ -1,6 +1,6 @@
-//! The file that a serialized expression is: its steps, and the values that they refer to.
+//! The Arrow IPC file of a serialized expression: its steps, and the values that they refer to.
 //!
-//! Read by hand over the verified flatbuffers, of which only the footer and the batches that it points at matter.
+//! It is read directly from the verified flatbuffers: the footer and the batches that it points to.
 
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ impl Container {
     }
 }
 
-/// The values of dictionaries; those of dictionaries within dictionaries come first, as files have them.
+/// The values of all dictionaries. A dictionary within a dictionary precedes it, as in the file.
 fn dictionaries(data: &[u8], footer: &Footer<'_>, schema: &Schema<'_>) -> Result<Dictionaries> {
     let mut found = Dictionaries::new();
     for block in footer.dictionaries().into_iter().flatten() {
@@ -90,7 +90,7 @@ fn dictionaries(data: &[u8], footer: &Footer<'_>, schema: &Schema<'_>) -> Result
     Ok(found)
 }
 
-/// The field whose dictionary has this id, among a field and those within.
+/// The field whose dictionary has this id: a field itself or one nested in it.
 fn keyed<'a>(field: &Field<'a>, id: i64, depth: usize) -> Option<Field<'a>> {
     if field.dictionary().is_some_and(|dictionary| dictionary.id() == id) {
         // Its type is checked before its values are read.
@@ -113,7 +113,7 @@ fn footer(data: &[u8]) -> Result<Footer<'_>> {
         .and_then(|start| rest.get(start..))
         .ok_or_else(|| corrupt("a footer"))?;
     let limits = VerifierOptions {
-        // A step takes a table, and one table takes more than eight bytes.
+        // Each key-value pair is a flatbuffers table, and a table takes more than eight bytes.
         max_tables: footer.len() / 8,
         max_apparent_size: footer.len().saturating_mul(4),
         ..VerifierOptions::default()
@@ -130,7 +130,7 @@ fn message<'a>(data: &'a [u8], block: &Block) -> Result<(Message<'a>, &'a [u8])>
         .and_then(|range| data.get(range))
         .ok_or_else(outside)?;
     let metadata = data.get(metadata).ok_or_else(outside)?;
-    // Files before 2019 have only the length.
+    // Files of Arrow before 0.15 have no continuation marker before the length.
     let metadata = metadata.strip_prefix(&CONTINUATION).unwrap_or(metadata);
     let message = root_as_message(metadata.get(WIDTH..).unwrap_or_default());
     Ok((message.map_err(|_| corrupt("a batch"))?, body))

@@ -1,4 +1,4 @@
-//! The steps of a serialized expression, put together: one loop with a stack of its own, since expressions may be as deep as long.
+//! Builds the expression tree from its steps: a loop with an explicit stack, since an expression may be as deep as it is long.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use super::Comparisons;
 use crate::columns;
 use crate::error::{ExprError, Result};
 
-/// Calls may nest so deep, not counting chains of `and_kleene` or `or_kleene`.
+/// The deepest nesting of calls, not counting chains of `and_kleene` or `or_kleene`.
 const NESTING_LIMIT: usize = 100;
 
 /// The expression in `bytes` over the columns of `schema`.
@@ -44,12 +44,12 @@ pub(crate) fn decode(bytes: &[u8], schema: &Schema, comparisons: Comparisons) ->
     }
 }
 
-/// A part of the expression that is whole.
+/// A complete subexpression.
 enum Node {
     Expr(Expr, usize),
-    /// Operands of one operator, and how deep the deepest of them is.
+    /// A chain of one operator: its operands, and the depth of the deepest.
     Chain(Operator, VecDeque<Expr>, usize),
-    /// Values side by side, which only some functions take.
+    /// A `make_struct` of values, which only some functions take, with its depth.
     Fields(Vec<Expr>, usize),
 }
 
@@ -66,7 +66,7 @@ impl Node {
     }
 }
 
-/// In pairs, so that many operands make no deep tree.
+/// Combines the operands pairwise, so that many of them make no deep tree.
 fn balanced(operator: Operator, operands: Vec<Expr>) -> Expr {
     let mut operands = operands;
     while operands.len() > 1 {
@@ -84,7 +84,7 @@ fn balanced(operator: Operator, operands: Vec<Expr>) -> Expr {
     operands.pop().unwrap_or(nothing)
 }
 
-/// A call whose end is yet to come.
+/// A call whose `end` was not read yet.
 struct Begun<'a> {
     name: &'a str,
     arguments: Vec<Node>,
@@ -97,7 +97,7 @@ struct Decoder<'a> {
     typed: &'a DFSchema,
     comparisons: Comparisons,
     calls: Vec<Begun<'a>>,
-    /// The names of a nested reference so far, and how many are still to come.
+    /// The names of a nested reference so far, and how many follow.
     path: Vec<String>,
     names_left: usize,
     whole: Option<Node>,
@@ -240,7 +240,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The operands of one operator side by side, in their order: those of a chain among them are taken over, the fewer moved to the more.
+/// One chain of all operands in their order: chains of the same operator among them are merged, the shorter into the longer.
 fn chain(begun: Begun<'_>, operator: Operator) -> Result<Node> {
     let mut all: VecDeque<Expr> = VecDeque::new();
     let mut depth = 0;

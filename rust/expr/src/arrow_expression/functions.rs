@@ -1,6 +1,6 @@
-//! Arrow's compute functions as operators and SQL functions.
+//! Maps Arrow's compute functions to operators and SQL functions.
 //!
-//! Those that every engine hands over come first; the rest are looked up among the functions of SQL under the name that SQL has for them.
+//! The common ones are mapped one by one; the others are looked up by their SQL name among DataFusion's functions.
 
 use arrow_schema::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
@@ -13,12 +13,12 @@ use super::{strings, Comparisons};
 use crate::context::scalar_function;
 use crate::error::{ExprError, Result};
 
-/// What `is_in` does with nulls. It matches them to each other unless told otherwise.
+/// Arrow's `null_matching_behavior` of `is_in`. By default nulls match each other.
 const SKIP_NULLS: i64 = 1;
 const EMIT_NULL: i64 = 2;
 const INCONCLUSIVE: i64 = 3;
 
-/// A function with all that it is given.
+/// A call: the function, its arguments and its options.
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<Expr>,
@@ -138,7 +138,7 @@ fn date_part(name: &str) -> Option<&str> {
     .then_some(name)
 }
 
-/// A narrow float compares with a double as a double, where SQL would take the double for a number that was written for it.
+/// A comparison. A narrow float and a double literal are compared as doubles, where SQL would narrow the literal.
 fn compare(call: Call<'_>, operator: Operator) -> Result<Expr> {
     let types: Vec<Option<DataType>> = call.arguments.iter().map(|argument| call.type_of(argument)).collect();
     let is_narrow = |found: &Option<DataType>| matches!(found, Some(DataType::Float16 | DataType::Float32));
@@ -154,7 +154,7 @@ fn compare(call: Call<'_>, operator: Operator) -> Result<Expr> {
     if comparisons == Comparisons::Sql || !types.iter().flatten().any(DataType::is_floating) {
         return Ok(compared);
     }
-    // What is not a number is unequal to all, and neither less nor greater.
+    // NaN is unequal to everything, and neither less nor greater.
     [left, right].into_iter().try_fold(compared, |compared, side| {
         if matches!(&side, Expr::Literal(value, _) if !is_nan(value)) {
             return Ok(compared);
@@ -175,7 +175,7 @@ fn is_nan(value: &ScalarValue) -> bool {
     }
 }
 
-/// Null if one of the two is, whatever the other is.
+/// AND or OR that is null if either side is, whatever the other side is.
 fn strict(call: Call<'_>, operator: Operator) -> Result<Expr> {
     let [left, right] = call.taking()?;
     let known = left.clone().is_not_null().and(right.clone().is_not_null());
@@ -196,7 +196,7 @@ fn is_null(call: Call<'_>) -> Result<Expr> {
     Ok(value.is_null())
 }
 
-/// As IN has it, but for a null in the list: it matches nulls, unless the options say what else it does.
+/// SQL's IN, except that a null in the list matches nulls, unless the options say otherwise.
 fn is_in(call: Call<'_>) -> Result<Expr> {
     let set = call.options.values("value_set")?;
     let skip = if call.options.flag("skip_nulls") { SKIP_NULLS } else { 0 };
@@ -225,11 +225,11 @@ fn is_in(call: Call<'_>) -> Result<Expr> {
     let is_match = has_null && !matches!(nulls, SKIP_NULLS | EMIT_NULL | INCONCLUSIVE);
     let null = is_match.then(|| value.clone().is_null());
     let found = match list.is_empty() {
-        // Of no value, and not even of a null, which IN would leave open.
+        // An empty list: false even for a null, for which IN would be null.
         true => Expr::Literal(false.into(), None),
         false => Expr::InList(InList::new(Box::new(value), list, false)),
     };
-    // Arrow's own answer is never null, so that what is not in the list keeps the nulls.
+    // Arrow's result is never null, so that its negation keeps the nulls.
     let found = match comparisons == Comparisons::Arrow && !matches!(nulls, EMIT_NULL | INCONCLUSIVE) {
         true => found.is_true(),
         false => found,
@@ -240,7 +240,7 @@ fn is_in(call: Call<'_>) -> Result<Expr> {
     })
 }
 
-/// A field by its path: `.name`, `[position]`, and more of them for fields within.
+/// `struct_field` by its path: `.name` or `[position]`, repeated for nested fields.
 fn struct_field(call: Call<'_>) -> Result<Expr> {
     let path = call.options.text("field_ref")?;
     let mut expr = match call.arguments.as_slice() {
@@ -275,7 +275,7 @@ fn struct_field(call: Call<'_>) -> Result<Expr> {
     Ok(expr)
 }
 
-/// Each with the sign that it begins with; a backslash takes from the next letter what it means.
+/// The parts of a path, each with its leading `.` or `[`; a backslash escapes the next character.
 fn parts(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut letters = path.chars();
@@ -312,7 +312,7 @@ fn case_when(call: Call<'_>) -> Result<Expr> {
     Ok(case(call.conditions.into_iter().zip(values).collect(), otherwise))
 }
 
-/// To the nearest number, of two the one farther from zero: SQL's way. Arrow's own takes the even one.
+/// Rounds ties away from zero, as SQL does. Arrow's default rounds them to even.
 fn round(call: Call<'_>) -> Result<Expr> {
     const HALF_TOWARDS_INFINITY: i64 = 7;
     if call.options.number("round_mode") != Some(HALF_TOWARDS_INFINITY) {
@@ -330,7 +330,7 @@ fn infinities() -> Vec<Expr> {
     ends.map(|end| Expr::Literal(end.into(), None)).to_vec()
 }
 
-/// What SQL calls a function that takes no options.
+/// The SQL name of a function that takes no options.
 fn sql_name(name: &str) -> Option<&str> {
     Some(match name {
         "abs" | "abs_checked" => "abs",

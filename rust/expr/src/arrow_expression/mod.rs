@@ -23,12 +23,12 @@ mod types;
 
 pub(crate) use decode::decode;
 
-/// How nulls and what is not a number compare.
+/// How nulls and NaN compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparisons {
-    /// As in SQL, so that a filter keeps the same rows however it is written: NaN is equal to itself and greater than all numbers, and
-    /// whether a null is in a list is not known, unless the list has one.
+    /// As in SQL, so that a filter keeps the same rows in either notation: NaN equals itself and is greater than all numbers, and
+    /// `null IN (...)` is null unless the list has a null.
     Sql,
-    /// As Arrow computes them: NaN is equal to nothing, and a null is in no list that has none.
+    /// As in Arrow: NaN is equal to nothing, and `null IN (...)` is false unless the list has a null.
     Arrow,
 }

@@ -26,7 +26,7 @@ impl Options<'_> {
         ))
     }
 
-    /// A flag; one that is not there is not set.
+    /// A flag; false if it is missing.
     pub(super) fn flag(&self, name: &str) -> bool {
         let flags = self.field(name).and_then(|field| field.as_boolean_opt());
         flags.is_some_and(|flags| flags.is_valid(0) && flags.value(0))
@@ -55,7 +55,7 @@ impl Options<'_> {
         }
     }
 
-    /// A type: that of an option whose value means nothing.
+    /// A type option: the type of the option's column, whose value is ignored.
     pub(super) fn data_type(&self, name: &str) -> Result<DataType> {
         let field = self.field(name).ok_or_else(|| self.missing(name, "a type"))?;
         Ok(field.data_type().clone())

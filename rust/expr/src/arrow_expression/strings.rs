@@ -1,4 +1,4 @@
-//! Arrow's functions of text, whose patterns are options.
+//! Maps Arrow's string functions, whose patterns are options.
 
 use datafusion_expr::expr::Like;
 use datafusion_expr::{binary_expr, Expr, Operator};
@@ -68,7 +68,7 @@ fn literal(text: String) -> Expr {
     Expr::Literal(text.into(), None)
 }
 
-/// From one letter to another, both counted from the start.
+/// `utf8_slice_codeunits`: from one code point to another, both counted from the start.
 fn slice(call: &Call<'_>, text: Expr) -> Result<Expr> {
     let start = call.options.number("start").unwrap_or_default();
     let stop = call.options.number("stop").unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! Types as an IPC file's schema has them, checked: its own reader trusts them.
+//! Arrow types from an IPC file's schema, checked, since arrow-rs' own conversion trusts them.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use arrow_schema::{
 
 use crate::error::{ExprError, Result};
 
-/// Types within types may nest so deep.
+/// The deepest nesting of types.
 const NESTING_LIMIT: usize = 32;
 
-/// The type of a field's values; those of a dictionary, not of its keys.
+/// The type of a field's values; for a dictionary, the type of its values, not of its keys.
 pub(super) fn value_type(field: &IpcField<'_>, depth: usize) -> Result<DataType> {
     if depth > NESTING_LIMIT {
         return Err(ExprError::invalid(format!(
@@ -97,7 +97,7 @@ pub(super) fn value_type(field: &IpcField<'_>, depth: usize) -> Result<DataType>
     found.ok_or_else(unknown)
 }
 
-/// The field; with keys, if it is a dictionary.
+/// The Arrow field, as a dictionary type if it is dictionary-encoded.
 pub(super) fn arrow_field(field: &IpcField<'_>, depth: usize) -> Result<Field> {
     let values = value_type(field, depth)?;
     let data_type = match field.dictionary() {

@@ -1,6 +1,6 @@
-//! A field of a struct, null wherever the struct is: what lies below a null is nobody's value.
+//! A struct's field, masked: it is null wherever the struct is null.
 //!
-//! DataFusion's own function hands out what the child holds there, and writers leave anything there.
+//! DataFusion's own `get_field` returns the child's value there, and writers leave arbitrary values below a null.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     }))
 });
 
-/// `get_field` of these arguments: a struct, and the names on the way down.
+/// `get_field` of these arguments: a struct, and the path of field names.
 pub(crate) fn masked_field(arguments: Vec<Expr>) -> Expr {
     FUNCTION.call(arguments)
 }
@@ -79,7 +79,7 @@ impl ScalarUDFImpl for MaskedField {
     }
 }
 
-/// The child of an array of structs, or of a dictionary of them; none if it is another array or has no such child.
+/// The child of an array of structs, or of a dictionary of structs; `None` if it is another array or has no such child.
 fn child(array: &ArrayRef, name: &str) -> Option<Result<ArrayRef>> {
     if let Some(parent) = array.as_struct_opt() {
         return masked(parent, name);

@@ -1,4 +1,4 @@
-//! Functions that DataFusion lacks, or whose own do what no SQL engine does.
+//! Functions that DataFusion lacks, or that it computes unlike other SQL engines.
 
 mod field;
 mod root;

@@ -1,4 +1,4 @@
-//! Square roots: not a number of what is negative, as of every other function that has no value somewhere.
+//! Square roots: NaN for a negative number, as other functions return NaN outside of their domain.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,6 +1,7 @@
-//! Times of any unit as decimal numbers of nanoseconds, which none of them overflows.
+//! `exact_time`: times of any unit as decimal numbers of nanoseconds, which cannot overflow.
 //!
-//! Two units are compared so where one's values may lie beyond the other's: nanoseconds reach from 1677 to 2262, dates to year 5,881,580.
+//! For comparisons of two units where one's values may lie beyond the other's range: nanoseconds reach from 1677 to 2262, dates to year
+//! 5,881,580.
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,7 +24,7 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     }))
 });
 
-/// Nanoseconds since 1970 (of a duration: its nanoseconds).
+/// Nanoseconds since 1970, or the nanoseconds of a duration.
 pub(crate) fn exact_time(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(value, metadata) => match exact_value(&value) {
@@ -34,7 +35,7 @@ pub(crate) fn exact_time(expr: Expr) -> Expr {
     }
 }
 
-/// The same of one value; none if it is no time.
+/// The same for one value; `None` if it is no time.
 pub(crate) fn exact_value(value: &ScalarValue) -> Option<ScalarValue> {
     if value.is_null() {
         return Some(ScalarValue::Decimal128(None, DIGITS, 0));
@@ -50,7 +51,7 @@ fn exact(array: &ArrayRef) -> Result<ArrayRef> {
         DataType::Timestamp(unit, _) | DataType::Duration(unit) => (DataType::Int64, step(*unit)),
         other => return exec_err!("expected a time, found {other}"),
     };
-    // The same numbers, seen as such: nothing is computed here that could overflow.
+    // Reinterprets the array as its integers, without any arithmetic that could overflow.
     let data = array.to_data().into_builder().data_type(width.clone()).build()?;
     let numbers = arrow_array::make_array(data);
     let exact: Decimal128Array = match width {

@@ -1,5 +1,5 @@
-//! Zeros are equal whatever their sign, which only some of DataFusion's comparisons know: hashes, dictionaries of literals and nested
-//! values go by bits. What they see is given one zero first.
+//! `positive_zero`: replaces -0.0 by 0.0. The two are equal, but some of DataFusion's comparisons (hashes, dictionaries of literals, nested
+//! values) compare bits, so their operands are normalised first.
 
 use std::sync::{Arc, LazyLock};
 
@@ -36,7 +36,7 @@ pub(crate) fn positive_zero_of(value: ScalarValue) -> ScalarValue {
     changed.unwrap_or(value)
 }
 
-/// Whether values of the type are floats or hold some.
+/// Whether the type is a float or contains one.
 pub(crate) fn has_zeros(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => has_zeros(values),

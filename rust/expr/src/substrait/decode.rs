@@ -1,4 +1,4 @@
-//! Substrait expressions to DataFusion's.
+//! Decodes Substrait expressions to DataFusion's.
 
 use arrow_schema::Schema;
 use bytes::Bytes;
@@ -19,10 +19,10 @@ use super::types::data_type;
 use crate::columns;
 use crate::error::{ExprError, Result};
 
-/// Calls may nest so deep, not counting chains of `and` or `or`.
+/// The deepest nesting of calls, not counting chains of `and` or `or`.
 const NESTING_LIMIT: usize = 100;
 
-/// What a cast does with a value that cannot be cast: make it null.
+/// A cast's `failure_behavior`: a value that cannot be cast becomes null.
 const RETURN_NULL: i32 = 1;
 
 /// The one expression in `bytes`, an `ExtendedExpression`, over the columns of `schema`.
@@ -163,8 +163,8 @@ impl Decoder<'_> {
         })
     }
 
-    /// The operands of a chain of one operator, which is as deep as it is long. Taken off step by step: not even a chain of thousands
-    /// may use up the stack.
+    /// The operands of a chain of one operator, which is as deep as it is long. Unfolded in a loop, so that a chain of thousands does not
+    /// overflow the stack.
     fn operands(&self, function: &proto::ScalarFunction, depth: usize) -> Result<Vec<Expr>> {
         let mut waiting: Vec<Bytes> = split_arguments(function).0.into_iter().rev().cloned().collect();
         let mut operands = Vec::new();
@@ -242,7 +242,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Values, still encoded, and enumerations.
+/// The arguments: values, still encoded, and enumerations.
 fn split_arguments(function: &proto::ScalarFunction) -> (Vec<&Bytes>, Vec<String>) {
     let (mut values, mut enums) = (Vec::new(), Vec::new());
     for argument in &function.arguments {
@@ -261,7 +261,7 @@ fn decode_expression(encoded: &Bytes) -> Result<proto::Expression> {
         .map_err(|error| ExprError::invalid(format!("expected a Substrait expression, found other bytes: {error}")))
 }
 
-/// Follows the rest of a reference into structs, by the names of their fields, and lists, by position.
+/// Follows the rest of a reference: into structs by field name, into lists by position.
 fn descend(root: Expr, fields: &[NamedField], segment: Option<&proto::ReferenceSegment>) -> Result<Expr> {
     let (mut expr, mut fields, mut rest) = (root, fields, segment);
     while let Some(segment) = rest {

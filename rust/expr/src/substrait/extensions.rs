@@ -1,4 +1,4 @@
-//! The table of functions and foreign types that a message calls by number.
+//! The table of functions and foreign types, which a message refers to by number (anchor).
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::messages as proto;
 use super::messages::Declared;
 use crate::error::{ExprError, Result};
 
-/// What the numbers in a message stand for.
+/// The functions and types by their anchors.
 pub(super) struct Extensions {
     types: HashMap<u32, String>,
     functions: HashMap<u32, String>,

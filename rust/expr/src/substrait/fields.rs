@@ -1,16 +1,16 @@
-//! Field positions to names.
+//! Resolves field positions to names.
 //!
-//! A Substrait schema keeps its names apart from its types: all of them, depth first. Only structs have names within.
+//! A Substrait schema keeps its names apart from its types, in one list, depth first. Only a struct's fields have names.
 //!
-//! By the specification that counts for structs within lists and maps as well; pyarrow leaves those names out. Nothing but their number
-//! tells which of the two it is, and nobody can refer to such a field by its position.
+//! By the specification the list includes the fields of structs within lists and maps; pyarrow leaves those out. Only the number of names
+//! tells which of the two it is. Such a field cannot be referred to by position in either case.
 
 use std::vec::IntoIter;
 
 use super::messages::{Kind, NamedStruct, Type};
 use crate::error::{ExprError, Result};
 
-/// A field and the fields within, in the order that positions count.
+/// A field and its nested fields, in the order of their positions.
 #[derive(Debug)]
 pub(super) struct NamedField {
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) fn named_fields(schema: &NamedStruct) -> Result<Vec<NamedField>> {
     }
 }
 
-/// Whether the structs that lists and maps hold have names in the list of names.
+/// Whether the names include those of structs within lists and maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Elements {
     Named,
@@ -53,7 +53,7 @@ fn take(types: &[Type], names: &mut IntoIter<String>, elements: Elements) -> Res
         .collect()
 }
 
-/// The named fields inside a type; those of a list are the fields of its elements.
+/// The named fields inside a type; for a list, those of its elements.
 fn within(field: &Type, names: &mut IntoIter<String>, elements: Elements) -> Result<Vec<NamedField>> {
     match &field.kind {
         Some(Kind::Struct(structure)) => take(&structure.types, names, elements),
@@ -63,7 +63,7 @@ fn within(field: &Type, names: &mut IntoIter<String>, elements: Elements) -> Res
             .as_ref()
             .map_or(Ok(Vec::new()), |element| within(element, names, elements)),
         Some(Kind::Map(map)) => {
-            // Their names must be taken off the list, whether or not anybody can refer to them.
+            // Their names must be consumed, though no reference can reach them.
             let mut fields = Vec::new();
             for part in [&map.key, &map.value].into_iter().flatten() {
                 fields.extend(within(part, names, elements)?);

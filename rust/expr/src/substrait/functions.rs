@@ -1,7 +1,7 @@
-//! Substrait functions to operators and SQL functions.
+//! Maps Substrait functions to operators and SQL functions.
 //!
-//! Names are those of Substrait's standard extensions and, where these lack one, of Arrow's compute functions. A function is known by its
-//! name alone: the extension file that declares it only says which types it takes, and those are checked when the expression is typed.
+//! Names are those of Substrait's standard extensions and, where these lack one, of Arrow's compute functions. A function is identified by
+//! its name alone: the extension file that declares it adds only the argument types, which are checked when the expression is typed.
 
 use datafusion_expr::{binary_expr, Between, Expr, Operator};
 
@@ -9,7 +9,7 @@ use super::messages::FunctionOption;
 use crate::context::scalar_function;
 use crate::error::{ExprError, Result};
 
-/// A function with all that it is given.
+/// A call: the function and its arguments.
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<Expr>,
@@ -67,7 +67,7 @@ pub(super) fn call(call: Call<'_>) -> Result<Expr> {
     }
 }
 
-/// The operator that a function is, if it is one.
+/// The operator of a function, if it is one.
 pub(super) fn operator(name: &str) -> Option<Operator> {
     Some(match name {
         "equal" => Operator::Eq,
@@ -103,7 +103,7 @@ fn chain(operator: Operator, call: Call<'_>) -> Result<Expr> {
     }
     let name = call.name;
     let mut operands = call.arguments;
-    // In pairs, so that many operands make no deep tree.
+    // Combined pairwise, so that many operands make no deep tree.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut rest = operands.into_iter();
@@ -131,7 +131,7 @@ fn substring_test(call: Call<'_>) -> Result<Expr> {
     sql(name, vec![sql("lower", vec![value])?, sql("lower", vec![pattern])?])
 }
 
-/// Not a number is neither finite nor infinite.
+/// `is_finite` and `is_infinite`: both are false for NaN.
 fn finiteness(call: Call<'_>) -> Result<Expr> {
     let finite = call.name == "is_finite";
     let [value] = call.taking()?;
@@ -158,7 +158,7 @@ fn extract(call: Call<'_>) -> Result<Expr> {
     }
 }
 
-/// What SQL calls a Substrait or Arrow function.
+/// The SQL name of a Substrait or Arrow function.
 fn sql_name(name: &str) -> &str {
     match name {
         "is_nan" => "isnan",

@@ -1,4 +1,4 @@
-//! Substrait literals to scalar values.
+//! Decodes Substrait literals to scalar values.
 
 use arrow_schema::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
@@ -95,7 +95,7 @@ fn timestamp(precise: &Precise, zone: Option<&str>) -> Result<ScalarValue> {
     })
 }
 
-/// A value of one of pyarrow's own types: a whole number, text or bytes in a wrapper message, then cast.
+/// A value of one of pyarrow's own types: an integer, text or bytes in a wrapper message, then cast to the type.
 fn foreign_scalar(foreign: &UserDefinedLiteral, extensions: &Extensions) -> Result<ScalarValue> {
     let wanted = foreign_type(extensions.type_name(foreign.type_reference)?)?;
     let value = foreign
@@ -105,7 +105,7 @@ fn foreign_scalar(foreign: &UserDefinedLiteral, extensions: &Extensions) -> Resu
         .transpose()?
         .unwrap_or(ScalarValue::Null);
     let value = match (&wanted, value) {
-        // Their casts from plain integers are not everywhere defined; the bits are the same.
+        // Not all casts from plain integers to these types exist; the bits are the same.
         (DataType::Date64, ScalarValue::Int64(value)) => ScalarValue::Date64(value),
         (DataType::Time64(TimeUnit::Nanosecond), ScalarValue::Int64(value)) => ScalarValue::Time64Nanosecond(value),
         (DataType::Time32(TimeUnit::Millisecond), ScalarValue::Int32(value)) => ScalarValue::Time32Millisecond(value),

@@ -1,7 +1,7 @@
 //! Substrait: the portable form of an expression that pyarrow and others write.
 //!
-//! An `ExtendedExpression` holds a schema, a table of the functions it calls, and the expression. Fields are referred to by position in that
-//! schema, functions and foreign types by a number from the table.
+//! An `ExtendedExpression` holds a schema, a table of the functions it calls, and the expression. Fields are referred to by their position
+//! in that schema, functions and foreign types by their anchor in the table.
 //!
 //! ```text
 //! bytes -> messages -> decode (functions, literals, types; fields by name) -> expression tree

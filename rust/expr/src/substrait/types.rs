@@ -1,4 +1,4 @@
-//! Substrait types to Arrow types.
+//! Converts Substrait types to Arrow types.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::extensions::Extensions;
 use super::messages::{Kind, Type};
 use crate::error::{ExprError, Result};
 
-/// The Arrow type. Foreign types are those that pyarrow declares for what Substrait lacks.
+/// The Arrow type. Foreign types are those that pyarrow declares where Substrait has none.
 pub(super) fn data_type(message: &Type, extensions: &Extensions) -> Result<DataType> {
     let Some(kind) = &message.kind else {
         return Err(ExprError::unsupported(
@@ -54,7 +54,7 @@ pub(super) fn data_type(message: &Type, extensions: &Extensions) -> Result<DataT
     })
 }
 
-/// The name that pyarrow gives to a type of its own.
+/// The Arrow type of a name that pyarrow declares for a foreign type.
 pub(super) fn foreign_type(name: &str) -> Result<DataType> {
     Ok(match name {
         "u8" => DataType::UInt8,

@@ -1,4 +1,4 @@
-//! Serialized Arrow expressions by the rows that they keep, and what is none.
+//! Serialized Arrow expressions by the rows that they keep, and invalid bytes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Filters that are refused, and what the caller is told.
+//! Filters that are refused, and their error messages.
 
 use super::rows::batch;
 use crate::{ExprError, Predicate};

@@ -1,4 +1,4 @@
-//! The crate through its public door, on one small table.
+//! Tests of the public interface, on one small table.
 
 mod arrow_expressions;
 mod errors;

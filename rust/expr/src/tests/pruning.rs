@@ -1,6 +1,6 @@
-//! Pruning beside brute force: a group that is ruled out never holds a row that the condition keeps.
+//! Pruning against brute force: a pruned group never holds a row that the condition keeps.
 //!
-//! Cases are drawn by a generator of our own: proptest would turn on features below DataFusion, which is compiled anew for each set of them.
+//! Cases come from a generator of our own: proptest would enable features of DataFusion's dependencies, which would be compiled twice.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn group(n: &mut Numbers) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema()), columns).unwrap()
 }
 
-/// Bounds of one column of a group: a row of least and one of greatest values, NaN left out, now and then not known or too wide.
+/// Bounds of one column of a group, without NaN, now and then unknown or too wide.
 fn range(n: &mut Numbers, column: &ArrayRef) -> ColumnRange {
     let text = |row: usize| arrow_cast::display::array_value_to_string(column, row).unwrap();
     let mut order: Vec<usize> = (0..column.len())
@@ -214,7 +214,7 @@ fn test_a_group_that_is_ruled_out_holds_no_row_that_is_kept() {
         for _ in 0..4 {
             let batch = group(&mut n);
             let ranges = ranges(&mut n, &batch);
-            // A cast of a word to a number may fail: then there is nothing to compare with.
+            // A cast of text to a number may fail: then there is nothing to compare with.
             let Ok(kept) = predicate.evaluate(&batch) else { continue };
             let may_keep = predicate.prune(&ranges, &[batch.num_rows() as u64]);
             empty += usize::from(kept.true_count() == 0);

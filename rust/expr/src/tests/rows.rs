@@ -1,4 +1,4 @@
-//! Four rows with a column of each kind, nulls among them.
+//! The test table: four rows with a column of each kind, with nulls.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! `az://CONTAINER/PREFIX`, `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX` and their kin: Azure's blobs.
+//! `az://CONTAINER/PREFIX`, `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX` and the other URIs of Azure Blob Storage.
 //!
-//! Options are `object_store`'s (`azure_storage_account_name`, `azure_storage_account_key`, ...) and the environment's `AZURE_*`. The loser
-//! of a raced put is told 409 BlobAlreadyExists, where S3 says 412.
+//! Options are `object_store`'s (`azure_storage_account_name`, `azure_storage_account_key`, ...) and the environment's `AZURE_*`. A
+//! conditional put that loses a race is answered with 409 BlobAlreadyExists, where S3 answers 412.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn backend(place: &Place, options: &Options) -> Result<Backend> {
             options.check_endpoint(key.as_ref(), endpoint, allow_http.as_deref())?;
         }
     }
-    // `az://CONTAINER@ACCOUNT/...`, the short way to say whose container it is.
+    // `az://CONTAINER@ACCOUNT/...`, the short form that names the container's account.
     let (container, account) = place.authority.split_once('@').unwrap_or((&place.authority, ""));
     let (url, short) = match account.is_empty() || account.contains('.') {
         true => (format!("{}://{}", place.scheme, place.authority), None),

@@ -1,4 +1,4 @@
-//! From a URI with options to a store, and the stores that are kept for whoever opens the same again.
+//! Opens the store at a URI with options, and caches the backends for later opens with the same settings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,19 +20,19 @@ pub(super) struct Backend {
     pub pages: Arc<dyn PaginatedListStore>,
     /// Whether the store lists keys in byte order.
     pub ordered: bool,
-    /// Whether it gives the last bytes of an object without being told where they are.
+    /// Whether it serves suffix ranges: the last bytes of an object without its size.
     pub counts_from_the_end: bool,
     pub secrets: Arc<Secrets>,
 }
 
-/// Backends that are kept, at most: credentials that change make new ones.
+/// The cache's capacity: changed credentials make a new backend each time.
 const KEPT: usize = 64;
 
 static SHARED: Mutex<Vec<(Vec<String>, Backend)>> = Mutex::new(Vec::new());
 
 /// Opens the store at a URI of `s3`, `s3a`, `gs`, `az`, `azure`, `adl`, `abfs` or `abfss`.
 ///
-/// Where no region and no endpoint is given for `s3://`, the bucket's region is asked for: the one request that opening may cost.
+/// Where neither a region nor an endpoint is given for `s3://`, the bucket's region is looked up: the only request that opening may make.
 pub fn open(uri: &str, given: &HashMap<String, String>) -> Result<StoreRef> {
     let place = Place::parse(uri)?;
     let options = Options::new(place.shown(), given)?;
@@ -57,7 +57,7 @@ pub fn open(uri: &str, given: &HashMap<String, String>) -> Result<StoreRef> {
     ))
 }
 
-/// The backend that was made of the same settings before, or a new one: what it has learned (connections, tokens) is used again.
+/// The cached backend of the same settings, or a new one. A cached one keeps its connections and tokens.
 pub(super) fn shared<K: AsRef<str>>(
     kind: &str,
     place: &Place,
@@ -72,7 +72,7 @@ pub(super) fn shared<K: AsRef<str>>(
     key.sort_unstable();
     key.push(format!("{kind} {}", place.authority));
     key.extend_from_slice(more);
-    // A fork may have taken the lock with it: then nothing is shared, and nobody waits for ever.
+    // In a forked child the lock may be held for ever by a thread that does not exist there: then nothing is cached, and nothing waits.
     if let Ok(shared) = SHARED.try_lock() {
         if let Some((_, backend)) = shared.iter().find(|(kept, _)| *kept == key) {
             return Ok(backend.clone());
@@ -88,7 +88,7 @@ pub(super) fn shared<K: AsRef<str>>(
     Ok(backend)
 }
 
-/// An error of `object_store` on the way to a store.
+/// An error of `object_store` while a store is being built.
 pub(super) fn not_built(place: &Place, secrets: &Secrets, error: &object_store::Error) -> StoreError {
     let message = secrets.hide(&error.to_string());
     StoreError::invalid_argument(place.shown(), format!("storage options do not make a store: {message}"))

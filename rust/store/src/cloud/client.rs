@@ -1,4 +1,4 @@
-//! The HTTP clients: one pool of connections for all stores that want the same of it, and another one in every forked process.
+//! The HTTP clients: one connection pool for all stores with the same client options, and another one in every forked process.
 //!
 //! A fork copies the pool's sockets but not the tasks that serve them: two processes would write into one connection. So each process
 //! id has a client of its own, in a chain that only grows (as with the runtime); the parent's stays in the child's chain, unused.
@@ -12,20 +12,20 @@ use object_store::client::{
 };
 use object_store::ClientOptions;
 
-/// Clients that are kept for the next store, at most.
+/// The most clients that are cached for later stores.
 const KEPT: usize = 16;
 
 static SHARED: Mutex<Vec<(String, HttpClient)>> = Mutex::new(Vec::new());
 
-/// Hands out the client that was made for the same options before.
+/// Connects a store to the cached client of the same options.
 #[derive(Debug, Default)]
 pub(super) struct SharedConnector;
 
 impl HttpConnector for SharedConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // All that distinguishes clients is in their options, and all of that in this text; it stays in memory.
+        // Clients differ in nothing but their options, and this text holds all of them (secrets, too); it never leaves memory.
         let key = format!("{options:?}");
-        // A fork may have taken the lock with it: then there is one more client, and no waiting for ever.
+        // In a forked child the lock may be held for ever by a thread that does not exist there: then one more client is made.
         let mut shared = SHARED.try_lock().ok();
         if let Some((_, client)) = shared
             .iter()
@@ -84,7 +84,7 @@ impl PerProcess {
         let mut link = &self.first;
         while link.process != process {
             if link.next.get().is_none() {
-                // Another thread may be faster; then ours is not used.
+                // Another thread may have set it first; then ours is dropped.
                 let _ = link.next.set(Link::new(&self.options)?);
             }
             match link.next.get() {

@@ -1,7 +1,7 @@
 //! `gs://BUCKET/PREFIX`: Google Cloud Storage.
 //!
 //! Options are `object_store`'s (`google_service_account`, `google_application_credentials`, ...), pylance's `google_storage_token`, and the
-//! environment's `GOOGLE_*`. A put that must not replace asks for generation 0.
+//! environment's `GOOGLE_*`. Put-if-absent sends `x-goog-if-generation-match: 0`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Storage options: pylance's names, which are those of `object_store`, with or without the store's prefix, in any case.
 //!
-//! What the caller gives comes before what the environment says. Keys that no store knows are carried and not looked at, as pylance
-//! does: one set of options may serve several stores. What pylance knows and we do not do is refused by name.
+//! The caller's options take precedence over the environment. Unknown keys are carried along and ignored, as in pylance, since one set of
+//! options may serve several stores. Options that pylance supports and esker does not are refused by name.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,7 +18,7 @@ const RETRY_TIMEOUT_S: u64 = 180;
 
 /// The options of one store, their keys in lower case.
 pub(super) struct Options {
-    /// For messages.
+    /// The URI as messages show it, without its path.
     shown: String,
     given: HashMap<String, String>,
 }
@@ -95,7 +95,7 @@ impl Options {
         Ok(known)
     }
 
-    /// How often and how long a request is tried again.
+    /// How often and for how long a request is retried.
     pub fn retry(&self) -> Result<RetryConfig> {
         Ok(RetryConfig {
             backoff: BackoffConfig {
@@ -123,7 +123,7 @@ impl Options {
         Ok(Some(number))
     }
 
-    /// Values go into URLs and headers, which hold no line breaks and nothing but ASCII.
+    /// Refuses line breaks and anything but ASCII: values go into URLs and headers.
     fn check_value(&self, key: &str, value: &str) -> Result<()> {
         let is_text = key.contains("certificate") || key.contains("service_account_key");
         if !is_text && !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -173,7 +173,7 @@ impl Options {
         Ok(())
     }
 
-    /// The secrets among what was given, what the environment added, and one more.
+    /// The secrets among the caller's options and those of the environment, and one more.
     pub fn secrets<'a, K: AsRef<str> + 'a>(
         &'a self,
         known: impl Iterator<Item = (&'a K, &'a String)>,

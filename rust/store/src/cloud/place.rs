@@ -2,24 +2,24 @@
 
 use crate::error::{Result, StoreError};
 
-/// Where a URI leads.
+/// A parsed URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// In lower case.
     pub scheme: String,
-    /// What stands before the first `/`: a bucket; on Azure a container, with `@ACCOUNT` perhaps.
+    /// What stands before the first `/`: a bucket; on Azure a container, optionally with `@ACCOUNT`.
     pub authority: String,
     /// The key of the root, without `/` at its ends, with every `%XX` decoded; empty for the bucket itself.
     pub prefix: String,
 }
 
 impl Place {
-    /// Takes a URI apart. Keys are those that Lance's own writers make of the same URI: decoded once, the slash at the end dropped.
+    /// Parses a URI. The prefix is the one that Lance's own writers derive from it: percent-decoded once, without a trailing slash.
     pub fn parse(uri: &str) -> Result<Self> {
         let (scheme, rest) = uri.split_once("://").unwrap_or((uri, ""));
         let scheme = scheme.to_ascii_lowercase();
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // What stands before a bucket may be somebody's password: it is not shown again.
+        // What stands before `@` may be a password: messages leave it out.
         let named = |name: &str| format!("{scheme}://{name}");
         if authority.is_empty() || authority.contains([':', '?', '#']) {
             let message = "expected a bucket after the scheme, without a port or a password; credentials belong into storage_options";
@@ -47,7 +47,7 @@ impl Place {
         })
     }
 
-    /// The authority as a bucket: nobody's account and no password before it.
+    /// The authority as a bucket; an error if it has an account or a password before it.
     pub fn bucket(&self) -> Result<&str> {
         if self.authority.contains(['@', '$']) {
             let message = "expected the name of a bucket, found '@' in it; credentials belong into storage_options";

@@ -1,7 +1,7 @@
 //! The static keys of a profile in the files that Amazon's tools share: `~/.aws/credentials` and `~/.aws/config`.
 //!
-//! Looked at only where neither the options nor the environment lead to credentials. A profile that needs more than its keys (a role,
-//! single sign-on, a program to run) is refused by name when it was asked for by `AWS_PROFILE`.
+//! Read only where neither the options nor the environment give credentials. A profile that needs more than its keys (a role, single
+//! sign-on, a credential process) is refused by name when `AWS_PROFILE` asks for it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const WAYS: [Key; 6] = [
     Key::SkipSignature,
 ];
 
-/// Adds what the profile says to what is known.
+/// Adds the profile's keys and region to the known settings.
 pub(super) fn complete(options: &Options, known: &mut HashMap<Key, String>) -> Result<()> {
     let asked = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
     let name = asked.clone().unwrap_or_else(|| "default".into());

@@ -1,7 +1,7 @@
-//! `s3://BUCKET/PREFIX`: Amazon S3 and what speaks its protocol.
+//! `s3://BUCKET/PREFIX`: Amazon S3 and servers that speak its protocol.
 //!
 //! Options are `object_store`'s (`aws_access_key_id`, `aws_region`, `aws_endpoint`, `allow_http`, ...), the environment's `AWS_*`, and the
-//! static keys of a profile in `~/.aws/credentials`. A put that must not replace sends `If-None-Match: *`.
+//! static keys of a profile in `~/.aws/credentials`. Put-if-absent sends `If-None-Match: *`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ pub(super) fn backend(place: &Place, options: &Options) -> Result<Backend> {
         Ok(Backend {
             store: store.clone(),
             pages: store,
-            // Directory buckets list in an order of their own.
+            // Directory buckets do not list in byte order.
             ordered: !is_express,
             counts_from_the_end: true,
             secrets,
@@ -78,7 +78,7 @@ pub(super) fn user_agent() -> String {
     concat!("esker/", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
-/// pylance's `aws_provider_scheme`: which one of the ways to credentials is taken, whatever else is there.
+/// pylance's `aws_provider_scheme`: the one credential provider to use, whatever other credentials there are.
 fn choose_provider(options: &Options, known: &mut HashMap<Key, String>) -> Result<()> {
     let keys = [Key::AccessKeyId, Key::SecretAccessKey, Key::Token];
     match options.own("aws_provider_scheme").unwrap_or_default() {
@@ -107,7 +107,7 @@ fn choose_provider(options: &Options, known: &mut HashMap<Key, String>) -> Resul
     Ok(())
 }
 
-/// Where Amazon keeps the bucket: asked once in the life of a process.
+/// The bucket's region, looked up once per process.
 fn region_of(place: &Place, bucket: &str, known: &HashMap<Key, String>, secrets: &Secrets) -> Result<String> {
     if let Ok(regions) = REGIONS.try_lock() {
         if let Some((_, region)) = regions.iter().find(|(name, _)| name == bucket) {

@@ -1,4 +1,4 @@
-//! What no message may show: the values of options that open doors.
+//! Secrets: the values of options that grant access, which no message may show.
 
 /// Keys with one of these in their name hold a secret.
 const SECRET_PARTS: [&str; 12] = [
@@ -16,20 +16,20 @@ const SECRET_PARTS: [&str; 12] = [
     "bearer",
 ];
 
-/// Whether an option of that name holds what no message and no pickle that shall hold none may show.
+/// Whether an option of that name holds a secret, which messages (and pickles without secrets) leave out.
 pub fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     SECRET_PARTS.iter().any(|part| key.contains(part))
 }
 
-/// Shorter values are words like "true", and no secrets.
+/// Shorter values are taken for words like "true", not for secrets.
 const SHORTEST: usize = 6;
 
 /// The values that are cut out of every message of a store.
 #[derive(Default)]
 pub(crate) struct Secrets(Vec<String>);
 
-// The values themselves never: a derived Debug would print them.
+// A derived Debug would print the values.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.0.len())
@@ -43,13 +43,13 @@ impl Secrets {
             .filter(|(key, value)| value.len() >= SHORTEST && is_secret(key))
             .flat_map(|(_, value)| [value.to_owned(), percent_encoded(value)])
             .collect();
-        // The longest first: one may hold another.
+        // The longest first, since one secret may contain another.
         values.sort_unstable_by(|left, right| (right.len(), left).cmp(&(left.len(), right)));
         values.dedup();
         Self(values)
     }
 
-    /// The text without them.
+    /// The text with every secret cut out.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.0 {

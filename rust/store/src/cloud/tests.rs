@@ -1,4 +1,4 @@
-//! What URIs and options mean, and what is said of those that mean nothing. What the stores do is tested against real servers.
+//! What URIs and options mean, and the errors of invalid ones. What the stores do is tested against real servers.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ fn options(given: &[(&str, &str)]) -> HashMap<String, String> {
         .collect()
 }
 
-/// Enough to open a store of each kind without a question to anybody.
+/// Enough options to open a store of each kind without a request.
 const LOCAL: [(&str, &str); 8] = [
     ("aws_access_key_id", "AKIATEST"),
     ("aws_secret_access_key", "topsecret-aws"),
@@ -27,7 +27,7 @@ const LOCAL: [(&str, &str); 8] = [
 
 #[test]
 fn test_keys_are_those_that_lance_makes_of_the_same_uri() {
-    // What pylance 14 wrote to a server, URI by URI.
+    // The keys that pylance 14 wrote to a server, for each URI.
     for (path, key) in [
         ("plain/t", "plain/t"),
         ("a b/t", "a b/t"),

@@ -1,7 +1,7 @@
-//! Which operation meets which fault: written down one by one, or drawn from a seed.
+//! A plan of faults: which operation meets which fault, listed one by one or drawn from a seed.
 //!
 //! ```text
-//! plan    = part *("," part)                    nothing at all is the plan without faults
+//! plan    = part *("," part)                    the empty text is the plan without faults
 //! part    = fault "@" operation                 as in lose_reply@4 or tear:100@7
 //!         | "seed:" seed ":" per_mille ":" kind *("+" kind)
 //!         | "disk:" bytes                       how much can be written before the disk is full
@@ -24,26 +24,24 @@ pub enum Fault {
     CrashBefore,
     /// The writer stops when the operation has had its effect, and never learns of it. Its store is dead from then on.
     CrashAfter,
-    /// As [`Fault::CrashBefore`], but the whole process goes, by the signal that cannot be caught.
+    /// As [`Fault::CrashBefore`], but the whole process is killed (SIGKILL).
     KillBefore,
-    /// As [`Fault::CrashAfter`], but the whole process goes, by the signal that cannot be caught.
+    /// As [`Fault::CrashAfter`], but the whole process is killed (SIGKILL).
     KillAfter,
-    /// The writer stops in the middle of a write: this many bytes of it are left behind where unfinished bytes are kept. None of the
-    /// stores shows a part of an object under its name, so this leaves a temporary file on local files and nothing in memory. Passed over
-    /// at operations that write no bytes.
+    /// The writer stops in the middle of a write, after this many bytes. No store shows a part of an object under its name, so this leaves
+    /// a temporary file on local files and nothing in memory. Operations that write no bytes ignore it.
     Tear(u64),
-    /// The operation has its effect, but an error comes back.
+    /// The operation has its effect, but returns an error.
     LoseReply,
-    /// An error comes back and nothing happened.
+    /// The operation has no effect and returns an error.
     Fail,
-    /// The disk is full from this operation on: nothing can be written, everything else works. Passed over at operations that write no
-    /// bytes.
+    /// The disk is full from this operation on: writes fail, everything else works. Operations that write no bytes ignore it.
     DiskFull,
     /// The operation takes this much longer.
     Delay(Duration),
-    /// A listing comes in any order. Passed over at other operations.
+    /// A listing comes in random order. Other operations ignore it.
     Reorder,
-    /// A listing lags behind: the objects that changed last, this many of them, are not in it yet. Passed over at other operations.
+    /// A stale listing: the last this many changed objects are not in it yet. Other operations ignore it.
     Age(usize),
 }
 
@@ -135,7 +133,7 @@ impl FaultPlan {
         self
     }
 
-    /// The disk is full once this many bytes were written. What is deleted does not come free again.
+    /// The disk is full once this many bytes were written. Deleting frees nothing.
     #[must_use]
     pub fn with_disk_limit(mut self, bytes: u64) -> Self {
         self.disk_limit = Some(bytes);
@@ -146,7 +144,7 @@ impl FaultPlan {
         self.disk_limit
     }
 
-    /// The fault of an operation, which depends on nothing but the plan and the number.
+    /// The fault of an operation, which depends only on the plan and the operation's number.
     pub(super) fn fault(&self, operation: u64) -> Option<Fault> {
         if let Some(fault) = self.at.get(&operation) {
             return Some(*fault);
@@ -170,14 +168,14 @@ impl FaultPlan {
         })
     }
 
-    /// A source of chance for one operation.
+    /// The random numbers of one operation.
     pub(super) fn random(&self, operation: u64) -> StdRng {
         random_for(self.draw.as_ref().map_or(0, |draw| !draw.seed), operation)
     }
 }
 
 fn random_for(seed: u64, operation: u64) -> StdRng {
-    // Seeds and operations are small numbers: spread them over all bits, so that near ones have nothing in common.
+    // Seeds and operations are small numbers: spread them over all bits, so that neighbours draw unrelated numbers.
     StdRng::seed_from_u64(seed ^ operation.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 

@@ -1,4 +1,4 @@
-//! The store itself: each operation is counted, meets its fault if it has one, and is written down.
+//! The store itself: it counts each operation, injects the operation's fault if there is one, and records the operation.
 
 use std::fmt;
 use std::future::Future;
@@ -15,12 +15,12 @@ use crate::error::{Result, StoreError};
 use crate::stats::StatsCounters;
 use crate::store::{ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 
-/// One operation of a store, as it was written down.
+/// One recorded operation of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     /// Its number, counted from zero.
     pub number: u64,
-    /// What was asked for: the name of the store's or the writer's method, as in `put_if_absent` or `writer.finish`.
+    /// The name of the store's or the writer's method, as in `put_if_absent` or `writer.finish`.
     pub verb: &'static str,
     /// The object or the listed folder.
     pub path: String,
@@ -46,7 +46,7 @@ impl FaultStore {
         Self::with_course(inner, plan, None)
     }
 
-    /// The same, where `watch` sees each operation before it starts, may hold it up, and may name its fault.
+    /// The same, with a `watch` that sees each operation before it starts, may delay it, and may return its fault.
     pub fn watched(inner: StoreRef, plan: FaultPlan, watch: Watch) -> Self {
         Self::with_course(inner, plan, Some(watch))
     }
@@ -87,11 +87,11 @@ impl FaultStore {
         &self.inner
     }
 
-    /// Leaves what an interrupted put leaves: some bytes where unfinished bytes are kept.
+    /// Leaves what an interrupted put leaves: the first bytes in a temporary file.
     async fn tear(&self, path: &str, bytes: &Bytes, keep: u64) -> Result<()> {
         let mut writer = self.inner.writer(path).await?;
         writer.write(first_bytes(bytes, keep)).await?;
-        // Nobody is left to clean up.
+        // A dead writer does not clean up.
         std::mem::forget(writer);
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Course {
 
     /// Counts an operation and says which fault it meets.
     pub(super) fn start(&self, verb: &'static str, path: &str, bytes: u64) -> Result<Operation> {
-        // A dead writer starts nothing: nobody is asked, nor kept waiting.
+        // A dead writer starts nothing: neither `watch` nor a delay runs.
         self.check_alive(path)?;
         let watched = self.watch.as_ref().and_then(|watch| watch(verb, path));
         self.check_alive(path)?;
@@ -179,7 +179,7 @@ impl Course {
             Some(Fault::LoseReply) => return Err(self.describe(operation, "the reply was lost")),
             _ => {}
         }
-        // Whoever was still at work when the store died learns no more.
+        // Operations that were under way when the store died fail, too.
         self.check_alive(&operation.path)?;
         result
     }
@@ -278,7 +278,7 @@ impl Store for FaultStore {
 
     async fn writer(&self, path: &str) -> Result<Box<dyn ObjectWriter>> {
         let operation = self.course.start("writer", path, 0)?;
-        // Opened outside, so that a crash after the effect leaves the writer's traces instead of cleaning them up.
+        // Held outside of the effect, so that a crash after it leaves the temporary file behind instead of cleaning it up.
         let mut opened = None;
         let effect = async {
             opened = Some(self.inner.writer(path).await?);

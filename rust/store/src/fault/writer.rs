@@ -1,4 +1,4 @@
-//! A writer of a store that fails on purpose. When the store is dead it is left as it is: a dead writer cleans nothing up.
+//! A writer of a store that fails on purpose. Once the store is dead, the writer's temporary file stays: a dead writer cleans nothing up.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl ObjectWriter for FaultWriter {
         let Some(inner) = self.inner.take() else {
             return Err(self.gone());
         };
-        // Taken out by the effect: if the effect never runs, it is still here and is left behind or cleaned up with us.
+        // The effect takes the inner writer. If the effect never runs, the writer is still here, and is leaked or cleaned up with us.
         let mut place = Some(inner);
         let effect = async {
             match place.take() {

@@ -1,17 +1,17 @@
-//! Asking the system for bytes before they are read.
+//! Readahead: tells the system of cold ranges before they are read (`fadvise`).
 //!
-//! What lies in the page cache is read one range after the other, as fast as memory. What does not would be fetched from the disk one range
-//! after the other, while the disk can fetch many at once; so when short ranges turn out to be cold, the system is told of all of them
-//! first. A long range it reads ahead by itself, and better.
+//! Ranges are read one after the other. That is as fast as memory for those in the page cache, but cold ones would be fetched from the disk
+//! one at a time, where the disk can fetch many at once. So when short ranges turn out to be cold, the system is told of all of them first.
+//! It reads ahead within a long range by itself.
 
 use std::fs::File;
 use std::ops::Range;
 
-/// A range of at least this many bytes is left to the system's own reading ahead.
+/// A range of at least this many bytes is left to the system's own readahead.
 #[cfg(target_os = "linux")]
 const LONG: u64 = 256 << 10;
 
-/// Has the ranges fetched side by side where they are not in memory yet. It helps or it does not; it never fails.
+/// Asks the system to fetch the ranges in parallel if they are not in the page cache. Only a hint: errors are ignored.
 #[cfg(target_os = "linux")]
 pub(super) fn fetch_ahead(file: &File, runs: &[Range<u64>]) {
     use std::num::NonZeroU64;
@@ -24,7 +24,7 @@ pub(super) fn fetch_ahead(file: &File, runs: &[Range<u64>]) {
     if runs.len() < 2 {
         return;
     }
-    // A few samples tell warm from cold: to ask for each range would cost as much as reading it.
+    // A few samples tell warm from cold: a hint for each range would cost as much as reading it from the page cache.
     let middle = runs.get(runs.len() / 2).unwrap_or(first);
     let samples = [first.start, middle.start, last.end.saturating_sub(1)];
     if samples.iter().any(|at| is_cold(file, *at)) {
@@ -34,11 +34,11 @@ pub(super) fn fetch_ahead(file: &File, runs: &[Range<u64>]) {
     }
 }
 
-/// Has the ranges fetched side by side where the system can be told to; here it cannot.
+/// Does nothing on systems without such a hint.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn fetch_ahead(_: &File, _: &[Range<u64>]) {}
 
-/// Whether reading the byte would wait for the disk.
+/// Whether the byte is not in the page cache, so that reading it would wait for the disk.
 #[cfg(target_os = "linux")]
 fn is_cold(file: &File, at: u64) -> bool {
     use std::io::IoSliceMut;

@@ -1,8 +1,8 @@
-//! Folders, and what it takes for a name in one to survive a power cut.
+//! Durability: the syncs of files and folders after which a name survives a power cut.
 //!
-//! A file's bytes are safe once the file is synced; its name is safe once the folder that holds the name is; the folder's own name needs
-//! the folder above, and so on up. A folder that somebody else just made may not be safe yet, so each handle syncs the way down to a
-//! folder once, the first time it writes there, and again whenever it had to make the folder itself.
+//! A file's bytes are durable once the file is synced; its name is durable once the folder that holds the name is synced; the folder's own
+//! name needs a sync of its parent, and so on up. A folder that another process just made may not be durable yet, so each handle syncs the
+//! folders on the path to a file the first time it writes there, and again whenever it had to make a folder itself.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ impl Folders {
         }
     }
 
-    /// Makes the folder and those above it where they are missing.
+    /// Creates the folder and its parents where they are missing.
     pub(super) fn make(&self, folder: &Path) -> Result<()> {
         if !self.durable {
             return fs::create_dir_all(folder).map_err(|error| sort_folder_error(folder, error));
@@ -48,7 +48,7 @@ impl Folders {
                 Err(error) => return Err(sort_folder_error(above, error)),
             }
         }
-        // From the top down; the topmost was made above, the others may meanwhile be made by somebody else.
+        // From the top down; another process may create the same folders meanwhile.
         for made in missing.iter().rev() {
             match fs::create_dir(made) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -70,12 +70,12 @@ impl Folders {
         Ok(())
     }
 
-    /// Makes the name of this folder safe, which lies in the folder above.
+    /// Makes the folder's name durable by a sync of its parent.
     fn sync_above(&self, folder: &Path) -> Result<()> {
         if let Some(above) = folder.parent() {
             match sync(above) {
                 Ok(()) => {}
-                // Above the root there may be folders that we may not read, and whose names are not ours to keep.
+                // Above the root there may be folders without read permission, whose names are not this store's to make durable.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !above.starts_with(&self.root) => {}
                 Err(error) => return Err(StoreError::from_io(shown(above), "sync the folder", error)),
             }
@@ -87,7 +87,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Makes the names in the folder of this file safe.
+    /// Makes the names in the folder of this file durable.
     pub(super) fn sync_names(&self, file: &Path) -> Result<()> {
         match file.parent() {
             Some(folder) if self.durable => {
@@ -97,7 +97,7 @@ impl Folders {
         }
     }
 
-    /// Makes the bytes of this file safe.
+    /// Makes the bytes of this file durable.
     pub(super) fn sync_bytes(&self, file: &File, path: &Path) -> Result<()> {
         if !self.durable {
             return Ok(());
@@ -106,7 +106,7 @@ impl Folders {
             .map_err(|error| StoreError::from_io(shown(path), "sync", error))
     }
 
-    /// Removes a file; one that is not there is as good as removed.
+    /// Removes a file; a missing one is no error.
     pub(super) fn remove(&self, path: &Path) -> Result<()> {
         match unlink(path)? {
             true => self.sync_names(path),
@@ -114,7 +114,7 @@ impl Folders {
         }
     }
 
-    /// The same for many: each folder that they are in is synced once, not for each of them.
+    /// Removes files; each folder that they are in is synced once, not once per file.
     pub(super) fn remove_all(&self, paths: &[PathBuf]) -> Result<()> {
         let mut changed = HashMap::new();
         let mut removed = Ok(());
@@ -137,12 +137,12 @@ impl Folders {
     }
 }
 
-/// Whether there was a file of that name, which is gone now.
+/// Unlinks a file; returns whether there was one.
 fn unlink(path: &Path) -> Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
-        // No object, though something is there: a folder.
+        // A folder is no object.
         Err(_) if path.is_dir() => Ok(false),
         Err(error) => Err(StoreError::from_io(shown(path), "delete", error)),
     }
@@ -150,7 +150,7 @@ fn unlink(path: &Path) -> Result<bool> {
 
 fn sync(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
-        // Some network file systems know no sync of a folder.
+        // Some network file systems cannot sync a folder.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }

@@ -1,7 +1,7 @@
-//! Reading files: a few bytes or many, straight into memory that was not zeroed before.
+//! Reads ranges of files into buffers that are not zeroed first.
 //!
-//! No file stays open between calls. A path names bytes at one moment only, so a kept handle would have to be compared with the path at
-//! each use, and that comparison costs nearly what opening the file does.
+//! No file stays open between calls. A path may be replaced at any time, so a cached handle would have to be compared with the path at each
+//! use, and that comparison costs nearly as much as opening the file.
 
 use std::fs::File;
 use std::io;
@@ -19,11 +19,11 @@ use crate::object::short_read;
 use crate::stats::StatsCounters;
 use crate::store::Tail;
 
-/// Reading this many bytes for nothing costs less than a second read.
+/// Ranges with a gap of at most this many bytes are joined: reading the gap costs less than a second read.
 const GAP: u64 = 4096;
-/// A slice keeps the whole read in memory, so joined reads stay below this.
+/// The longest joined read, in bytes: a slice keeps the whole read in memory.
 const LIMIT: u64 = 1 << 20;
-/// Bytes that are aligned in the file are aligned in memory: no value needs more.
+/// Bytes that are aligned in the file are aligned in memory, up to this many bytes: no value type needs more.
 const ALIGNMENT: u64 = 64;
 
 pub(super) fn read_ranges(path: &Path, ranges: &[Range<u64>], stats: &StatsCounters) -> Result<Vec<Bytes>> {
@@ -68,8 +68,7 @@ fn read_run(file: &File, path: &Path, run: &Range<u64>) -> Result<Bytes> {
     let len = run.end - run.start;
     let too_long = || StoreError::corrupt(shown(path), format!("a read of {len} bytes does not fit into memory"));
     let wanted = usize::try_from(len).map_err(|_| too_long())?;
-    // A promise of absurdly many bytes is checked against the file before memory is asked for, an offset that the system cannot even count
-    // before it is used.
+    // Checked against the file's size: a long range before memory is allocated for it, an offset beyond i64 before it is used.
     if len > LIMIT || i64::try_from(run.end).is_err() {
         let size = file_size(file, path)?;
         if run.end > size {
@@ -96,7 +95,7 @@ fn read_run(file: &File, path: &Path, run: &Range<u64>) -> Result<Bytes> {
     Ok(Bytes::from(buffer).slice(skipped..))
 }
 
-/// The error for a folder, or anything else, that stands where an object is wanted: a store has no such object.
+/// The error for a path that is a folder or anything else but a file: not found, as a store has no such object.
 pub(super) fn not_a_file(path: &Path) -> StoreError {
     StoreError::NotFound {
         path: shown(path),
@@ -104,7 +103,7 @@ pub(super) fn not_a_file(path: &Path) -> StoreError {
     }
 }
 
-/// A failure to read. A file among the folders of the path, or a folder in the file's place, means that there is no such object.
+/// The error of a failed read. Where a parent in the path is a file, or the path is a folder, there is no such object.
 pub(super) fn sort_read_error(path: &Path, doing: &str, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::IsADirectory => not_a_file(path),

@@ -1,4 +1,4 @@
-//! A file that nobody sees yet: it has all its bytes, on stable storage if asked for, before it gets its name.
+//! A temporary file: it gets all its bytes (synced, if the store is durable) before it gets its name, so that no reader sees a part.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::error::{Result, StoreError};
 use crate::path::TEMP_PREFIX;
 use crate::store::PutOutcome;
 
-/// A file under a temporary name next to its target. Dropped without a name, it goes away.
+/// A file under a temporary name next to its target, which is deleted on drop unless it was given its name.
 #[derive(Debug)]
 pub(super) struct Temporary {
     folders: Arc<Folders>,
@@ -26,7 +26,7 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// A new empty file in the folder of `target`, which is made if it is missing.
+    /// A new empty file in the folder of `target`, which is created if it is missing.
     pub(super) fn new(folders: &Arc<Folders>, target: &Path) -> Result<Self> {
         if target.is_dir() {
             let message = "cannot write: expected a file or nothing, found a folder of that name";
@@ -58,7 +58,7 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file its name, whatever had it before.
+    /// Renames the file to `target` and replaces what was there.
     pub(super) fn replace(mut self, target: &Path) -> Result<()> {
         self.folders.sync_bytes(&self.file, target)?;
         fs::rename(&self.path, target).map_err(|error| StoreError::from_io(shown(target), "write", error))?;
@@ -66,13 +66,13 @@ impl Temporary {
         self.folders.sync_names(target)
     }
 
-    /// Gives the file its name if nothing has it.
+    /// Links the file as `target` unless something of that name exists.
     pub(super) fn create(mut self, target: &Path) -> Result<PutOutcome> {
         self.folders.sync_bytes(&self.file, target)?;
         match fs::hard_link(&self.path, target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Over a network the link can be made and its reply be lost; the system then asks again and hears of our own link.
+                // Over a network file system the link can succeed and its reply be lost; the system then retries and finds our own link.
                 if !self.is_same_file(target) {
                     return Ok(PutOutcome::Exists);
                 }
@@ -80,7 +80,7 @@ impl Temporary {
             Err(error) if has_no_links(&error) => return self.rename_without_replacing(target),
             Err(error) => return Err(StoreError::from_io(shown(target), "create", error)),
         }
-        // The second name goes before the folder is synced: one sync is enough for both. If it stays, it does no harm.
+        // The temporary name is removed before the folder is synced, so that one sync covers both. If it stays, it does no harm.
         self.named = true;
         let _ = fs::remove_file(&self.path);
         self.folders.sync_names(target)?;

@@ -1,4 +1,4 @@
-//! Listing a folder and the folders in it.
+//! Lists a folder recursively.
 
 use std::fs::{self, DirEntry, FileType, Metadata, ReadDir};
 use std::io;
@@ -10,7 +10,7 @@ use crate::error::{Result, StoreError};
 use crate::path::is_temporary;
 use crate::store::{ObjectMeta, LISTED_AT_ONCE};
 
-/// The objects below a folder of the root, in byte order of their paths. A folder that is not there holds nothing.
+/// The objects below a folder of the root, in byte order of their paths; none if there is no such folder.
 pub(super) fn walk(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
     let batches: Result<Vec<_>> = Walk::new(root, prefix).collect();
     let mut found: Vec<ObjectMeta> = batches?.into_iter().flatten().collect();
@@ -18,7 +18,7 @@ pub(super) fn walk(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
     Ok(found)
 }
 
-/// The objects below a folder of the root, some at a time, as the file system tells of them.
+/// The objects below a folder of the root, in batches, in the file system's order.
 pub(super) struct Walk(Entries);
 
 impl Walk {
@@ -68,7 +68,7 @@ impl Iterator for Walk {
     }
 }
 
-/// Their paths alone: a look at each file costs more than its name.
+/// The paths alone, without a `stat` of each file.
 pub(super) fn walk_paths(root: &Path, prefix: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     visit(root, prefix, |path, entry, kind| {
@@ -86,7 +86,7 @@ pub(super) fn walk_paths(root: &Path, prefix: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The folders directly in a folder of the root, empty ones among them.
+/// The folders directly in a folder of the root, empty ones included.
 pub(super) fn folders(root: &Path, prefix: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     visit(root, prefix, |path, entry, kind| {
@@ -99,21 +99,21 @@ pub(super) fn folders(root: &Path, prefix: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The temporary files below a folder of the root: those of writers that died, and of writers at work.
+/// The temporary files below a folder of the root: those of dead writers, and those of writers that are still at work.
 pub(super) fn walk_unfinished(root: &Path, prefix: &str) -> Result<Vec<ObjectMeta>> {
     let mut found = Vec::new();
     visit_all(root, prefix, |path, entry, kind| {
         if is_temporary(name_of(&path)) && kind.is_file() {
             found.push(describe(path, &entry.metadata()?));
         }
-        // Not through links: what lies behind them is another's.
+        // Symbolic links are not followed: what they point to may belong to others.
         Ok(kind.is_dir())
     })?;
     found.sort_unstable_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
 }
 
-/// Shows each entry below a folder but temporary files to `look`, which says whether it is a folder to go into.
+/// Calls `look` with each entry below a folder except temporary files; it returns whether to descend into the entry.
 fn visit(
     root: &Path,
     prefix: &str,
@@ -131,7 +131,7 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-/// Shows each entry below a folder to `look`, which says whether it is a folder to go into.
+/// Calls `look` with each entry below a folder; it returns whether to descend into the entry.
 fn visit_all(
     root: &Path,
     prefix: &str,
@@ -197,7 +197,7 @@ impl Entries {
                     continue;
                 }
             };
-            // A name that is not text names no object: no path of ours could reach it.
+            // A name that is not UTF-8 names no object: no path could reach it.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -209,7 +209,7 @@ impl Entries {
     }
 }
 
-/// An error about an entry, unless it was deleted since, or is a link that leads nowhere.
+/// The error, unless the entry was deleted meanwhile or is a dangling link.
 fn not_gone(entry: &DirEntry, error: io::Error) -> Result<()> {
     match is_gone(&error) {
         true => Ok(()),
@@ -221,7 +221,7 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What the file system says of a file.
+/// A file's metadata as an [`ObjectMeta`].
 pub(super) fn describe(path: String, meta: &Metadata) -> ObjectMeta {
     let last_modified_us = meta.modified().ok().and_then(micros_since_epoch);
     ObjectMeta {

@@ -1,4 +1,4 @@
-//! Writing a file piece by piece.
+//! Writes a file piece by piece.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use crate::error::{Result, StoreError};
 use crate::stats::StatsCounters;
 use crate::store::ObjectWriter;
 
-/// Small pieces are gathered up to this many bytes; a piece of at least that length goes straight to the file.
+/// Small pieces are buffered up to this many bytes; a piece of at least that length is written to the file directly.
 const BUFFER: usize = 256 << 10;
 
-/// A file under a temporary name that gets its own when it is finished, and goes away when it is not.
+/// A temporary file that is renamed to its path when it is finished, and deleted if it is dropped before.
 pub(super) struct LocalWriter {
     temporary: Temporary,
     target: PathBuf,

@@ -1,5 +1,4 @@
-//! What an object store's error means: whose fault it is, whether the request may have had its effect all the same, and what of it may be
-//! shown.
+//! Classifies an object store's errors: the kind, whether the request may have had its effect all the same, and what a message may show.
 //!
 //! A store's reply can hold the request's signature, its access key or its token, and a URL can hold them all. Of a reply only the code
 //! and the message are shown, of a URL no query, and of either no value that was given as a secret.
@@ -9,10 +8,10 @@ use object_store::Error;
 use crate::cloud::Secrets;
 use crate::error::StoreError;
 
-/// Longer texts of others are cut.
+/// Longer texts of a store's reply are cut to this many bytes.
 const LONGEST: usize = 400;
 
-/// The error, sorted into our kinds.
+/// Converts an `object_store` error to a [`StoreError`] of the right kind.
 pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secrets) -> StoreError {
     let text = error.to_string();
     let why = || {
@@ -21,11 +20,11 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
         if !told.contains(&cause) {
             told = format!("{told}: {cause}");
         }
-        // Hidden before it is cut: a part of a secret would not be known again.
+        // Secrets are hidden before the text is cut: a part of a secret would not be recognised.
         cut(secrets.hide(&told))
     };
     if text.contains("<Code>NoSuchBucket<") || text.contains("<Code>ContainerNotFound<") {
-        // A listing says so as an error of no particular kind.
+        // A listing reports a missing bucket as a generic error.
         let message = format!("cannot {doing}: there is no such bucket; create it first");
         return StoreError::NotFound { path, message };
     }
@@ -58,8 +57,8 @@ pub(super) fn sort_error(path: String, doing: &str, error: Error, secrets: &Secr
             path,
             format!("cannot {doing}: not signed in; check the credentials ({})", why()),
         ),
-        // The error underneath is not kept: whoever printed it would print what is cut out here.
-        // A listing that is refused is an error of no particular kind either.
+        // The source is not kept: printing it would show what is cut out here.
+        // A listing reports a lack of permission as a generic error, too.
         _ if text.contains("status code: 403") => {
             let message = format!(
                 "cannot {doing}: permission denied; check the credentials and their rights ({})",
@@ -80,7 +79,7 @@ fn root_cause(error: &Error) -> String {
     shown(&cause.to_string())
 }
 
-/// What of an error may be shown: a reply's status, code and message, or its text without the queries of URLs.
+/// The part of an error that may be shown: a reply's status, code and message, or its text without the queries of URLs.
 fn shown(text: &str) -> String {
     let status = text
         .split("status code: ")
@@ -102,7 +101,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// A text of at most so many bytes.
+/// The text, cut to at most [`LONGEST`] bytes.
 fn cut(mut text: String) -> String {
     if text.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -120,7 +119,7 @@ fn element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     inner.lines().next()
 }
 
-/// The text without what follows a `?` up to the next blank.
+/// The text without URL queries: what follows a `?` up to the next blank.
 fn without_queries(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words: Vec<String> = words
@@ -147,7 +146,7 @@ pub(super) fn is_ambiguous(error: &Error) -> bool {
     )
 }
 
-/// Whether a request that may be sent twice should be: `object_store` sends some of them only once.
+/// Whether an idempotent request should be retried: `object_store` does not retry all of them.
 pub(super) fn is_worth_another_try(error: &Error) -> bool {
     matches!(error, Error::Generic { .. })
 }

@@ -1,7 +1,7 @@
-//! Writing a long object: in one put while it is short, in parts that are sent side by side once it is not.
+//! Writes an object: a short one with one put, a long one as a multipart upload whose parts are sent concurrently.
 //!
-//! When the reply to the end of an upload is lost, the request is sent again, and the store no longer knows of the upload: an error, though
-//! the object is there. So after an error the object is looked at: if its size and the checksums of its parts are ours, it was written.
+//! When the reply to the completion of an upload is lost, the retried request fails, since the store no longer knows the upload, though the
+//! object is there. So after an error the object is read back: if its size and the checksums of its parts are ours, it was written.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::{Result, StoreError};
 use crate::stats::StatsCounters;
 use crate::store::ObjectWriter;
 
-/// Parts of one object that are sent at once: this many part sizes is what a writer holds in memory.
+/// Parts of one object that are sent concurrently: a writer holds this many times the part size in memory.
 const PARTS_UNDER_WAY: usize = 4;
 
 pub(super) struct PartWriter {
@@ -33,7 +33,7 @@ pub(super) struct PartWriter {
     size: u64,
     upload: Option<Box<dyn MultipartUpload>>,
     under_way: JoinSet<object_store::Result<()>>,
-    /// Of each part that was sent: where it lies, and its checksum.
+    /// The range and the checksum of each part that was sent.
     parts: Vec<(Range<u64>, u32)>,
 }
 
@@ -65,7 +65,7 @@ impl PartWriter {
         sort_error(self.full_path.clone(), "write", error, &self.secrets)
     }
 
-    /// Begins an upload. One whose reply is lost holds nothing, and the store's own rules clear it away.
+    /// Begins an upload. One whose reply is lost holds no parts, and is left to the bucket's lifecycle rules.
     async fn begin(&mut self) -> Result<Box<dyn MultipartUpload>> {
         let mut tries = 0;
         loop {
@@ -173,7 +173,7 @@ impl ObjectWriter for PartWriter {
     async fn finish(mut self: Box<Self>) -> Result<u64> {
         let finished = self.finish_parts().await;
         if finished.is_err() {
-            // Parts that are never completed cost money until somebody clears them away.
+            // The parts of an upload that is neither completed nor aborted are billed until they are removed.
             let _ = self.abort().await;
         }
         finished

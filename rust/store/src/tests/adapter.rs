@@ -20,7 +20,7 @@ use super::conformance::{paths, put};
 use crate::object::{ObjectAdapter, ObjectOptions};
 use crate::{block_on, PutOutcome, StoreRef};
 
-/// A store that loses the reply of each put while it is told to, and that cannot count from the end.
+/// A store that loses the reply of each put while a flag is set, and that serves no suffix ranges.
 #[derive(Debug, Default)]
 struct Lossy {
     inner: InMemory,
@@ -68,7 +68,7 @@ impl ObjectStore for Lossy {
         if !self.deletes_singly.load(SeqCst) {
             return self.inner.delete_stream(locations);
         }
-        // The first of a request is as good as alone.
+        // Only the first delete of a request succeeds.
         let refused = |at: usize, location: Result<Path>| match at {
             0 => location,
             _ => Err(Error::Generic {
@@ -168,7 +168,7 @@ fn test_a_size_that_is_known_saves_the_question_for_it() {
         assert_eq!((tail.bytes, tail.size), (Bytes::from("789"), 10));
         assert_eq!(store.stats().take().read_requests, requests);
     }
-    // A note that is wrong gives other bytes, or says so.
+    // A wrong size gives other bytes or an error.
     assert_eq!(block_on(store.get_tail_of("x", 3, Some(9))).unwrap().bytes, "678");
     assert_eq!(
         block_on(store.get_tail_of("x", 3, Some(11))).unwrap_err().kind(),
@@ -176,7 +176,7 @@ fn test_a_size_that_is_known_saves_the_question_for_it() {
     );
 }
 
-/// An object store whose pages of listings come in an order that is told.
+/// An object store whose pages of listings come in a given order.
 #[derive(Debug)]
 struct Pages {
     names: Vec<&'static str>,
@@ -222,7 +222,7 @@ fn test_the_first_paths_are_one_page_unless_the_store_lists_out_of_order() {
     );
     let all = vec!["v/1".to_owned(), "v/2".into(), "v/3".into(), "v/4".into()];
     for (names, more, ordered) in [
-        // Out of order, empty though there is more, or of a store that is known to have no order.
+        // Out of order, empty though there is more, or from a store that is known not to list in order.
         (vec!["3", "1"], true, true),
         (vec![], true, true),
         (vec!["1", "2"], true, false),

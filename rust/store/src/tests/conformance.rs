@@ -1,4 +1,4 @@
-//! What every store must do, run over each of them.
+//! Conformance: what every store must do, run over each of them.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -21,7 +21,7 @@ fn failing(inner: &StoreRef, plan: FaultPlan) -> FaultStore {
     FaultStore::new(Arc::clone(inner), plan)
 }
 
-/// What a commit does: look for the latest version, write a data file, then a manifest that names it.
+/// What a commit does: list for the latest version, write a data file, then a manifest that names it.
 async fn commit(store: &FaultStore, name: &str) -> Result<()> {
     loop {
         let latest = store.list("_versions/").await?.len();
@@ -35,7 +35,7 @@ async fn commit(store: &FaultStore, name: &str) -> Result<()> {
         match store.put_if_absent(&manifest, Bytes::from(name.to_owned())).await {
             Ok(PutOutcome::Exists) => {}
             Ok(PutOutcome::Created) => return Ok(()),
-            // After an error, look for our own write before calling it a failure.
+            // After an error, look for our own manifest before calling the commit failed.
             Err(error) => match store.get(&manifest).await {
                 Ok(found) if found == name.as_bytes() => return Ok(()),
                 _ => return Err(error),
@@ -133,7 +133,7 @@ fn test_a_crashed_writer_leaves_its_temporary_file_behind() {
     }
 }
 
-/// Not a test of its own: the process that the next test starts to have it killed.
+/// Not a test of its own: the body of the process that the next test starts and that gets killed.
 #[test]
 #[ignore = "run by test_a_process_killed_at_any_operation_leaves_the_old_version_or_the_new"]
 fn child_that_is_killed() {
@@ -262,7 +262,7 @@ fn test_whatever_a_seed_does_no_commit_is_lost_or_half_seen() {
         let inner = in_memory();
         let mut landed = Vec::new();
         for writer in 0..5_u64 {
-            // A listing that lags behind must only cost a retry here, never a version: put-if-absent decides.
+            // A stale listing may cost a retry here, never a version: put-if-absent decides.
             let kinds = [
                 FaultKind::Crash,
                 FaultKind::Tear,
@@ -334,7 +334,7 @@ fn test_a_watcher_sees_each_operation_and_may_name_its_fault() {
     let count = seen.lock().unwrap().len() as u64;
     assert_eq!(count, store.count());
     assert_eq!(seen.lock().unwrap().last().unwrap(), "put_if_absent _versions/00000");
-    // A dead writer is not asked any more.
+    // `watch` is not called for a dead writer.
     block_on(store.list("")).unwrap_err();
     assert_eq!(seen.lock().unwrap().len() as u64, count);
 }

@@ -1,4 +1,4 @@
-//! What only files can do wrong.
+//! Failures that only local files have.
 
 use std::fs;
 use std::os::unix::fs::{symlink, PermissionsExt};
@@ -85,7 +85,7 @@ fn test_what_a_dead_writer_left_is_told_of_and_removed() {
     assert!(left[0].path.starts_with("data/.tmp-") && left[0].size > 0, "{left:?}");
     assert_eq!(block_on(store.list_unfinished("data/")).unwrap(), left);
     assert_eq!(block_on(store.list_unfinished("_versions/")).unwrap(), []);
-    // Nothing else can be removed this way.
+    // `delete_unfinished` removes nothing else.
     for path in ["data/1.lance", "../x", "data"] {
         assert_eq!(
             block_on(store.delete_unfinished(path)).unwrap_err().kind(),
@@ -162,7 +162,7 @@ fn test_permission_denied_names_the_file() {
     fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o000)).unwrap();
     let found = block_on(store.get("a/b"));
     fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
-    // Root may read everything; then there is nothing to see here.
+    // The superuser may read everything, and then there is no error.
     if let Err(error) = found {
         assert_eq!((error.kind(), error.os_code()), ("io", Some(13)), "{error}");
         assert!(error.path().ends_with("a/b"), "{error}");

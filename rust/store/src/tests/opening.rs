@@ -1,4 +1,4 @@
-//! Which URIs open, and what the others are told.
+//! Which URIs open, and the errors of the others.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! UpdateBases and Clone: roots of files beside the table's own.
+//! UpdateBases and Clone: base paths, the roots of files outside of the table's own root.
 
 use bytes::Bytes;
 use esker_proto::lance::table as pb;
@@ -18,7 +18,7 @@ pub(super) fn update_bases(base: &Manifest, new: Vec<pb::BasePath>) -> Result<Dr
     Ok(draft)
 }
 
-/// The version `source` as a table elsewhere borrows it: all that lies in the source's own root lies under a new base path there.
+/// A shallow clone of `source`: files in the source's own root lie under a new base path.
 pub(super) fn shallow_clone(source: &Manifest, path: &str, name: Option<&str>) -> Result<Draft> {
     let mut draft = Draft::of(source)?;
     let mut bases = source.base_paths().to_vec();
@@ -44,7 +44,7 @@ pub(super) fn shallow_clone(source: &Manifest, path: &str, name: Option<&str>) -
     Ok(draft)
 }
 
-/// The version `source` as a table elsewhere has it that holds copies of all its files in its own root.
+/// A deep clone of `source`: the new table holds copies of all files in its own root.
 pub(super) fn deep_clone(source: &Manifest) -> Result<Draft> {
     let mut draft = Draft::of(source)?;
     set_bases(&mut draft.raw, &[]);
@@ -58,7 +58,7 @@ pub(super) fn deep_clone(source: &Manifest) -> Result<Draft> {
     Ok(draft)
 }
 
-/// A fragment that means the same in another table.
+/// The fragment, checked to mean the same in another table.
 fn movable(message: &Bytes) -> Result<Fragment> {
     let fragment = Fragment::decode(message)?;
     if fragment.has_external_lineage() {
@@ -70,7 +70,7 @@ fn movable(message: &Bytes) -> Result<Fragment> {
     Ok(fragment)
 }
 
-/// The roots of a table and new ones, which get ids from 1 on where they have none: 0 says that none was chosen yet.
+/// The table's base paths and the new ones; new ones with id 0 get ids from 1 on.
 pub(super) fn with_new_bases(old: &[pb::BasePath], new: Vec<pb::BasePath>) -> Result<Vec<pb::BasePath>> {
     let mut bases = old.to_vec();
     for mut added in new {

@@ -1,4 +1,4 @@
-//! Merge, Project, DataReplacement: columns come, go and get other files.
+//! Merge, Project, DataReplacement: columns are added, dropped, or get other data files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,7 +48,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
                 fragment.physical_rows().unwrap_or_default()
             )));
         }
-        // New values are a change of the rows; the same files with other names of columns are none.
+        // New files change the rows; the same files under new column names do not.
         let fragment = match &row_ids {
             Some(row_ids) if old.files() != fragment.files() => row_ids.stamp_changed(&fragment, None)?,
             _ => fragment,
@@ -65,7 +65,7 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
     Ok(draft)
 }
 
-/// Replaces the columns. What a newer writer noted on a column that stays, and the transaction does not say, stays with it.
+/// Replaces the schema. Unknown protobuf fields (of newer writers) of a column that stays are kept unless the transaction sets them.
 fn set_schema(draft: &mut Draft, base: &Manifest, schema: &NewSchema) -> Result<()> {
     schema.schema()?.check_column_names(Some(&base.schema()?))?;
     check_kept(base, schema)?;
@@ -86,9 +86,9 @@ fn set_schema(draft: &mut Draft, base: &Manifest, schema: &NewSchema) -> Result<
     Ok(())
 }
 
-/// The highest number of a field that esker writes itself.
+/// The highest protobuf field number of `Field` that esker writes.
 const LAST_KNOWN: u32 = 12;
-/// The one below it that it does not.
+/// The number below [`LAST_KNOWN`] that esker does not write.
 const RESERVED: u32 = 11;
 
 fn field_id(field: &Bytes) -> Result<i32> {
@@ -148,7 +148,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], re
     Ok(draft)
 }
 
-/// The files whose columns the table has. Others may have dropped some while they were written: values that nobody will read.
+/// The replacement files of columns that the table still has. Other writers may have dropped some columns meanwhile.
 fn of_columns_there(
     base: &Manifest,
     replacements: &[(u64, DataFile)],
@@ -166,7 +166,7 @@ fn of_columns_there(
     }
 }
 
-/// The file takes the place of the one with the same columns; of none if all its columns were null so far.
+/// Replaces the file of the same columns, or adds the file if no file had them (all values were null).
 fn replace_file(fragment: Fragment, file: &DataFile) -> Result<Fragment> {
     let same = fragment.files().iter().position(|old| old.fields == file.fields);
     if let Some(position) = same {

@@ -1,4 +1,4 @@
-//! Overwrite and Restore: other contents in place of all old ones.
+//! Overwrite and Restore: new contents replace all old ones.
 
 use esker_file::version::FileVersion;
 use esker_proto::lance::table as pb;
@@ -71,7 +71,7 @@ pub(super) fn overwrite(base: Option<&Manifest>, operation: Operation, params: &
     })
 }
 
-/// Ids given out since then are not given out again, and what applications committed since then is not forgotten.
+/// Restores an older version's contents. Ids given out since then stay taken, and the applications' last numbers stay noted.
 pub(super) fn restore(base: &Manifest, restored: &Manifest) -> Result<Draft> {
     let mut draft = Draft::of(restored)?;
     draft.max_fragment_id = draft.max_fragment_id.max(base.max_fragment_id()?);

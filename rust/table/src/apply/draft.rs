@@ -1,4 +1,4 @@
-//! A version in the making, and what every commit sets on it.
+//! The draft of a new version, and what every commit sets on it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::transaction::Transaction;
 const LIBRARY: &str = "esker";
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// A version in the making.
+/// The draft of a new version.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// All fields of the manifest but the fragments.
@@ -33,12 +33,12 @@ pub(super) struct Draft {
     pub mixed_files: bool,
     /// Gives out ids to new rows, if the table has stable ones.
     pub row_ids: Option<RowIdAllocator>,
-    /// The highest field id of what goes.
+    /// The highest field id among the removed columns and files.
     pub gone_field_id: i32,
 }
 
 impl Draft {
-    /// The version `base` again.
+    /// A draft with the contents of `base`.
     pub fn of(base: &Manifest) -> Result<Self> {
         let mut raw = base.raw.clone();
         if raw.get(field::DATA_FORMAT).is_none() {
@@ -134,7 +134,7 @@ pub(super) fn set_data_format(raw: &mut RawMessage, version: FileVersion) {
     raw.set_bytes(field::DATA_FORMAT, &format.encode_to_vec());
 }
 
-/// Replaces a map by the one that `message` holds under the same number.
+/// Replaces the map in field `number` by the one in `message`.
 pub(super) fn set_map(raw: &mut RawMessage, number: u32, message: &impl Message) -> Result<()> {
     let encoded = Bytes::from(message.encode_to_vec());
     let entries = RawMessage::decode(&encoded).map_err(|error| error.of("manifest"))?;
@@ -161,7 +161,7 @@ pub(super) fn set_config(raw: &mut RawMessage, config: BTreeMap<String, String>)
     set_map(raw, field::CONFIG, &message)
 }
 
-/// Only an overwrite changes the version of a table's files.
+/// Refuses another file version than the table's: only an overwrite changes it.
 pub(super) fn check_storage_version(base: &Manifest, params: &CommitParams) -> Result<()> {
     let version = base.data_storage_version()?;
     match params.data_storage_version.filter(|asked| *asked != version) {
@@ -172,7 +172,7 @@ pub(super) fn check_storage_version(base: &Manifest, params: &CommitParams) -> R
     }
 }
 
-/// Refuses tables that only a library that knows the bugs of their writers can continue.
+/// Refuses to change tables of old releases of Lance whose bugs may have left wrong metadata.
 pub(super) fn check_changeable(base: &Manifest) -> Result<()> {
     let refused = |why: &str| {
         Err(TableError::unsupported(format!(
@@ -193,6 +193,6 @@ pub(super) fn check_changeable(base: &Manifest) -> Result<()> {
 pub(super) fn is_older_than_0_8_15(version: &str) -> bool {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let numbers = core.split('.').map(str::parse).collect::<Result<Vec<u64>, _>>();
-    // A version that is no version may be of any age.
+    // An unparsable release may be of any age.
     numbers.map_or(true, |numbers| numbers.as_slice() < [0, 8, 15].as_slice())
 }

@@ -1,7 +1,7 @@
-//! Field ids that were given out and show no more, neither in the schema nor in any file.
+//! Field ids that were given out and are no longer in use, neither in the schema nor in any file.
 //!
-//! Rows may wait for their commit in files that name such an id. Given out anew it would bring their values back in another column, so
-//! the config notes the highest one as soon as what shows it goes. Other writers carry the config on, though they don't look at it.
+//! A staged file may still name such an id. If it were given out again, the file's values would appear in another column. So the config
+//! notes the highest id as soon as the last column or file with it is removed. Other writers ignore this key but carry it along.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::manifest::{field, noted_field_id, Manifest, MAX_FIELD_ID};
 use crate::operation::NewSchema;
 use crate::raw::RawMessage;
 
-/// Notes `gone`, the highest id of what a change takes away, unless a column or the note itself is as high.
+/// Notes `gone`, the highest field id that a change removes, in the config, unless a column or the noted id is at least as high.
 pub(super) fn remember(raw: &mut RawMessage, gone: i32) -> Result<()> {
     let corrupt = |error: prost::DecodeError| TableError::corrupt("schema", error.to_string());
     let mut shown = -1;
@@ -33,8 +33,8 @@ pub(super) fn remember(raw: &mut RawMessage, gone: i32) -> Result<()> {
     Ok(())
 }
 
-/// Refuses columns whose ids mean others in `base`: files would be read as columns that they do not hold. So it is when a schema went
-/// through Arrow, which has no ids, and was numbered anew.
+/// Refuses columns whose ids mean other columns in `base`, as data files would be read as the wrong columns. This happens when a schema
+/// went through Arrow, which has no field ids, and was numbered anew.
 pub(super) fn check_kept(base: &Manifest, schema: &NewSchema) -> Result<()> {
     let refused = |id: i32, found: String| {
         Err(TableError::invalid(format!(

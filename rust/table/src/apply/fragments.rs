@@ -1,4 +1,4 @@
-//! Fragments on their way into a version: checked, and given their ids.
+//! New fragments: they are checked and get their ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +25,7 @@ pub(super) fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest:
     Ok(highest)
 }
 
-/// New rows with their ids, in a table that has stable ones.
+/// The new fragments with row ids, in a table with stable row ids.
 pub(super) fn with_row_ids(row_ids: Option<&mut RowIdAllocator>, new: &[Fragment]) -> Result<Vec<Fragment>> {
     match row_ids {
         Some(row_ids) => row_ids.stamp_new(new),
@@ -33,7 +33,7 @@ pub(super) fn with_row_ids(row_ids: Option<&mut RowIdAllocator>, new: &[Fragment
     }
 }
 
-/// Refuses ids that would mean nothing.
+/// Refuses row ids in a table without stable row ids.
 pub(super) fn without_row_ids(new: &[Fragment]) -> Result<Vec<Fragment>> {
     if new.iter().any(Fragment::has_row_ids) {
         return Err(TableError::invalid(
@@ -49,8 +49,8 @@ pub(super) fn next_id(highest: Option<u32>) -> Result<u32> {
     id.ok_or_else(|| TableError::unsupported("the table has used up all 2^32 fragment ids"))
 }
 
-/// New fragments without the columns that others dropped while they were written: their ids must not be found again under those of later
-/// columns. Nobody can have dropped one of a transaction that was made from `base` itself, so there they are an error.
+/// New fragments without the columns that others dropped since `read_version`: their field ids must not be taken for those of later
+/// columns. If the transaction read `base` itself, nothing can have been dropped since, and an unknown column is an error.
 pub(super) fn without_dropped_columns(new: Vec<Fragment>, base: &Manifest, read_version: u64) -> Vec<Fragment> {
     if read_version >= base.version() {
         return new;
@@ -75,7 +75,7 @@ pub(super) fn field_ids(base: &Manifest) -> HashSet<i32> {
     base.schema_fields().iter().map(|field| field.id).collect()
 }
 
-/// What readers rely on, and whether a file is of another version than the table's.
+/// Checks what readers rely on; returns whether a file is of another version than the table's.
 pub(super) fn check_new_fragments(
     fragments: &[Fragment],
     version: FileVersion,
@@ -102,8 +102,8 @@ pub(super) fn check_new_fragments(
     Ok(mixed)
 }
 
-/// The same of a fragment that is there already, whose files may hold columns that are gone. Files of 0.1 and later ones do not mix: a
-/// reader chooses between two ways of reading by the table's version alone.
+/// The same for an existing fragment, whose files may hold dropped columns. Files of 0.1 and of later versions do not mix, since readers
+/// choose between the two formats by the table's version alone.
 pub(super) fn check_files(
     fragment: &Fragment,
     name: &str,
@@ -141,7 +141,7 @@ pub(super) fn check_files(
     Ok(mixed)
 }
 
-/// Fragments by id. Each must be there once, and be one of `base`.
+/// Fragments by id. Each id must occur once, and be in `base`.
 pub(super) fn by_id(fragments: Vec<Fragment>, base: &Manifest) -> Result<HashMap<u64, Fragment>> {
     let mut found = HashMap::with_capacity(fragments.len());
     for fragment in fragments {

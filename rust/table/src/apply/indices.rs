@@ -1,4 +1,4 @@
-//! What a change to fragments and columns means for the indices.
+//! Updates the indices after a change to fragments and columns.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,7 @@ use roaring::RoaringBitmap;
 use crate::error::Result;
 use crate::index::{decode_section, replace_section, Index};
 
-/// Decodes the section, lets `change` decide about each index, and encodes what is left. A section that is left alone keeps its
-/// bytes.
+/// Decodes the index section, maps or drops each index by `change`, and encodes the result. An unchanged section keeps its bytes.
 pub(super) fn edit(
     section: Option<&Bytes>,
     mut change: impl FnMut(Index) -> Result<Option<Index>>,
@@ -28,7 +27,7 @@ pub(super) fn edit(
     replace_section(Some(section), &after)
 }
 
-/// Indices on columns that are gone go, too.
+/// Drops the indices on dropped columns.
 pub(super) fn keep_columns(section: Option<&Bytes>, field_ids: &HashSet<i32>) -> Result<Option<Bytes>> {
     edit(section, |index| {
         let kept = index.is_system() || index.fields().iter().all(|id| field_ids.contains(id));
@@ -36,7 +35,7 @@ pub(super) fn keep_columns(section: Option<&Bytes>, field_ids: &HashSet<i32>) ->
     })
 }
 
-/// The fragments `changed` leave the indices on any of `fields`, whose values are others now.
+/// Removes the fragments `changed` from the bitmaps of the indices on any of `fields`, whose values changed.
 pub(super) fn forget_fragments(
     section: Option<&Bytes>,
     changed: &HashSet<u64>,
@@ -53,7 +52,7 @@ pub(super) fn forget_fragments(
     })
 }
 
-/// The index without some fragments.
+/// The index with some fragments removed from its bitmap.
 pub(super) fn without(index: Index, fragments: &HashSet<u64>) -> Result<Index> {
     let Some(before) = index.fragment_bitmap()? else {
         return Ok(index);

@@ -1,4 +1,4 @@
-//! Rewrite: other fragments take the place of some, with the same rows.
+//! Rewrite (compaction): new fragments with the same rows replace old ones.
 
 use std::collections::HashSet;
 
@@ -73,7 +73,7 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
     }
 }
 
-/// The groups with an id for each new fragment: the one that was reserved, or the next one.
+/// The groups, with an id for each new fragment: its reserved id, or the next one.
 fn number_new_fragments(base: &Manifest, rewrite: &Rewrite, highest: &mut Option<u32>) -> Result<Vec<RewriteGroup>> {
     let given_out = *highest;
     let mut taken: HashSet<u64> = HashSet::new();
@@ -101,7 +101,8 @@ fn number_new_fragments(base: &Manifest, rewrite: &Rewrite, highest: &mut Option
     Ok(groups)
 }
 
-/// A rewritten index covers the new fragments of the groups that it covered. Rows moved away from under all others.
+/// A rewritten index covers the new fragments of the groups whose old fragments it covered. Every other index loses the old fragments, as
+/// their row addresses are gone.
 fn rewrite_index(
     index: Index,
     rewrite: &Rewrite,

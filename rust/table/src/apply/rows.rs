@@ -1,4 +1,4 @@
-//! Append, Delete, Update: rows come, go and change.
+//! Append, Delete, Update: rows are added, deleted and changed.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(super) fn append(base: &Manifest, new: Vec<Fragment>, read_version: u64) -> 
     Ok(draft)
 }
 
-/// Only deletion files are taken from the transaction: what else a fragment says may have changed since it was read.
+/// Takes only the deletion files from the transaction's fragments: their other fields may have changed since they were read.
 pub(super) fn delete(base: &Manifest, updated: Vec<Fragment>, deleted: &[u64]) -> Result<Draft> {
     let deleted: HashSet<u64> = deleted.iter().copied().collect();
     check_present(deleted.iter().copied(), base)?;
@@ -104,7 +104,8 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
     Ok(draft)
 }
 
-/// The rows of a fragment that changed in place. A few bytes can stand for all numbers there are, so they are compared with its rows first.
+/// The offsets of the rows that changed in place. Checked against the fragment's row count first, since a bitmap of a few bytes can hold
+/// any number of offsets.
 fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
     let offsets = RoaringBitmap::deserialize_from(bitmap.as_ref());
     let damaged = |error: std::io::Error| TableError::corrupt("Update", format!("expected a roaring bitmap: {error}"));
@@ -118,7 +119,7 @@ fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
     }
 }
 
-/// Whether others have not taken over all columns of the file.
+/// Whether the file still holds a column that no later file took over.
 pub(super) fn holds_columns(file: &crate::fragment::DataFile) -> bool {
     file.fields.is_empty() || file.fields.iter().any(|id| *id != TAKEN_OVER)
 }

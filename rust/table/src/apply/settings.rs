@@ -1,4 +1,4 @@
-//! CreateIndex, UpdateConfig, ReserveFragments: rows stay as they are.
+//! CreateIndex, UpdateConfig, ReserveFragments: changes that leave the rows as they are.
 
 use bytes::Bytes;
 use esker_proto::lance::table as pb;
@@ -12,7 +12,7 @@ use crate::manifest::{field, noted_field_id, Manifest, MAX_FIELD_ID};
 use crate::operation::{MapUpdate, UpdateConfig};
 use crate::raw::RawMessage;
 
-/// The field of a schema field that holds its own key-values.
+/// The protobuf field number of a schema field's metadata.
 const FIELD_METADATA: u32 = 10;
 
 pub(super) fn create_index(base: &Manifest, new: Vec<Index>, removed: &[Index]) -> Result<Draft> {
@@ -38,7 +38,7 @@ pub(super) fn create_index(base: &Manifest, new: Vec<Index>, removed: &[Index]) 
 
 pub(super) fn reserve_fragments(base: &Manifest, count: u32) -> Result<Draft> {
     let mut draft = Draft::of(base)?;
-    // Ids start at 0: of none given out, the first `count` are 0 to `count - 1`. Lance sets one aside more then, and so do we.
+    // Ids start at 0, so if none was given out, 0 to `count - 1` would suffice. Lance reserves one more then, and so does esker.
     let highest = draft.max_fragment_id.unwrap_or(0).checked_add(count);
     let full = || TableError::unsupported("the table has used up all 2^32 fragment ids");
     draft.max_fragment_id = Some(highest.ok_or_else(full)?);
@@ -51,7 +51,7 @@ pub(super) fn update_config(base: &Manifest, update: &UpdateConfig) -> Result<Dr
         let mut config = config_of(&draft.raw)?;
         let noted = noted_field_id(&config);
         change.apply(&mut config);
-        // A replaced config must not forget which ids are taken.
+        // A replaced config must keep the noted field id.
         if let Some(noted) = noted.filter(|noted| noted_field_id(&config).is_none_or(|id| id < *noted)) {
             config.insert(MAX_FIELD_ID.into(), noted.to_string());
         }
@@ -81,7 +81,7 @@ pub(super) fn update_config(base: &Manifest, update: &UpdateConfig) -> Result<Dr
     Ok(draft)
 }
 
-/// Changes the key-values of one field of the schema and leaves what else it says as it is.
+/// Changes the metadata of one field of the schema and leaves the rest of it as it is.
 fn update_field(raw: &mut RawMessage, id: i32, change: &MapUpdate) -> Result<()> {
     let corrupt = |error: prost::DecodeError| TableError::corrupt("schema", error.to_string());
     let mut fields: Vec<Bytes> = raw.all(field::SCHEMA).map(|field| field.payload().clone()).collect();

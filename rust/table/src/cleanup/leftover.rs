@@ -1,6 +1,6 @@
-//! A file that no manifest to keep refers to.
+//! An orphan: a file that no kept manifest refers to.
 
-/// What a file of a table is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftoverKind {
     /// A data file, or a blob beside one.
@@ -11,7 +11,7 @@ pub enum LeftoverKind {
     Transaction,
     /// A file of an index.
     Index,
-    /// Bytes that never got a name: of a writer that died, or that is at work.
+    /// A temporary file that was never renamed: of a writer that died, or that is still at work.
     Unfinished,
 }
 
@@ -28,7 +28,7 @@ impl LeftoverKind {
     }
 }
 
-/// A file that no manifest to keep refers to.
+/// An orphan: a file that no kept manifest refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     /// What it is.
@@ -39,6 +39,6 @@ pub struct Leftover {
     pub size: u64,
     /// Last change, in microseconds since 1970 (UTC); `None` where the store does not say.
     pub last_modified_us: Option<i64>,
-    /// Whether a manifest that goes refers to it. If not, it may be part of a commit that is under way.
+    /// Whether a dropped manifest refers to it. If not, it may be a staged file of a commit under way.
     pub is_dropped: bool,
 }

@@ -1,4 +1,4 @@
-//! The files of a table at one moment, and which of them nothing refers to.
+//! A listing of a table's files, and the orphans among them.
 
 use esker_store::store::{ObjectMeta, StoreRef};
 
@@ -10,10 +10,10 @@ use crate::transaction::TRANSACTIONS_DIR;
 /// The folders that a table's writers stage files in, and `_versions`.
 const FOLDERS: [&str; 5] = ["data/", "_deletions/", "_transactions/", "_indices/", "_versions/"];
 
-/// How the names begin under which Lance and we write before a file has its name.
+/// The prefix of temporary files of both Lance and esker.
 const UNFINISHED_PREFIX: &str = ".tmp";
 
-/// The files of a table at one moment. List before the versions are listed: what is committed in between is referred to then.
+/// The files of a table at one moment. Must be listed before the versions are, so that files committed in between are referred to.
 #[derive(Debug)]
 pub struct FileListing {
     files: Vec<ObjectMeta>,
@@ -47,7 +47,7 @@ impl FileListing {
         self.len() == 0
     }
 
-    /// The files that no manifest to keep refers to, in the order of their folders and paths. Manifests are not among them.
+    /// The orphans, in the order of their folders and paths. Manifests are not among them.
     pub fn leftovers(&self, references: &FileReferences) -> Vec<Leftover> {
         let named = self.files.iter().filter_map(|file| {
             let kind = kind_of(&file.path)?;
@@ -70,14 +70,14 @@ impl FileListing {
     }
 }
 
-/// What a file is by its path; `None` for what no writer of tables leaves.
+/// The kind of a file by its path; `None` if no writer of tables makes such a path.
 fn kind_of(path: &str) -> Option<LeftoverKind> {
     let (folder, rest) = path.split_once('/')?;
     let name = rest.rsplit_once('/').map_or(rest, |(_, name)| name);
     let ends_in = |extension: &str| name.strip_suffix(extension).is_some_and(|stem| !stem.is_empty());
     let is_nested = rest.contains('/');
     match folder {
-        // Everything in the folder of an index is the index's.
+        // All files in the folder of an index belong to the index.
         "_indices" => Some(LeftoverKind::Index),
         "data" | "_deletions" | "_transactions" | "_versions" if name.starts_with(UNFINISHED_PREFIX) && !is_nested => {
             Some(LeftoverKind::Unfinished)

@@ -1,4 +1,4 @@
-//! What manifests and transactions refer to, as sets of names: 100,000 fragments cost their names once, however many versions have them.
+//! The files that manifests and transactions refer to, as sets of names: each name is held once, however many versions refer to it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::manifest::Manifest;
 use crate::operation::Operation;
 use crate::transaction::{Transaction, TRANSACTIONS_DIR};
 
-/// Names of the files that a table's versions are made of, those to keep apart from those of versions that go.
+/// The names of the files that versions refer to: those of kept versions, and those of dropped ones.
 #[derive(Debug, Default)]
 pub struct FileReferences {
     kept: Names,
@@ -19,22 +19,22 @@ pub struct FileReferences {
 }
 
 impl FileReferences {
-    /// Nothing is referred to yet.
+    /// No references.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps what this version is made of.
+    /// Adds the files of a kept version.
     pub fn keep(&mut self, manifest: &Manifest) -> Result<()> {
         self.kept.add_manifest(manifest)
     }
 
-    /// Notes what this version is made of, which goes.
+    /// Adds the files of a dropped version.
     pub fn discard(&mut self, manifest: &Manifest) -> Result<()> {
         self.dropped.add_manifest(manifest)
     }
 
-    /// Keeps what a transaction names that may still be committed, and its own file.
+    /// Keeps the files of a transaction that may still be committed, and the transaction's own file.
     pub fn keep_transaction(&mut self, transaction: &Transaction) -> Result<()> {
         self.kept
             .transactions
@@ -73,7 +73,7 @@ impl Names {
         Ok(())
     }
 
-    /// Whatever base path a file lies under: what lies elsewhere is not listed here, and a branch names its parent's files so.
+    /// Adds files under any base path: those outside of the root are not listed anyway, and a branch refers to its parent's files this way.
     fn add_fragment(&mut self, fragment: &Fragment) {
         for file in fragment.files() {
             self.add_data(file);

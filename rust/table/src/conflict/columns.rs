@@ -1,9 +1,9 @@
-//! What the field ids in a staged change mean.
+//! Tracks the columns that the field ids in a staged change refer to.
 //!
-//! Files, indices and key-values name columns by field id, and writers give the id of a dropped column out again: pylance does. A change
-//! that waited meanwhile would mean another column than its writer did. So its ids are followed from the version that it was computed
-//! from, through each later one: a field is the same as long as it is there, with the same type and below the same parent, under
-//! whatever name. One that went may stay away; one that comes back is another.
+//! Files, indices and metadata name columns by field id, and some writers (pylance) reuse the id of a dropped column, so that an id in a
+//! staged change may come to mean another column. So the ids are followed from the read version through each later one: a field is the same
+//! as long as it exists with the same type and parent, under any name. A field that was dropped may stay dropped; if its id comes back, it
+//! is another field.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::manifest::Manifest;
 use crate::operation::OperationKind as Kind;
 use crate::transaction::Transaction;
 
-/// The fields that a staged change names, as a version has them.
+/// The fields that a staged change names, as they are in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldColumns(BTreeMap<i32, Option<Column>>);
 
-/// What a field is, whatever its name.
+/// A field's identity, and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {
     parent: i32,
@@ -28,8 +28,7 @@ struct Column {
 }
 
 impl HeldColumns {
-    /// The fields that `ours` names, as `read`, the version that it was computed from, has them; none if it names none, or is judged by
-    /// the matrix alone.
+    /// The fields that `ours` names, as they are in `read`, its read version; `None` if it names none, or if the matrix alone decides.
     pub fn new(ours: &Transaction, read: &Manifest) -> Option<Self> {
         let ids = named_ids(ours)?;
         if ids.is_empty() {
@@ -41,9 +40,9 @@ impl HeldColumns {
         ))
     }
 
-    /// The same in a version that `theirs` made of the one before; none if an id means another column there.
+    /// The same in the version that `theirs` made; `None` if an id means another column there.
     pub fn after(&self, theirs: &Transaction, made: &Manifest) -> Option<Self> {
-        // All columns are new ones: only names tell what is meant by the old ids.
+        // All columns are replaced: the old ids are matched by name.
         let anew = matches!(theirs.kind(), Kind::Overwrite | Kind::Restore);
         let columns = columns(made);
         let mut held = BTreeMap::new();
@@ -67,7 +66,7 @@ impl HeldColumns {
     }
 }
 
-/// The field ids that decide what a change means, of the operations that go with one that changes the schema.
+/// The field ids that a change names, for the operations that are compatible with a schema change.
 fn named_ids(transaction: &Transaction) -> Option<Vec<i32>> {
     let mut ids: Vec<i32> = match transaction.kind() {
         Kind::Append => {

@@ -1,6 +1,6 @@
 //! The questions that some cells of the conflict matrix ask of two transactions.
 //!
-//! Each is answered by what both name: fragments, indices, columns, keys. A set that cannot be decoded overlaps with everything.
+//! Each compares what both transactions name: fragments, indices, columns, keys. A set that cannot be decoded overlaps with everything.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::merge::KeyFilter;
 use crate::operation::OperationKind as Kind;
 use crate::transaction::Transaction;
 
-/// What a transaction names; `None` where that is unknown.
+/// What a transaction names; `None` if unknown.
 type Names<T> = Option<BTreeSet<T>>;
 
 fn intersect<T: Ord>(ours: Names<T>, theirs: Names<T>) -> bool {
@@ -61,7 +61,7 @@ fn touched_fragments(transaction: &Transaction) -> Names<u64> {
     }
 }
 
-/// Whether both may have inserted a row of one key, as far as ours says which keys it inserted.
+/// Whether both may have inserted a row with the same key, by the key filter of ours.
 pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
     let update =
         |transaction: &Transaction| decode::<op::Update>(transaction).filter(|_| transaction.kind() == Kind::Update);
@@ -72,7 +72,7 @@ pub(super) fn inserted_keys(ours: &Transaction, theirs: &Transaction) -> bool {
         return false;
     }
     if theirs.inserted_rows.is_empty() {
-        // It does not say: rows that it wrote may be new ones.
+        // Theirs has no key filter: any row that it wrote may be an inserted one.
         let nothing = KeyFilter::decode(&ours.inserted_rows).is_ok_and(|keys| keys.is_empty());
         return !nothing && !theirs.new_fragments.is_empty();
     }
@@ -131,7 +131,7 @@ fn columns(transaction: &Transaction) -> Names<i32> {
     }
 }
 
-/// Whether it changes the schema without saying that rows which others write meanwhile still fit.
+/// Whether it changes the schema without saying that concurrently written rows still fit (`preserves_nullability`).
 pub(super) fn may_require_columns(transaction: &Transaction) -> bool {
     match transaction.kind() {
         Kind::Merge => decode(transaction).is_none_or(|merge: op::Merge| !merge.preserves_nullability),
@@ -140,8 +140,8 @@ pub(super) fn may_require_columns(transaction: &Transaction) -> bool {
     }
 }
 
-/// Whether ours appends values of a column that their Merge put another one in the place of, as for another type: these values would
-/// be read as nulls. A Project drops columns on purpose, with the values that others append meanwhile.
+/// Whether ours appends values of a column that their Merge replaced by another one, for example of another type: these values would be
+/// read as nulls. A Project drops columns on purpose, with the values that others append meanwhile.
 pub(super) fn replaced_columns(ours: &Transaction, theirs: &Transaction) -> bool {
     if (ours.kind(), theirs.kind()) != (Kind::Append, Kind::Merge) {
         return false;
@@ -169,7 +169,7 @@ pub(super) fn config_keys(ours: &Transaction, theirs: &Transaction) -> bool {
     intersect(changed_keys(ours), changed_keys(theirs))
 }
 
-/// `None` if a map is replaced as a whole: that touches keys that it does not name.
+/// The changed keys; `None` if a map is replaced as a whole, which touches keys that it does not name.
 fn changed_keys(transaction: &Transaction) -> Names<ConfigKey> {
     let update: op::UpdateConfig = decode(transaction)?;
     let mut keys = BTreeSet::new();
@@ -210,7 +210,7 @@ pub(super) fn bases(ours: &Transaction, theirs: &Transaction) -> bool {
     };
     ours.new_bases.iter().any(|ours| {
         theirs.new_bases.iter().any(|theirs| {
-            // 0: the commit gives one out.
+            // Id 0: the commit assigns one.
             (ours.id != 0 && ours.id == theirs.id)
                 || ours.path == theirs.path
                 || (ours.name.is_some() && ours.name == theirs.name)

@@ -150,7 +150,7 @@ fn test_every_cell_of_the_matrix() {
         assert_eq!(words.len(), 12, "{line}");
         for (theirs, expected) in COLUMNS.into_iter().zip(&words[1..]) {
             if let Some((silent, said)) = expected.split_once('-') {
-                // Fragments are others throughout: only the schemas matter.
+                // The fragments always differ: only the schemas matter.
                 for (theirs_says, expected) in [(false, silent), (true, said)] {
                     let schema_is_ours = ours == Kind::Project;
                     let ours = sample(ours, schema_is_ours && !theirs_says);

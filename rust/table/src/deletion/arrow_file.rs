@@ -1,12 +1,12 @@
-//! The one shape of Arrow IPC file that deletion files have.
+//! Decodes the one shape of Arrow IPC file that deletion files have.
 //!
 //! ```text
 //! "ARROW1" 2 bytes | schema | batch: metadata, body | footer (flatbuffer) | i32 footer length | "ARROW1"
 //! body: a validity buffer (empty: no nulls), a buffer of u32 row offsets; each i64 raw length (-1: stored as it is) + zstd frame
 //! ```
 //!
-//! Read by hand over the verified flatbuffers: a general IPC reader allocates what the file claims to hold, and a damaged file
-//! claims anything.
+//! It is read directly from the verified flatbuffers: a general IPC reader allocates what the file claims to hold, and a corrupt file may
+//! claim anything.
 
 use std::io::Read;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const MAGIC: &[u8] = b"ARROW1";
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const STORED: i64 = -1;
 const WIDTH: usize = size_of::<u32>();
-/// Row offsets that are taken from a compressed frame at once.
+/// Row offsets that are decompressed at a time.
 const CHUNK: usize = 16 * 1024;
 
 type Result<T> = std::result::Result<T, String>;
@@ -80,7 +80,7 @@ fn read_batch(data: &[u8], block: &Block) -> Result<RoaringBitmap> {
         .ok_or_else(outside)?;
     let body = data.get(body).ok_or_else(outside)?;
     let metadata = data.get(metadata).ok_or_else(outside)?;
-    // Files before 2019 have only the length.
+    // Files of Arrow before 0.15 have no continuation marker before the length.
     let metadata = metadata.strip_prefix(&CONTINUATION).unwrap_or(metadata);
     let message = metadata.get(WIDTH..).unwrap_or_default();
     let message = root_as_message(message).map_err(|error| format!("expected a message, found {error}"))?;
@@ -126,8 +126,8 @@ fn read_values(batch: &RecordBatch<'_>, body: &[u8], rows: usize) -> Result<Roar
     }
 }
 
-/// Chunk by chunk: a small frame may hold any number of equal values, but a row is deleted once, and different rows take no room that
-/// the frame did not take.
+/// Collects the offsets chunk by chunk, without allocating for the claimed number: a small frame may unpack to any number of equal values,
+/// but an offset that repeats is an error, and distinct offsets compress to little less than they take here.
 fn collect(mut values: impl Read, rows: usize) -> Result<RoaringBitmap> {
     let mut found = RoaringBitmap::new();
     let mut left = rows;

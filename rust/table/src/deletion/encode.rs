@@ -1,4 +1,4 @@
-//! Deletion files as they are written: an Arrow file for few rows, a bitmap for many, as pylance has it.
+//! Encodes deletion files: an Arrow file for few rows, a bitmap for many, as pylance does.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::DeletionVector;
 use crate::error::{Result, TableError};
 use crate::fragment::DeletionFileType;
 
-/// Deleted rows from which on a file holds a bitmap.
+/// From this many deleted rows on, the file holds a bitmap.
 const BITMAP_FROM: u64 = 5000;
 
 impl DeletionVector {
@@ -22,7 +22,7 @@ impl DeletionVector {
         Self { rows }
     }
 
-    /// How a file holds it, and the file's bytes.
+    /// The file type, and the file's bytes.
     pub fn encode(&self) -> Result<(DeletionFileType, Bytes)> {
         if self.len() < BITMAP_FROM {
             let failed = |error: ArrowError| TableError::corrupt("deletion file", error.to_string());

@@ -1,4 +1,4 @@
-//! Rows on their way out: collected by address from a scan, then staged as the deletion files of their fragments.
+//! Collects the addresses of rows to delete from a scan, and stages the deletion files of their fragments.
 //!
 //! ```text
 //! deleted already (the version's)   ..x.......
@@ -6,8 +6,8 @@
 //! staged: one file for both         x.x...x...   2 rows deleted
 //! ```
 //!
-//! A fragment that loses its last row gets no file: it leaves the table. Files are staged before the commit, under names that nobody else
-//! draws, and mean nothing until a manifest names them.
+//! A fragment that loses its last row gets no file but is removed from the table. Files are staged before the commit, under random names,
+//! and are orphans until a manifest names them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::fragment::{DeletionFile, Fragment};
 use crate::manifest::Manifest;
 use crate::read::TableFiles;
 
-/// Deletion files that are read and written side by side.
+/// Deletion files that are read and written concurrently.
 const FILES: usize = 32;
 
-/// Rows of one version, by fragment. Takes bits per row, not bytes.
+/// Rows of one version, as a roaring bitmap for each fragment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowsToDelete {
     fragments: BTreeMap<u64, RoaringBitmap>,
 }
 
-/// What is left of the fragments that rows were deleted from.
+/// The fragments that rows were deleted from, after the deletion.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StagedDeletions {
-    /// Fragments with their new deletion files, in the order of the version.
+    /// Fragments with their new deletion files, in the version's order.
     pub updated: Vec<Fragment>,
-    /// The ids of fragments that lost all rows, likewise.
+    /// The ids of fragments that lost all rows, in the same order.
     pub removed: Vec<u64>,
     /// Rows that were not deleted before.
     pub num_deleted: u64,
@@ -65,7 +65,8 @@ impl RowsToDelete {
         added
     }
 
-    /// The offsets of its rows of one fragment, as a portable roaring bitmap: how an Update says which rows it changed in place.
+    /// The offsets of the rows in one fragment as a portable roaring bitmap, the form in which an Update lists the rows it changed in
+    /// place.
     pub fn encode_offsets(&self, fragment_id: u64) -> Vec<u8> {
         let rows = self.fragments.get(&fragment_id).cloned().unwrap_or_default();
         let mut out = Vec::with_capacity(rows.serialized_size());
@@ -84,8 +85,8 @@ impl RowsToDelete {
         self.fragments.values().all(RoaringBitmap::is_empty)
     }
 
-    /// Writes the deletion files that take these rows from `manifest`'s version, with the rows that its fragments lack already. Rows
-    /// that are deleted already do not count.
+    /// Writes deletion files for these rows and those that are already deleted in `manifest`'s version. Rows that are already deleted are
+    /// not counted.
     pub async fn stage(&self, files: &Arc<TableFiles>, manifest: &Manifest) -> Result<StagedDeletions> {
         let mut touched = Vec::with_capacity(self.fragments.len());
         for (place, summary) in manifest.fragment_sizes()?.into_iter().enumerate() {
@@ -99,7 +100,7 @@ impl RowsToDelete {
         let version = manifest.version();
         let tasks = touched.into_iter().map(|(fragment, rows)| {
             let (files, rows, runtime) = (files.clone(), rows.clone(), Handle::current());
-            // A local store writes and flushes where it is called: on threads of their own many files wait for the disk at once.
+            // A local store's writes and flushes block the thread: on separate threads, many files wait for the disk concurrently.
             let task = spawn_blocking(move || runtime.block_on(stage_one(&files, fragment, rows, version)));
             async move {
                 task.await
@@ -130,7 +131,7 @@ impl RowsToDelete {
     }
 }
 
-/// The offset within its fragment that an address says.
+/// The offset part of a row address.
 #[allow(clippy::cast_possible_truncation)] // The lower half of the address is meant.
 fn offset(address: u64) -> u32 {
     address as u32

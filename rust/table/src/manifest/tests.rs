@@ -278,7 +278,7 @@ fn test_the_frame_is_checked() {
     }
 }
 
-/// Everything that one can ask of a manifest.
+/// Calls every getter of a manifest.
 fn ask(manifest: &Manifest) {
     let _ = (
         manifest.check_writable(),

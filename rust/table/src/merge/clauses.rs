@@ -1,11 +1,11 @@
-//! What a merge does with rows that match and with rows that do not.
+//! The clauses of a merge: what happens to matched and to unmatched rows.
 
 use esker_expr::Predicate;
 
 /// A condition on a row of the source and the row of the table that it matches.
 #[derive(Debug, Clone)]
 pub struct UpdateCondition {
-    /// Over two struct columns, `source` and `target`, which hold the columns below in their order.
+    /// A predicate over two struct columns, `source` and `target`, which hold the columns below in their order.
     pub predicate: Predicate,
     /// The columns of the source that it reads.
     pub source_columns: Vec<String>,
@@ -19,9 +19,9 @@ pub enum WhenMatched {
     /// It stays.
     #[default]
     Keep,
-    /// The source's row takes its place.
+    /// The source's row replaces it.
     Update,
-    /// The source's row takes its place where the condition is true; elsewhere it stays.
+    /// The source's row replaces it if the condition is true; otherwise it stays.
     UpdateIf(UpdateCondition),
     /// It goes.
     Delete,
@@ -37,23 +37,23 @@ pub enum WhenNotMatchedBySource {
     Keep,
     /// It goes.
     Delete,
-    /// It goes if this is true of it.
+    /// It is deleted if the predicate is true for it.
     DeleteIf(Predicate),
 }
 
 /// What a merge does.
 #[derive(Debug, Clone, Default)]
 pub struct MergeClauses {
-    /// With rows of the table that match.
+    /// For rows of the table that match.
     pub when_matched: WhenMatched,
     /// Whether rows of the source that match none of the table are inserted.
     pub insert: bool,
-    /// With rows of the table that match none of the source.
+    /// For rows of the table that match no row of the source.
     pub when_not_matched_by_source: WhenNotMatchedBySource,
 }
 
 impl MergeClauses {
-    /// Whether rows of the table may be written anew.
+    /// Whether rows of the table may be updated.
     pub fn updates(&self) -> bool {
         matches!(self.when_matched, WhenMatched::Update | WhenMatched::UpdateIf(_))
     }

@@ -1,7 +1,7 @@
-//! Structs of a source that lack fields of the table's, made whole: with what the table's row has there, and with nulls in new rows.
+//! Completes structs of the source that lack fields of the table's: with the values of the table's row, or with nulls in new rows.
 //!
-//! Such a struct changes the fields that it has, whatever lies beside them. So it is null where both sides are: a null of the source says that
-//! its own fields are null, and takes nothing from the others.
+//! Such a struct changes only the fields that it has. So the result is null only where both sides are: a null in the source makes the
+//! source's own fields null and leaves the others as they are.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn failed(error: ArrowError) -> TableError {
     TableError::invalid(format!("the rows to write cannot be put together: {error}"))
 }
 
-/// Whether structs of `found` lack fields that those of `wanted` have. Lists are values as a whole: their items are not looked at.
+/// Whether structs of `found` lack fields of those of `wanted`. Structs within lists are not checked, as lists are replaced as a whole.
 pub(super) fn is_partial(found: &DataType, wanted: &DataType) -> bool {
     let (DataType::Struct(found), DataType::Struct(wanted)) = (found, wanted) else {
         return false;
@@ -28,7 +28,7 @@ pub(super) fn is_partial(found: &DataType, wanted: &DataType) -> bool {
     })
 }
 
-/// A column of the source in the table's type. `target` has the values of the same rows of the table; new rows have none.
+/// A column of the source, completed to the table's type. `target` holds the values of the matched rows of the table; `None` for new rows.
 pub(super) fn completed(source: &ArrayRef, target: Option<&ArrayRef>, wanted: &Field) -> Result<ArrayRef> {
     let DataType::Struct(fields) = wanted.data_type() else {
         return Ok(source.clone());
@@ -88,7 +88,8 @@ fn check_nulls(column: &ArrayRef, parent: Option<&NullBuffer>, field: &Field) ->
     })
 }
 
-/// A column as it was read, in the form in which it is written: blobs come as bytes and go as a struct that has room for a URI.
+/// Converts a column from the form in which it is read to that in which it is written: blobs are read as bytes and written as a struct with
+/// a URI field.
 pub(super) fn fit(column: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
     match wanted {
         _ if column.data_type().equals_datatype(wanted) => Some(column.clone()),

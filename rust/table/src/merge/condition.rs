@@ -1,4 +1,4 @@
-//! Conditions on two rows that match.
+//! Evaluates conditions on matched pairs of rows.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::error::{Result, TableError};
 use crate::read::RowsByAddress;
 use crate::struct_parts::without_hidden;
 
-/// Pairs that are looked at together.
+/// Pairs that are evaluated at a time.
 const PAIRS: usize = 16 * 1024;
 
 fn failed(error: ArrowError) -> TableError {
     TableError::invalid(format!("the condition cannot be evaluated: {error}"))
 }
 
-/// The source's columns that a condition reads, of one partition.
+/// The source's columns that a condition reads, for one partition.
 #[derive(Debug, Default)]
 pub(super) struct ConditionRows {
     batches: Vec<RecordBatch>,

@@ -1,12 +1,12 @@
-//! Keys as the bytes that a `KeyExistenceFilter` hashes.
+//! Encodes keys as the bytes that a `KeyExistenceFilter` hashes.
 //!
 //! | type | bytes |
 //! |---|---|
 //! | integers | 8, little-endian |
-//! | text, binary | as they are |
-//! | any other | the comparable form of this release; pylance puts no such keys into its filters |
+//! | text, binary | their bytes |
+//! | any other | `arrow_row`'s comparable bytes; pylance puts no such keys into its filters |
 //!
-//! Of a key of several columns, each is followed by a zero byte. Keys with a null match nothing, so they are left out.
+//! In a key of several columns, each is followed by a zero byte. Keys with a null match nothing, so they are left out.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};

@@ -1,15 +1,15 @@
-//! The keys of inserted rows, as a transaction tells them to those who commit at the same time.
+//! The key filter of a transaction: the keys of inserted rows, for conflict checks by concurrent commits.
 //!
-//! Two upserts that insert rows touch no fragment in common: only their keys tell whether both inserted the same row. For that the message
-//! `KeyExistenceFilter` holds the ids of the key columns and either the xxHash64 of each key or a split block Bloom filter of one fixed size:
+//! Two upserts that insert rows have no fragment in common: only their keys tell whether both inserted the same row. So the message
+//! `KeyExistenceFilter` holds the key columns' field ids and either the xxHash64 of each key or a split block Bloom filter of one size:
 //!
 //! ```text
 //! 1,024 blocks of 8 words of 32 bits, little-endian. A key of hash h belongs to block (h >> 32) * 1024 >> 32 and sets one bit of each
 //! word: bit (h as u32 * SALT[word]) >> 27.
 //! ```
 //!
-//! Two filters that share a key share a block in each word of which they share a bit. More keys than the filter was made for fill it: then it
-//! overlaps with every other, which costs a merge its being computed again and nothing else.
+//! Two filters that share a key have a block in which they share a bit of every word. With more keys than it was made for, a filter fills
+//! up and overlaps with every other, which costs a retry of the merge and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -23,16 +23,16 @@ use crate::error::{Result, TableError};
 /// Blocks of the filter. Filters of another size cannot be compared.
 const BLOCKS: usize = 1024;
 
-/// What a filter of that size was made for.
+/// The number of keys that a filter of that size was made for.
 const ITEMS: u64 = 8192;
 
-/// How often it may be wrong then.
+/// Its probability of a false positive with so many keys.
 const PROBABILITY: f64 = 0.00057;
 
-/// Hashes that are listed, before a filter is smaller.
+/// The most hashes that are listed: with more keys a Bloom filter is smaller.
 const EXACT_KEYS: usize = 4096;
 
-/// Of the Parquet format.
+/// The salts of Parquet's split block Bloom filter.
 const SALT: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -81,7 +81,7 @@ fn holds(blocks: &[Block], hash: u64) -> bool {
 }
 
 impl KeyFilter {
-    /// No keys yet. `bloom` makes it a Bloom filter from the start: the form in which pylance compares keys.
+    /// A filter without keys. With `bloom` it is a Bloom filter from the start, the form that pylance compares.
     pub fn new(field_ids: Vec<i32>, bloom: bool) -> Self {
         let keys = if bloom {
             KeySet::Bloom(vec![[0; 8]; BLOCKS])
@@ -115,7 +115,7 @@ impl KeyFilter {
         }
     }
 
-    /// Whether the two may have a key in common: surely if they have.
+    /// Whether the two may have a key in common: true if they have, and rarely if they have not.
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
@@ -135,7 +135,7 @@ impl KeyFilter {
         }
     }
 
-    /// The message.
+    /// The encoded `KeyExistenceFilter`.
     pub fn encode(&self) -> Bytes {
         let data = match &self.keys {
             KeySet::Exact(hashes) => Data::Exact(op::ExactKeySetFilter {
@@ -158,7 +158,7 @@ impl KeyFilter {
         message.encode_to_vec().into()
     }
 
-    /// Reads a message.
+    /// Decodes a `KeyExistenceFilter`.
     pub fn decode(message: &Bytes) -> Result<Self> {
         let bad = |what: String| TableError::corrupt("KeyExistenceFilter", what);
         let message = op::KeyExistenceFilter::decode(message.clone()).map_err(|e| bad(e.to_string()))?;

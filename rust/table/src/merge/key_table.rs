@@ -1,4 +1,4 @@
-//! The keys of the source's rows, to be looked up.
+//! A hash table of the source's keys.
 
 use hashbrown::HashTable;
 
@@ -27,7 +27,7 @@ pub(super) struct KeyTable {
     filter: Filter,
 }
 
-/// Which hashes there are, more or less: small enough to stay in the processor's cache, so that most keys that are not there cost little.
+/// A one-bit Bloom filter of the hashes: it fits in the processor's cache, so that most look-ups of absent keys are cheap.
 #[derive(Debug, Default)]
 struct Filter {
     words: Vec<u64>,
@@ -35,7 +35,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// For so many keys.
+    /// A filter for so many keys.
     fn new(keys: usize) -> Self {
         let bits = keys.saturating_mul(12).next_power_of_two().clamp(1 << 10, 1 << 30);
         Self {
@@ -44,7 +44,8 @@ impl Filter {
         }
     }
 
-    /// The word and the bit of a hash. Of its bits those in the middle: the upper ones chose the part, the lower ones choose places in the table.
+    /// The word and the bit of a hash, from its middle bits: the upper ones chose the partition, the lower ones choose the place in the
+    /// table.
     #[inline]
     fn place(&self, hash: u64) -> (usize, u64) {
         let bit = (hash << 16) >> self.shift;
@@ -85,7 +86,7 @@ impl KeyTable {
         self.rows
     }
 
-    /// Makes the rows ready to be looked up.
+    /// Builds the table after all rows were added.
     pub fn index(&mut self) {
         let Self {
             parts,
@@ -124,10 +125,10 @@ impl KeyTable {
         }
     }
 
-    /// The places of keys that may be there: of those that are not, most are left out.
+    /// The positions of the keys that may be in the table: most absent ones are filtered out.
     pub fn candidates(&self, keys: &Keys) -> Vec<usize> {
         match keys.fixed() {
-            // A loop of a few instructions, as most rows of a table end here.
+            // A tight loop, as most rows of the table are filtered out here.
             Some(values) => {
                 let hashes = values.iter().map(|value| Key::Fixed(*value).hash());
                 let found = hashes.enumerate().filter(|(_, hash)| self.filter.may_hold(*hash));

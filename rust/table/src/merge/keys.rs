@@ -1,7 +1,8 @@
-//! Keys in a form that is equal where the keys are.
+//! Encodes keys so that equal keys have equal encodings.
 //!
-//! Numbers are equal if their bits are: NaN equals itself, and 0.0 is not -0.0. A key one of whose columns is null equals none, itself included;
-//! a null within a struct or a list is a value like any other. One column of fixed width is its own key; all others are made comparable bytes.
+//! Numbers are equal if their bits are: NaN equals itself, and 0.0 does not equal -0.0. A key with a null column equals no key, not even
+//! itself; a null within a struct or a list is an ordinary value. A single column of fixed width is its own key; all others become
+//! comparable bytes.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
@@ -11,12 +12,12 @@ use twox_hash::XxHash64;
 
 use crate::error::{Result, TableError};
 
-/// Makes keys of columns.
+/// Encodes columns as keys.
 #[derive(Debug)]
 pub(super) enum KeyEncoder {
-    /// Of one column whose values take so many bytes, 8 at the most.
+    /// One column whose values take so many bytes, at most 8.
     Fixed(usize),
-    /// Of any others.
+    /// Any other columns.
     Bytes(RowConverter),
 }
 
@@ -83,7 +84,7 @@ impl KeyEncoder {
     }
 }
 
-/// The bits of numbers of a width.
+/// The values' bits, widened to u64.
 fn bits(column: &ArrayRef, width: usize) -> Result<ScalarBuffer<u64>> {
     let data = column.to_data();
     let buffer = data.buffers().first();
@@ -123,7 +124,7 @@ impl Keys {
         }
     }
 
-    /// The numbers that the keys are, if they are numbers; those of null keys may be any.
+    /// The keys as numbers, if they are of fixed width; null keys have arbitrary numbers.
     pub fn fixed(&self) -> Option<&[u64]> {
         match &self.values {
             Values::Fixed(values) => Some(values),
@@ -131,7 +132,7 @@ impl Keys {
         }
     }
 
-    /// A key; nothing if it is null.
+    /// A key; `None` if it is null.
     pub fn get(&self, row: usize) -> Option<Key<'_>> {
         if row >= self.len() || self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return None;
@@ -144,10 +145,10 @@ impl Keys {
 }
 
 impl Key<'_> {
-    /// The hash by which keys are looked up and parted.
+    /// The hash for look-ups and partitioning.
     #[inline]
     pub fn hash(self) -> u64 {
-        /// Odd, and without a pattern.
+        /// The multiplier of the hash: 2^64 divided by the golden ratio.
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         match self {
             Self::Fixed(value) => {

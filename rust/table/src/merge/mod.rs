@@ -1,15 +1,15 @@
-//! Upserts: the rows of a source against those of a table, by key.
+//! Merges (upserts): a source's rows are joined with a table's rows by key.
 //!
 //! ```text
-//! source: any stream -> kept in memory, or on disk if it is larger than the limit
+//! source: any stream -> held in memory, or spilled to disk if it is larger than the limit
 //!    | its keys, in memory: all at once, or a partition at a time if they are larger than the limit
 //! table: the key columns of all rows, streamed past them -> pairs of rows that match
 //!    | conditions: the columns that they name, of the rows that match
 //!    v
-//! rows to update, in the order of the source, then rows to insert -> new fragments; rows that go -> deletion files
+//! rows to update, in the order of the source, then rows to insert -> new fragments; rows to delete -> deletion files
 //! ```
 //!
-//! Neither side is ever held in memory as a whole: of the source the keys of one partition, of the table a few batches.
+//! Memory holds the keys of one partition of the source and a few batches of the table, never a whole side beyond the limit.
 
 mod clauses;
 mod complete;

@@ -1,4 +1,4 @@
-//! What came of a merge.
+//! The outcome of a merge.
 
 use crate::operation::Update;
 
@@ -7,9 +7,9 @@ use crate::operation::Update;
 pub struct MergeStats {
     /// Rows of the source that were added.
     pub num_inserted_rows: u64,
-    /// Rows of the table that rows of the source took the place of.
+    /// Rows of the table that were updated.
     pub num_updated_rows: u64,
-    /// Rows of the table that went.
+    /// Rows of the table that were deleted.
     pub num_deleted_rows: u64,
 }
 
@@ -18,16 +18,16 @@ pub struct MergeStats {
 pub struct MergeOutcome {
     /// The change.
     pub update: Update,
-    /// Rows that it touches.
+    /// The counts of rows that it touches.
     pub stats: MergeStats,
-    /// The files that it wrote, relative to the table's root: of no use if it is not committed.
+    /// The staged files, relative to the table's root: orphans if it is not committed.
     pub files: Vec<String>,
     /// Bytes of its data files.
     pub bytes_written: u64,
     /// Rows of the table whose keys were read.
     pub rows_scanned: u64,
-    /// In how many parts the keys were matched, each of which fit in memory.
+    /// The number of partitions in which the keys were matched.
     pub partitions: usize,
-    /// Bytes of rows and keys that went to disk in between, without the source itself.
+    /// Bytes of rows and keys that were spilled to disk, without the source itself.
     pub spilled_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Rows of the source and rows of the table that match.
+//! Matched pairs: a row of the source and a row of the table with the same key.
 
 /// A row of the source, and one of the table that has its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,6 +7,6 @@ pub(super) struct Pair {
     pub source: u32,
     /// The address of the table's row.
     pub address: u64,
-    /// Its id.
+    /// The table row's id.
     pub id: u64,
 }

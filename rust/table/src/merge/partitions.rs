@@ -1,4 +1,5 @@
-//! The rows of both sides in parts that go together: rows of one key are in one part. One part, if the source's keys fit in memory.
+//! Partitions both sides by the hash of their keys: rows with equal keys are in the same partition. There is one partition if the source's
+//! keys fit in memory.
 
 use std::sync::Arc;
 
@@ -12,22 +13,22 @@ use super::spill::Spill;
 use super::target::{TargetBatch, TargetKeys};
 use crate::error::{Result, TableError};
 
-/// What a row of the source takes in memory beside its key: its place in the table of keys, and the pair that it may become.
+/// Memory for a row of the source besides its key: its entry in the key table, and the pair that it may become.
 const BYTES_PER_ROW: u64 = 64;
 
-/// Parts at the most.
+/// The most partitions.
 const MAX_PARTS: u64 = 4096;
 
-/// The rows of the source, in parts.
+/// The rows of the source, partitioned.
 pub(super) enum SourceParts {
-    /// All in one.
+    /// One partition.
     One(Arc<MergeSource>),
-    /// On disk.
+    /// Several, spilled to disk.
     Many(Spill, usize),
 }
 
 impl SourceParts {
-    /// Cuts the source into parts of whose columns `held`, those that must be in memory, are not larger than `limit` bytes, about.
+    /// Partitions the source so that the columns `held`, which must be in memory, take about `limit` bytes or less in each partition.
     pub fn new(
         source: &Arc<MergeSource>,
         encoder: &KeyEncoder,
@@ -41,7 +42,7 @@ impl SourceParts {
             let held = batch?
                 .project(&columns)
                 .map_err(|e| TableError::invalid(e.to_string()))?;
-            // Keys are there twice: as they are read and as they are compared.
+            // Keys are held twice: as read, and encoded for comparison.
             bytes = bytes.saturating_add(bytes_of(&held).saturating_mul(2));
         }
         let parts = bytes.div_ceil(limit.max(1)).clamp(1, MAX_PARTS);
@@ -63,7 +64,7 @@ impl SourceParts {
         Ok(Self::Many(spill, parts))
     }
 
-    /// How many parts.
+    /// The number of partitions.
     pub fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -88,7 +89,7 @@ impl SourceParts {
     }
 }
 
-/// The keys of the table in the same parts, on disk.
+/// The table's keys in the same partitions, spilled to disk.
 pub(super) struct TargetParts {
     spill: Spill,
     schema: SchemaRef,
@@ -97,7 +98,7 @@ pub(super) struct TargetParts {
 }
 
 impl TargetParts {
-    /// Empty ones.
+    /// Empty partitions.
     pub fn new(columns: &TargetKeys, key_types: &[arrow_schema::DataType], parts: usize, limit: u64) -> Result<Self> {
         let schema = columns.spill_schema(key_types);
         Ok(Self {
@@ -118,7 +119,7 @@ impl TargetParts {
         self.waiting.flush_if_full(&mut self.spill)
     }
 
-    /// Writes what waits.
+    /// Writes the buffered rows.
     pub fn finish(&mut self) -> Result<()> {
         self.waiting.flush(&mut self.spill)
     }
@@ -134,11 +135,11 @@ impl TargetParts {
     }
 }
 
-/// The rows of each part. Null keys match nothing: the first part has them.
+/// The rows of each partition. Null keys, which match nothing, go to the first.
 fn part_rows(keys: &Keys, parts: usize) -> Vec<Vec<u32>> {
     let mut rows = vec![Vec::new(); parts];
     for row in 0..keys.len() {
-        // The upper bits: the lower ones choose places within a part.
+        // The upper bits choose the partition, since the lower ones choose the place in the key table.
         let part = keys.get(row).map_or(0, |key| ((key.hash() >> 32) * parts as u64) >> 32);
         if let (Some(rows), Ok(row)) = (rows.get_mut(usize::try_from(part).unwrap_or(0)), u32::try_from(row)) {
             rows.push(row);
@@ -147,7 +148,7 @@ fn part_rows(keys: &Keys, parts: usize) -> Vec<Vec<u32>> {
     rows
 }
 
-/// Rows that wait to be written to their parts, so that blocks do not get small.
+/// Rows that are buffered before they are written to their partitions, so that blocks do not get small.
 struct Waiting {
     parts: Vec<Vec<RecordBatch>>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Matches rows and makes those to write: first all that are updated, then all that are inserted, so that ids which rows keep come first.
+//! Matches rows and produces those to write: all updated rows before all inserted ones, so that rows that keep their ids come first.
 
 use std::sync::mpsc::SyncSender;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::read::{scan, RowsByAddress, TableFiles};
 
-/// Rows that are put together at a time.
+/// Rows that are produced at a time.
 const ROWS: usize = 8 * 1024;
 
-/// Batches of the table that are matched side by side.
+/// Batches of the table that are matched concurrently.
 const TASKS: usize = 4;
 
-/// What became of the rows.
+/// The result of producing all rows.
 #[derive(Debug, Default)]
 pub(super) struct Produced {
     pub stats: MergeStats,
-    /// Rows of the table that are no longer where they were.
+    /// Rows of the table to delete at their old address: updated (moved) or deleted ones.
     pub gone: RowsToDelete,
     /// The ids of updated rows, in the order in which they were written.
     pub kept_ids: Vec<u64>,
@@ -49,7 +49,7 @@ pub(super) struct Produced {
     pub spilled_bytes: u64,
 }
 
-/// What becomes of rows that are updated.
+/// The form in which updated rows come out.
 enum Output {
     /// Whole rows of the table.
     Rows(Rewriter),
@@ -57,7 +57,7 @@ enum Output {
     Changes(Rewriter, SchemaRef),
 }
 
-/// Matches and makes rows.
+/// Matches and produces rows.
 pub(super) struct Producer {
     files: Arc<TableFiles>,
     manifest: Arc<Manifest>,
@@ -123,7 +123,7 @@ impl Producer {
         })
     }
 
-    /// Tells which rows change, instead of making whole ones.
+    /// Produces the changed columns and row addresses instead of whole rows.
     pub fn for_changes(mut self, schema: &Schema) -> Result<Self> {
         let rewriter = Rewriter::changes(&self.files, &self.manifest, schema, self.source.schema())?;
         let schema = changed_schema(rewriter.schema());
@@ -131,7 +131,7 @@ impl Producer {
         Ok(self)
     }
 
-    /// The columns of the rows that are made.
+    /// The columns of the produced rows.
     pub fn schema(&self) -> &SchemaRef {
         match &self.output {
             Output::Rows(rewriter) => rewriter.schema(),
@@ -139,7 +139,7 @@ impl Producer {
         }
     }
 
-    /// Makes all rows. Runs on a thread of its own, within the runtime.
+    /// Produces all rows. Runs on a blocking thread of the runtime.
     pub fn run(mut self, out: &SyncSender<RecordBatch>) -> Result<Produced> {
         let handle = Handle::current();
         let limit = (self.request.memory_limit / 4).max(1);
@@ -181,7 +181,7 @@ impl Producer {
         Ok(out)
     }
 
-    /// The pairs of a part that change rows, in the source's order, and its rows that match nothing.
+    /// The pairs of a partition that change rows, in the source's order, and the source's unmatched rows.
     fn part(
         &self,
         handle: &Handle,
@@ -232,7 +232,7 @@ impl Producer {
             }
             WhenMatched::Update | WhenMatched::Delete => matches.pairs,
         };
-        // Those of one row of the table stand together.
+        // Pairs of one row of the table are adjacent.
         if let Some([_, second]) = pairs.array_windows().find(|[a, b]: &&[Pair; 2]| a.address == b.address) {
             return Err(self.ambiguous(source, part, second));
         }
@@ -270,7 +270,7 @@ impl Producer {
         Ok(all)
     }
 
-    /// Writes updated rows; false if nobody takes them any more.
+    /// Sends updated rows; false if the receiver is gone.
     fn update(
         &self,
         handle: &Handle,
@@ -307,7 +307,7 @@ impl Producer {
         Ok(true)
     }
 
-    /// Writes inserted rows; false if nobody takes them any more.
+    /// Sends inserted rows; false if the receiver is gone.
     fn insert(
         &self,
         source: &SourceParts,

@@ -1,4 +1,4 @@
-//! Rows as they are written: in the table's columns, taken from the source, and from the table where the source has none.
+//! Assembles the rows to write: columns come from the source, or from the table's row where the source lacks them.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::read::{RowsByAddress, SystemColumn, TableFiles};
 enum Origin {
     Source(usize),
     Target(usize),
-    /// The source has some of its fields, the table's row has the others.
+    /// A struct of which the source has some fields and the table's row has the others.
     Both {
         source: usize,
         target: usize,
     },
 }
 
-/// Makes rows to write.
+/// Assembles rows to write.
 #[derive(Debug)]
 pub(super) struct Rewriter {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// The columns that the source lacks, all or in part; nothing if it has all.
+    /// Reads the columns that the source lacks in whole or in part; `None` if it has all.
     rest: Option<RowsByAddress>,
 }
 
@@ -38,12 +38,12 @@ fn failed(error: ArrowError) -> TableError {
 }
 
 impl Rewriter {
-    /// For whole rows of a table, of which `source` has some columns.
+    /// A rewriter for whole rows of a table, some of whose columns `source` has.
     pub fn new(files: &Arc<TableFiles>, manifest: &Manifest, table: &Schema, source: &ArrowSchema) -> Result<Self> {
         Self::of_columns(files, manifest, Arc::new(table.to_arrow()?), source)
     }
 
-    /// For the columns that `source` has, whole.
+    /// A rewriter for only the columns that `source` has, structs completed.
     pub fn changes(files: &Arc<TableFiles>, manifest: &Manifest, table: &Schema, source: &ArrowSchema) -> Result<Self> {
         let table = table.to_arrow()?;
         let whole = source
@@ -90,7 +90,7 @@ impl Rewriter {
         &self.schema
     }
 
-    /// Rows of the table with the values of rows of the source in place of theirs.
+    /// Updated rows: rows of the table with the values of the matched rows of the source.
     pub async fn updated(&self, batch: &RecordBatch, rows: &UInt32Array, pairs: &[Pair]) -> Result<RecordBatch> {
         let rest = match &self.rest {
             Some(rest) => {
@@ -111,7 +111,7 @@ impl Rewriter {
         })
     }
 
-    /// Rows of the source, with nulls in the columns and fields that it lacks.
+    /// Inserted rows: rows of the source, with nulls in the columns and fields that it lacks.
     pub fn inserted(&self, batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
         let taken = take(batch, rows)?;
         self.batch(rows.len(), |origin, field| match origin {
@@ -132,7 +132,7 @@ impl Rewriter {
                     .ok_or_else(|| TableError::invalid("expected all columns of the rows to write, found fewer"))
             })
             .collect::<Result<_>>()?;
-        // Nested fields may promise other things about nulls than the table's.
+        // The nullability of nested fields may differ from the table's.
         let fields = self.schema.fields().iter().zip(&columns);
         let fields: Vec<Field> = fields
             .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true))
@@ -142,20 +142,20 @@ impl Rewriter {
     }
 }
 
-/// The schema of changed columns, with the addresses of the rows of the table that they change.
+/// The schema of changed columns, with the column of row addresses.
 pub(super) fn changed_schema(changes: &ArrowSchema) -> SchemaRef {
     let mut fields: Vec<Arc<Field>> = changes.fields().iter().cloned().collect();
     fields.push(SystemColumn::RowAddress.field());
     Arc::new(ArrowSchema::new(fields))
 }
 
-/// Changed columns with those addresses.
+/// Changed columns with the addresses of the rows of the table that they change.
 pub(super) fn changed(schema: &SchemaRef, changes: &RecordBatch, pairs: &[Pair]) -> Result<RecordBatch> {
     let mut columns = changes.columns().to_vec();
     columns.push(Arc::new(UInt64Array::from_iter_values(
         pairs.iter().map(|pair| pair.address),
     )));
-    // Nested fields may promise other things about nulls than the source's.
+    // The nullability of nested fields may differ from the source's.
     let fields = schema.fields().iter().zip(&columns);
     let fields: Vec<Field> = fields
         .map(|(field, column)| Field::clone(field).with_data_type(column.data_type().clone()))
@@ -163,7 +163,7 @@ pub(super) fn changed(schema: &SchemaRef, changes: &RecordBatch, pairs: &[Pair])
     RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), columns).map_err(failed)
 }
 
-/// Rows of a batch; the batch itself where it is all of them, and a slice where they lie together.
+/// Rows of a batch: the batch itself if it is all of them, a slice if they are contiguous.
 fn take(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
     let first = rows.values().first().copied().unwrap_or(0);
     let together = rows

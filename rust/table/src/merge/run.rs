@@ -1,4 +1,4 @@
-//! A merge from its rows to a change that can be committed.
+//! Runs a merge: from the source's rows to an uncommitted change.
 
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::write::{write_fragments, WriteRequest};
 pub struct MergeRequest {
     /// The key: columns of the table that the source has too.
     pub on: Vec<String>,
-    /// What happens to which rows.
+    /// What happens to matched and unmatched rows.
     pub clauses: MergeClauses,
     /// The version of new files.
     pub version: FileVersion,
@@ -40,7 +40,7 @@ pub struct MergeRequest {
     pub target_bases: Vec<Option<u32>>,
 }
 
-/// Merges a source into a version of a table. Nothing is visible before the outcome is committed; on an error no file stays behind.
+/// Merges a source into a version of a table. Nothing is visible before the outcome is committed; on an error, staged files are removed.
 pub async fn merge(
     files: &Arc<TableFiles>,
     manifest: &Arc<Manifest>,
@@ -74,7 +74,7 @@ pub async fn merge(
     outcome(files, manifest, new_fragments, produced).await
 }
 
-/// The rows of a source that change rows of a table, with the addresses of those as `_rowaddr`; nothing is written. They are held in memory.
+/// The rows of a source that match rows of a table, with the addresses of those as `_rowaddr`. Held in memory; nothing is written.
 pub async fn changed_rows(
     files: &Arc<TableFiles>,
     manifest: &Arc<Manifest>,
@@ -132,7 +132,7 @@ async fn outcome(
     })
 }
 
-/// Rows that moved keep their ids: they were written first, and the commit gives ids to those behind them.
+/// Stamps the ids of moved rows on the fragments: those rows were written first, and the commit gives ids to the rows after them.
 fn with_kept_ids(fragments: Vec<Fragment>, ids: &[u64]) -> Vec<Fragment> {
     let mut rest = ids;
     let stamped = fragments.into_iter().map(|fragment| {
@@ -147,7 +147,7 @@ fn with_kept_ids(fragments: Vec<Fragment>, ids: &[u64]) -> Vec<Fragment> {
     stamped.collect()
 }
 
-/// What to say of inserted keys. Where the key is the table's declared one, it is said in pylance's form, as pylance says it.
+/// An empty filter for the inserted keys. If the key is the table's declared primary key, it is a Bloom filter, which pylance compares.
 fn key_filter(schema: &Schema, request: &MergeRequest) -> Result<Option<KeyFilter>> {
     let field = |name: &String| schema.field(name).map(|field| field.id);
     let ids: Option<Vec<i32>> = request.on.iter().map(field).collect();
@@ -184,15 +184,15 @@ fn paths_of(fragments: &[Fragment]) -> Vec<String> {
         .collect()
 }
 
-/// Removes files that no version will have.
+/// Removes staged files after an error.
 async fn discard(files: &TableFiles, paths: &[String]) {
     for path in paths {
-        // The error that led here is the one to report; what cannot be removed is left to clean-up.
+        // The original error is reported; files that cannot be removed become orphans, which clean-up removes.
         let _ = files.store().delete(path).await;
     }
 }
 
-/// The rows to write, as they come.
+/// A reader of the rows to write, as they are produced.
 struct Rows {
     schema: SchemaRef,
     receiver: Receiver<RecordBatch>,
@@ -212,12 +212,12 @@ impl RecordBatchReader for Rows {
     }
 }
 
-/// Where rows to write go; false once nobody takes them any more.
+/// Sends rows to write; false once the receiver is gone.
 pub(super) fn send(out: &SyncSender<RecordBatch>, batch: RecordBatch) -> bool {
     out.send(batch).is_ok()
 }
 
-/// The columns of these names.
+/// The indices of the columns of these names.
 pub(super) fn places(schema: &arrow_schema::Schema, names: &[String]) -> Result<Vec<usize>> {
     let place = |name: &String| {
         schema.index_of(name).map_err(|_| {
@@ -231,7 +231,7 @@ pub(super) fn places(schema: &arrow_schema::Schema, names: &[String]) -> Result<
     names.iter().map(place).collect()
 }
 
-/// Keys of other types are never equal, whatever they look like.
+/// Refuses key columns of different types, which would never be equal.
 pub(super) fn check_type(found: &arrow_schema::Field, expected: &DataType) -> Result<()> {
     if expected.equals_datatype(found.data_type()) {
         return Ok(());
@@ -243,7 +243,7 @@ pub(super) fn check_type(found: &arrow_schema::Field, expected: &DataType) -> Re
     })
 }
 
-/// A key column may hold anything but blobs, of which a scan tells where they lie and not what they are.
+/// The key column of that name. Blobs are refused, as a scan returns their descriptions and not their bytes.
 pub(super) fn key_field<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
     let field = schema.field(name).ok_or_else(|| TableError::UnknownColumn {
         column: name.to_owned(),

@@ -1,4 +1,4 @@
-//! The rows that a merge brings, kept so that they can be read several times: by the passes of a merge, and again when it is computed again.
+//! The source of a merge, held so that it can be read several times: by the passes of a merge, and by a retry.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 use super::spill::Spill;
 use crate::error::{Result, TableError};
 
-/// Bytes of rows in a block on disk, about.
+/// The approximate size of a block on disk, in bytes of rows.
 pub(super) const BLOCK_BYTES: usize = 4 << 20;
 
 /// Rows that can be read any number of times.
@@ -26,7 +26,7 @@ enum Held {
 }
 
 impl MergeSource {
-    /// Reads a stream to its end. Once it holds more than `memory_limit` bytes it goes to a file in the folder for temporary files.
+    /// Reads a stream to its end. Beyond `memory_limit` bytes it is spilled to a file in the folder for temporary files.
     pub fn read(batches: Box<dyn RecordBatchReader + Send>, memory_limit: u64) -> Result<Self> {
         let schema = batches.schema();
         let (mut rows, mut bytes) = (0_u64, 0_u64);
@@ -88,7 +88,7 @@ fn write(spill: &mut Spill, batch: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// The bytes that the rows of a batch take, whatever else its buffers hold.
+/// The bytes that the rows of a batch take, without unused parts of shared buffers.
 pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
     let columns = batch.columns().iter();
     let bytes = columns.map(|column| {

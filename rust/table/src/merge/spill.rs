@@ -1,6 +1,7 @@
-//! Rows on disk, in a file that has no name: it is gone when nobody holds it any more, whatever happens to the process.
+//! Spills rows to disk, in an unlinked file, which disappears when it is closed, even if the process is killed.
 //!
-//! The file is a run of blocks. Each is an Arrow IPC stream of one batch and belongs to one part, so that any number of parts share a file.
+//! The file is a sequence of blocks. Each is an Arrow IPC stream of one batch and belongs to one partition, so that all partitions share a
+//! file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Write};
@@ -22,7 +23,7 @@ struct Block {
     length: u64,
 }
 
-/// Rows on disk, in parts.
+/// Spilled rows, by partition.
 #[derive(Debug)]
 pub(super) struct Spill {
     file: File,
@@ -98,7 +99,7 @@ impl Spill {
     }
 }
 
-/// A range of a file. Reads go by position: any number of them may go on at a time.
+/// A range of a file. Reads are positional, so that they may run concurrently.
 struct Within<'a> {
     file: &'a File,
     offset: u64,

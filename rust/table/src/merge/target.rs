@@ -1,4 +1,4 @@
-//! The table's side: the keys of all its rows, a batch at a time.
+//! The target side: the keys of all rows of the table, a batch at a time.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::read::{ScanRequest, SystemColumn};
 
-/// Marks rows that go if no row of the source matches them.
+/// Marks rows that are deleted unless a row of the source matches them.
 const GOES: &str = "_goes";
 
 /// How the table's keys are read.
@@ -26,13 +26,13 @@ pub(super) struct TargetKeys {
     by_source: WhenNotMatchedBySource,
 }
 
-/// The keys of some rows of the table, with all that is needed of them.
+/// A batch of the table's rows: keys, addresses and ids.
 #[derive(Debug, Clone)]
 pub(super) struct TargetBatch {
     pub keys: Vec<ArrayRef>,
     pub addresses: UInt64Array,
     pub ids: Option<UInt64Array>,
-    /// Which rows go if no row of the source matches them.
+    /// Which rows are deleted unless a row of the source matches them.
     pub goes: Option<BooleanArray>,
 }
 
@@ -45,7 +45,7 @@ impl TargetKeys {
         }
     }
 
-    /// Reads the keys, and what decides about rows that no row of the source matches.
+    /// The scan of the keys, and of the columns that decide about rows that no row of the source matches.
     pub fn scan(&self) -> ScanRequest {
         let mut columns = self.on.clone();
         if let WhenNotMatchedBySource::DeleteIf(predicate) = &self.by_source {
@@ -62,12 +62,12 @@ impl TargetKeys {
         }
     }
 
-    /// Whether a scan has that column whatever its filter reads.
+    /// Whether the scan adds that system column.
     fn adds(&self, column: SystemColumn) -> bool {
         column == SystemColumn::RowAddress || (column == SystemColumn::RowId && self.stable_row_ids)
     }
 
-    /// What a batch of that scan holds.
+    /// Decodes a batch of that scan.
     pub fn read(&self, batch: &RecordBatch) -> Result<TargetBatch> {
         let goes = match &self.by_source {
             WhenNotMatchedBySource::Keep => None,
@@ -104,7 +104,7 @@ impl TargetKeys {
         Schema::new(fields).into()
     }
 
-    /// A batch as it goes to disk.
+    /// A batch in the form in which it is spilled.
     pub fn to_spill(&self, batch: &TargetBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let rows = batch.addresses.len();
         let ids = batch.ids.clone().unwrap_or_else(|| batch.addresses.clone());
@@ -121,7 +121,7 @@ impl TargetKeys {
         RecordBatch::try_new(schema.clone(), columns).map_err(|e| TableError::invalid(e.to_string()))
     }
 
-    /// A batch as it was before it went to disk.
+    /// The inverse of [`Self::to_spill`].
     pub fn read_spill(&self, batch: &RecordBatch) -> Result<TargetBatch> {
         Ok(TargetBatch {
             keys: self.keys(batch)?,
@@ -147,14 +147,14 @@ fn numbers(batch: &RecordBatch, column: SystemColumn) -> Result<UInt64Array> {
     found.ok_or_else(|| lost(column.name()))
 }
 
-/// What matching a batch of the table found.
+/// The matches of a batch of the table.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
-    /// Rows that match; those of one row of the table stand together, in the source's order.
+    /// Matched pairs; those of one row of the table are adjacent, in the source's order.
     pub pairs: Vec<Pair>,
-    /// Rows of the table that go because no row of the source matches them.
+    /// Rows of the table to delete because no row of the source matches them.
     pub gone: Vec<u64>,
-    /// Rows that were looked at.
+    /// Rows that were scanned.
     pub rows: u64,
 }
 
@@ -167,7 +167,7 @@ impl Matches {
     }
 }
 
-/// Looks the keys of a batch of the table up.
+/// Looks up the keys of a batch of the table.
 pub(super) fn find(batch: &TargetBatch, encoder: &KeyEncoder, table: &KeyTable) -> Result<Matches> {
     let keys = encoder.encode(&batch.keys)?;
     let mut out = Matches {

@@ -66,7 +66,7 @@ impl OperationKind {
         Self::Composite,
     ];
 
-    /// The kind of the field `number`; nothing for the fields that say something else than the operation.
+    /// The kind of the transaction's field `number`; `None` for fields that do not hold an operation.
     pub fn from_field(number: u32) -> Option<Self> {
         let index = number.checked_sub(FIRST)?;
         let named = usize::try_from(index)

@@ -1,4 +1,4 @@
-//! An operation's message in two parts: what is kept as it came, and what the generated code decodes.
+//! Splits an operation's message into fields that stay encoded and a rest that the generated code decodes.
 
 use bytes::Bytes;
 use prost::Message;
@@ -8,7 +8,7 @@ use crate::fragment::Fragment;
 use crate::index::Index;
 use crate::raw::RawMessage;
 
-/// A message from which fields are taken, until the generated code decodes the rest.
+/// A message from which encoded fields are taken before the rest is decoded.
 pub(super) struct Parts {
     what: &'static str,
     raw: RawMessage,
@@ -21,7 +21,7 @@ impl Parts {
         Ok(Self { what, raw })
     }
 
-    /// Takes all fields `number`, as they came.
+    /// Takes all fields `number`, still encoded.
     pub fn take(&mut self, number: u32) -> Vec<Bytes> {
         let taken = self.raw.all(number).map(|field| field.payload().clone()).collect();
         self.raw.remove(number);
@@ -45,7 +45,7 @@ impl Parts {
     }
 }
 
-/// The message that `rest` and the encoded fields make up, sorted by number.
+/// Encodes `rest` and the encoded fields as one message, sorted by field number.
 pub(super) fn build<const N: usize>(rest: &impl Message, verbatim: [(u32, Vec<Vec<u8>>); N]) -> Result<Vec<u8>> {
     let encoded = Bytes::from(rest.encode_to_vec());
     let mut raw = RawMessage::decode(&encoded).map_err(|error| error.of("operation"))?;

@@ -1,4 +1,4 @@
-//! Rewrite: the same rows in other files, as compaction leaves them.
+//! Rewrite: the same rows in other files (compaction).
 
 use bytes::Bytes;
 use esker_proto::lance::table as pb;
@@ -21,11 +21,11 @@ const WHAT: &str = "Rewrite";
 pub struct Rewrite {
     /// What replaces what.
     pub groups: Vec<RewriteGroup>,
-    /// Indices whose row addresses were adapted.
+    /// Indices whose row addresses were remapped.
     pub rewritten_indices: Vec<RewrittenIndex>,
 }
 
-/// Fragments merged into each other.
+/// Old fragments and the new ones that hold their rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RewriteGroup {
     /// Fragments of the table.
@@ -34,7 +34,7 @@ pub struct RewriteGroup {
     pub new_fragments: Vec<Fragment>,
 }
 
-/// An index whose row addresses were adapted.
+/// An index whose row addresses were remapped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RewrittenIndex {
     /// The one in the table.

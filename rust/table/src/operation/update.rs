@@ -1,4 +1,4 @@
-//! Update: rows changed in place or moved, and perhaps added.
+//! Update: rows changed in place or moved, and possibly inserted.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Update {
     pub new_fragments: Vec<Fragment>,
     /// The ids of the fields whose values changed within the updated fragments.
     pub fields_modified: Vec<u32>,
-    /// The ids of the fields whose values changed: an index on other fields covers the moved rows still, with stable row ids.
+    /// The ids of the fields whose values changed. With stable row ids, an index on other fields still covers the moved rows.
     pub fields_for_preserving_frag_bitmap: Vec<u32>,
     /// How rows were changed.
     pub update_mode: UpdateMode,

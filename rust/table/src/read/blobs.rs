@@ -1,4 +1,4 @@
-//! Finding blobs: rows are looked up, their descriptions read, and no byte of the blobs themselves.
+//! Locates blobs: reads their descriptions and no byte of the blobs themselves.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::Candidate;
 
-/// Which rows are meant by their numbers.
+/// What the numbers of a request mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSelection {
     /// Ids, which are addresses in a table without stable row ids.
@@ -33,23 +33,23 @@ pub enum RowSelection {
     Addresses,
 }
 
-/// A row, and where its blob lies.
+/// A row and the location of its blob.
 #[derive(Debug, Clone)]
 pub struct LocatedBlob {
     /// The row's address.
     pub address: u64,
-    /// Where the blob lies; none for a null.
+    /// The blob's location; `None` for a null.
     pub location: Option<BlobLocation>,
 }
 
-/// The rows wanted of one fragment, by offset, sorted; `numbers` are what the caller calls them.
+/// The wanted rows of one fragment as sorted offsets; `numbers` are the numbers in the request.
 struct Wanted {
     fragment: Fragment,
     numbers: Vec<u64>,
     rows: Vec<Range<u64>>,
 }
 
-/// Where the blobs of a column lie, in the order of `rows` and as often as asked for.
+/// The locations of the blobs of a column, in the order of `rows`, repetitions included.
 pub async fn locate_blobs(
     files: Arc<TableFiles>,
     manifest: &Manifest,
@@ -99,7 +99,7 @@ pub async fn locate_blobs(
         .collect()
 }
 
-/// Where the rows with these stable ids lie.
+/// The addresses of the rows with these stable ids.
 async fn addresses_of(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -> Result<Vec<u64>> {
     let located = super::locate::locate(files, manifest, ids).await?;
     let address = |(id, row): (&u64, &Option<Candidate>)| {
@@ -208,10 +208,10 @@ async fn locate(
     Ok(located.collect())
 }
 
-/// Rows that are looked at to learn how large blobs are, at each of a few places.
+/// Rows that are sampled at each of a few places to estimate the size of blobs.
 const SAMPLED_ROWS: u64 = 64;
 
-/// How many bytes the blobs of the second kind take for each row of a fragment, by the descriptions of some; 0 where none are read.
+/// An estimate of the bytes of v2 blobs per row of a fragment, from sampled descriptions; 0 if no such blobs are read.
 pub(super) async fn blob_bytes_per_row(reader: &FragmentReader, columns: &Projection) -> Result<u64> {
     fn wanted(field: &Field) -> bool {
         match field.blob_kind() {
@@ -240,7 +240,7 @@ pub(super) async fn blob_bytes_per_row(reader: &FragmentReader, columns: &Projec
     Ok(bytes / count(&sample).max(1))
 }
 
-/// The bytes that the descriptions at `field` and below it lead to.
+/// The bytes of the blobs that the descriptions at or below `field` refer to.
 fn described_bytes(field: &Field, array: &ArrayRef) -> u64 {
     if field.is_blob() {
         let sizes = array.as_struct_opt().and_then(|fields| fields.column_by_name("size"));

@@ -1,4 +1,4 @@
-//! Rows by address, as a change of rows needs those that it found.
+//! Reads rows by address, for updates and merges of rows that a scan found.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct RowsByAddress {
 }
 
 impl RowsByAddress {
-    /// The rows of `manifest`, of which `columns` are read.
+    /// A reader of `columns` of the rows of `manifest`.
     pub fn new(files: Arc<TableFiles>, manifest: &Manifest, columns: &[String], blobs: BlobView) -> Result<Self> {
         let fragments = manifest.fragments();
         Ok(Self {
@@ -34,12 +34,12 @@ impl RowsByAddress {
         })
     }
 
-    /// The columns as they come out.
+    /// The schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         self.columns.schema()
     }
 
-    /// The rows at these addresses, in this order and as often; deleted or not.
+    /// The rows at these addresses, in this order, repetitions and deleted rows included.
     pub async fn take(&self, addresses: &[u64]) -> Result<RecordBatch> {
         let mut wanted = addresses.to_vec();
         wanted.sort_unstable();

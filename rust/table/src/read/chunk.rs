@@ -1,4 +1,4 @@
-//! One chunk of a scan: some rows of one fragment, filtered, as batches.
+//! A chunk of a scan: some rows of one fragment, filtered (late materialisation), as batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use super::rows::{count, select};
 use super::system::{RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 
-/// What one more run of rows costs in one column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
+/// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 const RUN_COST: u64 = 1600;
 
 /// Where an output column comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Output {
-    /// It is one of the filter's columns.
+    /// One of the filter's columns.
     Filter(usize),
-    /// It is read for the rows that the filter keeps.
+    /// Read only for the rows that the filter keeps.
     Other(usize),
-    /// No file holds it.
+    /// Not in any file.
     System(SystemColumn),
 }
 
-/// What every chunk of a scan shares.
+/// What all chunks of a scan share.
 #[derive(Debug)]
 pub(super) struct ChunkPlan {
     /// The schema of the batches that come out.
@@ -42,11 +42,11 @@ pub(super) struct ChunkPlan {
 #[derive(Debug)]
 pub(super) struct ChunkSource {
     pub(super) places: RowPlaces,
-    /// The filter's columns, where there is a filter.
+    /// The filter's columns, if there is a filter.
     pub(super) filter_columns: Option<FragmentProjection>,
-    /// All output columns, or those that the filter does not read already.
+    /// The output columns that the filter does not read already.
     pub(super) other_columns: FragmentProjection,
-    /// Bytes of blobs outside the fragment's own files for each row, more or less.
+    /// An estimate of the bytes per row of blobs outside of the fragment's own files.
     pub(super) blob_bytes_per_row: u64,
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Ve
     }
 }
 
-/// The filter's columns for some rows, and what it says of each.
+/// The filter's columns for some rows, and the filter's mask.
 async fn test(
     plan: &ChunkPlan,
     source: &ChunkSource,

@@ -1,4 +1,4 @@
-//! The open data files of a table. A data file never changes once it has its name, so an open one stays good.
+//! A cache of open data files and deletion vectors. A data file never changes once it has its name, so an open one stays valid.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,10 @@ use crate::deletion::DeletionVector;
 use crate::error::Result;
 use crate::fragment::{DataFile, Fragment};
 
-/// Open files kept at the most; their metadata is what takes the memory.
+/// The most open files that are cached; their metadata takes the memory.
 const KEPT_FILES: usize = 512;
 
-/// Bytes of decoded deletion files kept at the most.
+/// The most bytes of decoded deletion files that are cached.
 const KEPT_DELETIONS: usize = 64 << 20;
 
 /// A table's store with the data files that were opened in it.
@@ -24,7 +24,7 @@ pub struct TableFiles {
     deletions: Mutex<KeptDeletions>,
 }
 
-/// Deletion files never change either.
+/// A cache of decoded deletion files, which never change either.
 #[derive(Debug, Default)]
 struct KeptDeletions {
     vectors: HashMap<String, Arc<DeletionVector>>,
@@ -70,7 +70,7 @@ impl TableFiles {
         &self.store
     }
 
-    /// Opens a data file, or gives the one that is open already.
+    /// Opens a data file, or returns the cached one.
     pub async fn open(&self, file: &DataFile) -> Result<FileReader> {
         let path = file.location();
         if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {

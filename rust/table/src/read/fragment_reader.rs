@@ -1,4 +1,4 @@
-//! One fragment: its data files side by side, each giving the columns that it holds.
+//! Reads one fragment: joins the columns of its data files.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub(super) struct FragmentProjection {
     parts: Vec<Part>,
     /// Columns that no file of the fragment holds: they were added later and are null here.
     missing: Vec<(usize, DataType)>,
-    /// Columns that are put together: their fields lie in several files, or some of them in none.
+    /// Structs that are joined from parts: their fields lie in several files, or some of them in none.
     split: HashMap<usize, DataType>,
     bytes_per_row: u64,
 }
@@ -55,13 +55,13 @@ fn column_of(file: &DataFile, field_id: i32) -> Option<usize> {
     usize::try_from(*file.column_indices.get(position)?).ok()
 }
 
-/// Whether a file holds the field: a struct or list of a 2.1 file has no column of its own, what lies below it has.
+/// Whether a file holds the field. In a 2.1 file a struct or list has no column of its own, only its leaves have.
 fn holds(file: &DataFile, field: &Field) -> bool {
     column_of(file, field.id).is_some() || field.children.iter().any(|child| holds(file, child))
 }
 
-/// What a file holds of a field, without what `taken`, files before it, gave; nothing if that is nothing. Whoever writes part of a struct's fields
-/// leaves the others where they are, or null.
+/// The part of a field that a file holds, without the ids `taken` from files before it; `None` if it holds nothing of it. A writer of some
+/// of a struct's fields leaves the others in their files, or null.
 fn part_of(file: &DataFile, field: &Field, taken: &mut HashSet<i32>) -> Option<Field> {
     let is_open = field.is_list() || (field.is_struct() && !field.is_packed_struct() && !field.is_blob());
     if !is_open || field.children.is_empty() {
@@ -168,23 +168,23 @@ impl FragmentReader {
 }
 
 impl FragmentProjection {
-    /// Bytes in the files for each row, on average.
+    /// The average bytes per row in the files.
     pub(super) fn bytes_per_row(&self) -> u64 {
         self.bytes_per_row
     }
 
-    /// Columns that come out.
+    /// The number of output columns.
     pub(super) fn num_columns(&self) -> u64 {
         self.projection.schema().fields().len() as u64
     }
 
-    /// The file that gives a column; none where the column is missing and comes as nulls.
+    /// The file of an output column; `None` if the column is missing and read as nulls.
     pub(super) fn file_of(&self, output: usize) -> Option<&FileReader> {
         let part = self.parts.iter().find(|part| part.outputs.contains(&output))?;
         Some(&part.reader)
     }
 
-    /// Of each file that notes bounds of its groups of rows: where the groups start, and the bounds of the columns.
+    /// For each file with statistics: the offsets of its groups of rows, and the bounds of the columns.
     pub(super) async fn group_ranges(&self) -> Result<Vec<(Vec<u64>, ColumnRanges)>> {
         let mut out = Vec::new();
         for part in &self.parts {
@@ -205,7 +205,7 @@ impl FragmentProjection {
         Ok(out)
     }
 
-    /// Reads sorted rows: an array for each field of the projection that a file holds, as it is read.
+    /// Reads sorted rows: a raw array for each field of the projection that a file holds.
     pub(super) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
         let arrays = self.read_arrays(rows).await?;
         let fields = self.projection.fields().zip(arrays);
@@ -214,7 +214,7 @@ impl FragmentProjection {
             .collect())
     }
 
-    /// The columns that files hold, each whole.
+    /// The columns that files hold, structs joined.
     async fn read_arrays(&self, rows: &[Range<u64>]) -> Result<Vec<Option<ArrayRef>>> {
         let mut found: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.projection.schema().fields().len()];
         for part in &self.parts {

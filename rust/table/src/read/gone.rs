@@ -1,4 +1,4 @@
-//! The rows that one version has and a later one has not, by their stable ids.
+//! The rows that were deleted between two versions, by their stable row ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::fragment::{DeletionFile, Fragment};
 use crate::manifest::Manifest;
 use crate::row_ids::LineageParts;
 
-/// The ids of the rows of `begin` that `end` has no longer, in the column `_rowid`: a batch for each fragment that lost rows. Only fragments
-/// that changed between the versions are looked at.
+/// The ids of the rows of `begin` that are not in `end`, in the column `_rowid`: a batch for each fragment that lost rows. Reads only the
+/// fragments that changed between the versions.
 pub fn deleted_row_ids(files: Arc<TableFiles>, begin: &Manifest, end: Arc<Manifest>) -> Result<BatchStream> {
     for manifest in [begin, end.as_ref()] {
         manifest.check_readable()?;

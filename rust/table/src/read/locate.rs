@@ -1,7 +1,7 @@
-//! Where the rows of some ids lie.
+//! Locates rows by id.
 //!
-//! An updated row is listed twice: in its old fragment, where it is deleted, and in its new one. Deletion files are read only where they decide: a
-//! copy in a fragment without deletions is the row, whatever other copies there are.
+//! The id of an updated row is listed twice: in its old fragment, where the row is deleted, and in its new one. Deletion files are read
+//! only where they decide: a copy in a fragment without deletions is live, whatever other copies there are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::Candidate;
 
-/// Deletion files that are read side by side.
+/// Deletion files that are read concurrently.
 const READS: usize = 64;
 
-/// The rows of some ids.
+/// The located rows.
 #[derive(Debug)]
 pub struct Located {
-    /// For each id its row; `None` where no row of the version has it.
+    /// The row of each id; `None` if no live row of the version has it.
     pub rows: Vec<Option<Candidate>>,
     /// The fragments of those rows, by their place in the manifest.
     pub fragments: HashMap<u32, Fragment>,
 }
 
-/// The rows that a version lists under each of some ids.
+/// The candidates: the rows that fragments list under each id, live or deleted.
 struct Listed {
     candidates: Vec<Candidate>,
-    /// For each id where its candidates end.
+    /// The end of each id's candidates.
     ends: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Listed {
     }
 }
 
-/// What is known of the deletions of a fragment.
+/// The deletions of a fragment, as far as they are known.
 #[derive(Debug, Clone, Default)]
 enum Deletions {
     #[default]
@@ -103,7 +103,7 @@ pub async fn locate(files: &Arc<TableFiles>, manifest: &Manifest, ids: &[u64]) -
     let choose = |candidates: &[Candidate]| match candidates {
         [] => None,
         [only] => Some(only).filter(|row| !hidden(row)).copied(),
-        // Where a copy cannot be deleted, the deletions of the others may not have been read.
+        // If one copy is certainly live, the deletions of the others may not have been read.
         several => several
             .iter()
             .find(sure)
@@ -133,7 +133,7 @@ fn by_address(manifest: &Manifest, ids: &[u64]) -> Result<Listed> {
     let mut places: HashMap<u64, Option<(u32, u64)>> = ids.iter().map(|id| (id >> 32, None)).collect();
     for (place, fragment) in manifest.fragment_sizes()?.into_iter().enumerate() {
         if let Some(slot) = places.get_mut(&fragment.id) {
-            // Old writers did not note how many rows there are: the files decide.
+            // Old writers did not note the number of rows: it is read from the files.
             let rows = Some(fragment.physical_rows)
                 .filter(|rows| *rows != 0)
                 .unwrap_or(u64::MAX);

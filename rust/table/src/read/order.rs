@@ -1,8 +1,7 @@
-//! The order of a scan's rows: all of them are held, or the first ones only where there is a limit.
+//! Sorts a scan's rows: all of them are held in memory, or only the first ones if there is a limit (top k).
 //!
-//! Keys are compared as bytes that sort as they do (`arrow_row`), so that a sort of all rows and the first of them follow one rule: numbers
-//! by their total order (-NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN), lists and structs item by item, nulls before or behind all values.
-//! Rows with equal keys stay in the table's order.
+//! Keys are compared in `arrow_row`'s comparable form, with and without a limit: numbers by their total order (-NaN, -inf, ..., -0.0, 0.0,
+//! ..., inf, NaN), lists and structs item by item, nulls first or last. The sort is stable: rows with equal keys stay in the table's order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +15,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::scan::BatchStream;
 use crate::error::{Result, TableError};
 
-/// Rows of a batch that comes out, where no other size is asked for.
+/// The default number of rows in an output batch.
 const BATCH_ROWS: usize = 8192;
 
-/// Rows that are held beyond those that a limit keeps, before the others are let go.
+/// Rows that are held beyond the limit before the held rows are cut down to it.
 const SPARE_ROWS: usize = 1 << 16;
 
 /// One key of an order.
@@ -29,7 +28,7 @@ pub struct OrderKey {
     pub column: String,
     /// Smallest first.
     pub ascending: bool,
-    /// Nulls before all values rather than behind them.
+    /// Whether nulls come first.
     pub nulls_first: bool,
 }
 
@@ -39,7 +38,7 @@ impl OrderKey {
     }
 }
 
-/// Which rows of an order come out, and in batches of which size.
+/// Offset, limit and batch size of the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub(super) offset: u64,
@@ -47,12 +46,12 @@ pub(super) struct Cut {
     pub(super) batch_size: Option<usize>,
 }
 
-/// A row by its batch and its place there.
+/// A row: the index of its batch, and its index there.
 type Place = (usize, usize);
 
-/// The rows of a stream in an order.
+/// Sorts the rows of a stream.
 ///
-/// `keys` are the columns of the stream to order by, by their numbers; the first `width` columns come out.
+/// `keys` name the key columns by their index in the stream; the first `width` columns are the output.
 pub(super) fn ordered(
     unordered: BatchStream,
     keys: &[OrderKey],
@@ -88,7 +87,7 @@ struct HeldRows {
     batches: Vec<RecordBatch>,
     keys: Vec<Rows>,
     count: usize,
-    /// How many of the first rows are needed at all.
+    /// How many of the first rows are needed.
     wanted: usize,
 }
 
@@ -146,7 +145,7 @@ impl HeldRows {
         Ok(())
     }
 
-    /// Keeps the first rows only.
+    /// Drops all but the first rows.
     fn forget(&mut self) -> Result<()> {
         let first = self.first();
         let Some(schema) = self.batches.first().map(RecordBatch::schema) else {
@@ -172,7 +171,7 @@ impl HeldRows {
             rows.select_nth_unstable(self.wanted);
             rows.truncate(self.wanted);
         }
-        // Places differ, so that no two are equal: the order is stable.
+        // Places are compared, too, so that the order is stable.
         rows.sort_unstable();
         rows.into_iter().map(|(_, place)| place).collect()
     }
@@ -194,8 +193,8 @@ impl HeldRows {
     }
 }
 
-/// Rows of many batches as one batch of the first columns, those of `schema`; as more than one where their dictionaries together have more
-/// values than keys can name, or their texts more bytes than offsets reach.
+/// Gathers rows of many batches into one batch of `schema`; into several if the merged dictionaries have more items than the keys can name,
+/// or the texts more bytes than the offsets reach.
 fn gather(batches: &[RecordBatch], schema: &SchemaRef, places: &[Place]) -> Result<Vec<RecordBatch>> {
     match gather_one(batches, schema, places) {
         Ok(batch) => Ok(vec![batch]),
@@ -210,7 +209,7 @@ fn gather(batches: &[RecordBatch], schema: &SchemaRef, places: &[Place]) -> Resu
 }
 
 fn gather_one(batches: &[RecordBatch], schema: &SchemaRef, places: &[Place]) -> Result<RecordBatch, ArrowError> {
-    // Only those that rows are taken from: a batch more is a dictionary more to be merged.
+    // Only the batches that rows are taken from, as each adds a dictionary to merge.
     let mut used: BTreeMap<usize, usize> = places.iter().map(|(batch, _)| (*batch, 0)).collect();
     used.values_mut()
         .enumerate()

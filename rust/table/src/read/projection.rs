@@ -1,4 +1,4 @@
-//! Which fields a read wants and how its batches show them.
+//! Projections: the fields to read, and the columns of the output.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use esker_file::Dictionaries;
 
 use crate::error::{Result, TableError};
 
-/// The columns of a read, in the order in which they come out.
+/// The columns of a read, in output order.
 #[derive(Debug, Clone)]
 pub struct Projection {
     columns: Vec<Column>,
@@ -20,15 +20,15 @@ pub struct Projection {
 
 #[derive(Debug, Clone)]
 struct Column {
-    /// The top-level field to read, cut down to what is wanted of it.
+    /// The top-level field to read, pruned to the wanted children.
     read: Field,
-    /// The way from the field that is read down to the value that comes out.
+    /// The path from the field that is read to the output value.
     path: Vec<String>,
     output: FieldRef,
 }
 
 impl Projection {
-    /// All columns, or those named: top-level columns and dotted paths. A dotted path comes out as a column of that name.
+    /// All columns, or those named: top-level columns and dotted paths. A dotted path becomes a column of that name.
     pub fn new(schema: &Schema, names: Option<&[String]>) -> Result<Projection> {
         let columns = match names {
             None => schema.fields.iter().map(Column::whole).collect::<Result<Vec<_>>>()?,
@@ -62,12 +62,12 @@ impl Projection {
         &self.schema
     }
 
-    /// The fields to read, one for each column that comes out.
+    /// The fields to read, one for each output column.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.columns.iter().map(|c| &c.read)
     }
 
-    /// The same columns with the places of blobs instead of their bytes.
+    /// The same columns with the descriptions of blobs instead of their bytes.
     pub(super) fn located(&self) -> Projection {
         let columns = self.columns.iter().map(|column| Column {
             read: column.read.with_blob_view(BlobView::Located),
@@ -79,7 +79,7 @@ impl Projection {
         }
     }
 
-    /// Turns what was read for column `index` into what comes out.
+    /// Extracts the output column `index` from the array that was read for it.
     pub fn extract(&self, index: usize, array: ArrayRef) -> ArrayRef {
         let path = self.columns.get(index).map(|c| c.path.as_slice()).unwrap_or_default();
         let mut array = array;
@@ -99,7 +99,7 @@ impl Projection {
     }
 }
 
-/// The child with a null wherever its parent is null.
+/// The child, masked by the nulls of its parent.
 fn with_parent_nulls(child: &ArrayRef, nulls: &arrow_buffer::NullBuffer) -> ArrayRef {
     let nulls = arrow_buffer::NullBuffer::union(Some(nulls), child.nulls());
     let data = child.to_data().into_builder().nulls(nulls).build();
@@ -144,7 +144,7 @@ impl Column {
     }
 }
 
-/// Whether the value at the end of `path` may be null: because any field on the way may be.
+/// Whether the value at the end of `path` may be null, which it may if any field along the path may be.
 fn any_nullable(field: &Field, path: &[&str]) -> bool {
     let below = path
         .split_first()
@@ -152,8 +152,7 @@ fn any_nullable(field: &Field, path: &[&str]) -> bool {
     field.nullable || below.is_some_and(|(child, rest)| any_nullable(&child, rest))
 }
 
-/// The field with only the children along `path`, and the field at its end. A packed struct is read whole, like the description of a
-/// blob.
+/// The field pruned to the children along `path`, and the field at its end. A packed struct and the description of a blob are not pruned.
 fn cut(field: &Field, path: &[&str]) -> Option<(Field, Field)> {
     let Some((name, rest)) = path.split_first() else {
         return Some((field.clone(), field.clone()));

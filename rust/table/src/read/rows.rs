@@ -87,7 +87,7 @@ pub(super) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<
     out
 }
 
-/// Cuts ranges into groups of about `size` rows, one when it is asked for: a table that claims endless rows must not cost memory.
+/// Cuts ranges into groups of about `size` rows, lazily: a corrupt table that claims endless rows must not cost memory.
 pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
     let size = size.max(1);
     let mut ranges = ranges.into_iter();

@@ -1,4 +1,4 @@
-//! Scanning: fragments cut into chunks, chunks read ahead side by side, batches in order.
+//! Scans: fragments are cut into chunks, chunks are read ahead concurrently, batches come out in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -25,38 +25,38 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::LineageParts;
 
-/// Bytes of the files that a chunk covers, more or less, where there are many.
+/// The target size of a chunk in bytes of its files, in large fragments.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Bytes of a chunk of a fragment that is small: as little as is worth a task of its own.
+/// The target size of a chunk in small fragments: the least that is worth a task of its own.
 const SMALL_CHUNK_BYTES: u64 = 1024 * 1024;
 
-/// Chunks of a fragment for each thread, so that none waits long for the last one.
+/// Chunks per thread in a fragment, so that threads finish at nearly the same time.
 const CHUNKS_PER_THREAD: u64 = 4;
 
-/// Rows in a chunk at the most.
+/// The most rows in a chunk.
 const CHUNK_ROWS: u64 = 1 << 20;
 
-/// Chunks that are read side by side from a store behind a network, at the least.
+/// The least number of chunks that are read concurrently from a store behind a network.
 const FAR_CHUNKS: usize = 16;
 
-/// Fragments of such a store whose files are open or being opened, the one that is read among them.
+/// Fragments whose files are open or being opened on such a store, including the one that is being read.
 const FILES_AHEAD: usize = 16;
 
-/// What to read.
+/// A scan's parameters.
 #[derive(Debug, Clone, Default)]
 pub struct ScanRequest {
-    /// Columns and dotted paths in the order in which they come out; all if none are named.
+    /// Columns and dotted paths in output order; `None` for all columns.
     pub columns: Option<Vec<String>>,
-    /// Only rows for which it is true.
+    /// Keep only rows for which it is true.
     pub filter: Option<Predicate>,
     /// At most so many rows, after filter and offset.
     pub limit: Option<u64>,
-    /// Rows to leave out at the start, after the filter.
+    /// Rows to skip at the start, after the filter.
     pub offset: Option<u64>,
-    /// Rows in a batch at the most.
+    /// The most rows in a batch.
     pub batch_size: Option<usize>,
-    /// All batches but the last have `batch_size` rows.
+    /// Whether all batches but the last have exactly `batch_size` rows.
     pub strict_batch_size: bool,
     /// Only these fragments, in this order.
     pub fragment_ids: Option<Vec<u64>>,
@@ -68,9 +68,9 @@ pub struct ScanRequest {
     pub with_row_address: bool,
     /// Batches may come as they are ready.
     pub unordered: bool,
-    /// Deleted rows come too, as far as their fragment is still there; their `_rowid` and `_rowaddr` are null.
+    /// Whether deleted rows are included, as far as their fragment still exists; their `_rowid` and `_rowaddr` are null.
     pub include_deleted_rows: bool,
-    /// Groups of rows that statistics rule out are read all the same.
+    /// Disables pruning by statistics.
     pub ignore_statistics: bool,
     /// How blob columns come out.
     pub blobs: BlobView,
@@ -84,7 +84,7 @@ pub struct BatchStream {
     pub schema: SchemaRef,
     /// The batches.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
-    /// What statistics saved so far.
+    /// The groups of rows seen and pruned so far.
     pub groups: Arc<GroupCounts>,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<V
         .collect()
 }
 
-/// The columns that come out.
+/// The names of the output columns.
 fn output_names(schema: &Schema, request: &ScanRequest) -> Vec<String> {
     let mut names = match &request.columns {
         Some(columns) => columns.clone(),
@@ -145,7 +145,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
     manifest.check_readable()?;
     let schema = manifest.schema()?.with_blob_view(request.blobs);
     let is_own = |name: &str| schema.field(name).is_some();
-    // A column of the table goes before a system column of the same name.
+    // A column of the table shadows a system column of the same name.
     let system = |name: &str| SystemColumn::named(name).filter(|_| !is_own(name));
     let names = output_names(&schema, request);
 
@@ -176,7 +176,7 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         .collect();
     let dictionaries = manifest.dictionaries()?;
     let filter_columns = match &request.filter {
-        // A filter asks whether a blob is there, or of what size; it never reads it.
+        // A filter can test whether a blob is null, or its size; it never reads its bytes.
         Some(_) => {
             let schema = schema.with_blob_view(BlobView::Located);
             Some(Arc::new(
@@ -245,7 +245,7 @@ async fn source_of(
     Ok((reader, Arc::new(source)))
 }
 
-/// The same of the fragment at a place.
+/// The same for the fragment at an index of the plan.
 async fn source_at(files: &TableFiles, planned: &Planned, place: usize) -> Result<(FragmentReader, Arc<ChunkSource>)> {
     let fragment = planned.fragments.get(place);
     let fragment = fragment.ok_or_else(|| TableError::invalid(format!("no fragment at place {place}")))?;
@@ -258,16 +258,16 @@ fn chunk_rows(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
     let share = physical_rows.saturating_mul(bytes) / threads().saturating_mul(CHUNKS_PER_THREAD);
     let rows = (share.clamp(SMALL_CHUNK_BYTES, CHUNK_BYTES) / bytes).clamp(1, CHUNK_ROWS);
-    // Whole batches, so that no batch ends where a chunk happens to.
+    // A multiple of the batch size, so that no batch is cut at the end of a chunk.
     match batch_size.map(|size| size.max(1) as u64) {
         Some(size) => rows.div_ceil(size).saturating_mul(size),
         None => rows,
     }
 }
 
-/// Rows of fragments in scan order, each chunk planned when it is asked for.
+/// The chunks of all fragments in scan order, planned lazily.
 fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) -> BoxStream<'static, Result<Chunk>> {
-    // A filter decides later which rows count against offset and limit.
+    // With a filter, offset and limit apply after it, not to the chunks.
     let clips = request.filter.is_none();
     let skip = if clips { request.offset.unwrap_or(0) } else { 0 };
     let keep = if clips {
@@ -277,7 +277,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
     };
     let row_range = request.row_range.clone();
     let batch_size = request.batch_size;
-    // Whoever wants all rows will want the next files too: far away they are opened before their turn.
+    // A scan of all rows will need the next files, too: behind a network they are opened ahead.
     let wants_all = request.limit.is_none() && request.offset.is_none();
     let ahead = if wants_all && files.store().is_far() {
         FILES_AHEAD
@@ -303,7 +303,7 @@ fn chunks(files: Arc<TableFiles>, planned: Arc<Planned>, request: &ScanRequest) 
                 let (reader, source) = if ahead == 1 {
                     source_of(&files, &planned, fragment).await?
                 } else {
-                    // Those under way are the fragments from this one on.
+                    // The fragments from this one on are being opened.
                     let from = next - 1 + opening.len();
                     opening.extend((from..planned.fragments.len().min(next - 1 + ahead)).map(|at| {
                         let (files, planned) = (files.clone(), planned.clone());
@@ -345,7 +345,7 @@ fn threads() -> u64 {
     std::thread::available_parallelism().map_or(2, |n| n.get() as u64)
 }
 
-/// Chunks that are read side by side: for each thread two, and more where most of the time goes into waiting.
+/// The number of chunks that are read concurrently: two per thread, and more behind a network, where most of the time is spent waiting.
 fn readahead(files: &TableFiles) -> usize {
     let least = if files.store().is_far() { FAR_CHUNKS } else { 2 };
     usize::try_from(threads().saturating_mul(2)).unwrap_or(2).max(least)
@@ -406,7 +406,7 @@ fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanReq
     })
 }
 
-/// A scan in an order of its own: of the same rows, with the keys behind the columns that come out.
+/// A sorted scan: it reads the same rows, with the key columns after the output columns.
 fn scan_ordered(
     files: Arc<TableFiles>,
     manifest: &Manifest,
@@ -449,7 +449,7 @@ fn scan_ordered(
     )
 }
 
-/// Offset and limit on rows that passed a filter; nothing more is read once the limit is reached.
+/// Applies offset and limit after a filter; stops reading once the limit is reached.
 fn clip_batches(
     batches: BoxStream<'static, Result<RecordBatch>>,
     skip: u64,

@@ -1,4 +1,4 @@
-//! Groups of rows that statistics rule out: files of version 0.1 note bounds for each of their groups.
+//! Pruning by statistics: files of version 0.1 hold bounds for each group of rows.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use super::fragment_reader::FragmentProjection;
 use super::rows::intersect;
 use crate::error::Result;
 
-/// How many groups a scan has looked at, and how many of them it need not read.
+/// How many groups with statistics a scan has seen, and how many of them it pruned.
 #[derive(Debug, Default)]
 pub struct GroupCounts {
     seen: AtomicU64,
@@ -17,19 +17,18 @@ pub struct GroupCounts {
 }
 
 impl GroupCounts {
-    /// Groups with statistics that the scan has come to so far.
+    /// Groups with statistics seen so far.
     pub fn seen(&self) -> u64 {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// Those among them that statistics rule out.
+    /// Groups pruned so far.
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
 }
 
-/// The rows of one fragment but for those in groups of which the filter can keep nothing. A column that is not in a file with statistics
-/// may hold anything.
+/// The rows of one fragment without those in groups that the filter prunes. A column that is not in a file with statistics is unbounded.
 pub(super) async fn rule_out(
     filter: &Predicate,
     columns: &FragmentProjection,

@@ -1,4 +1,4 @@
-//! Batches of exactly so many rows.
+//! Rebatches a stream to batches of an exact number of rows.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ impl Pending {
         self.batches.push_back(batch);
     }
 
-    /// The next rows, `size` at the most.
+    /// The next rows, at most `size`.
     fn take(&mut self, size: usize) -> Vec<RecordBatch> {
         let mut parts = Vec::new();
         let mut missing = size;

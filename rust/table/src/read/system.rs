@@ -1,4 +1,4 @@
-//! The columns that no file holds: a row's id, its address, its number, and the versions that it is from.
+//! System columns: a row's id, address and number, and the versions that created and last updated it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::{LineageParts, RowIdSequence, RowLineage, RowVersions};
 
-/// A column that is made from where a row lies, or from what the manifest says of it.
+/// A column that is computed from a row's position or from the fragment's lineage, not read from a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemColumn {
     /// `_rowid`. Without stable row ids it is the address.
@@ -24,9 +24,9 @@ pub enum SystemColumn {
     RowAddress,
     /// `_rowoffset`: the row's number among the live rows of the version, which `take` goes by.
     RowOffset,
-    /// `_row_created_at_version`: the version that first held the row, 1 where nobody noted it.
+    /// `_row_created_at_version`: the version that created the row; 1 if unknown.
     CreatedAtVersion,
-    /// `_row_last_updated_at_version`: the version that last changed the row, likewise.
+    /// `_row_last_updated_at_version`: the version that last changed the row; 1 if unknown.
     LastUpdatedAtVersion,
 }
 
@@ -61,7 +61,7 @@ impl SystemColumn {
         Arc::new(Field::new(self.name(), DataType::UInt64, true))
     }
 
-    /// What must be read of a fragment's lineage for some of them.
+    /// The parts of a fragment's lineage that some columns need.
     pub(super) fn lineage_of(columns: impl IntoIterator<Item = Self>, manifest: &Manifest) -> LineageParts {
         let mut parts = LineageParts::default();
         for column in columns {
@@ -75,19 +75,19 @@ impl SystemColumn {
     }
 }
 
-/// Where the rows of one fragment lie.
+/// The positions and the lineage of one fragment's rows.
 #[derive(Debug, Clone)]
 pub(super) struct RowPlaces {
     pub(super) fragment_id: u64,
-    /// Live rows of the version before this fragment; known only where a row's number is asked for.
+    /// Live rows of the version before this fragment; `None` unless `_rowoffset` is read.
     pub(super) rows_before: Option<u64>,
     pub(super) deletions: Option<Arc<DeletionVector>>,
-    /// Read only as far as it is asked for. Without ids a row's id is its address.
+    /// Read only as far as it is needed. Without stable ids, a row's id is its address.
     pub(super) lineage: RowLineage,
 }
 
 impl RowPlaces {
-    /// A system column for sorted physical rows. Deleted rows have no place: theirs is null.
+    /// A system column for sorted physical rows, null for deleted ones.
     pub(super) fn values(&self, column: SystemColumn, rows: &[Range<u64>]) -> ArrayRef {
         let base = match (column, &self.lineage.ids) {
             (SystemColumn::CreatedAtVersion, _) => return versions(&self.lineage.created, rows),
@@ -133,7 +133,7 @@ fn versions(versions: &RowVersions, rows: &[Range<u64>]) -> ArrayRef {
     Arc::new(UInt64Array::from(out))
 }
 
-/// The lineage of a fragment, as far as it is asked for.
+/// The lineage of a fragment, as far as it is needed.
 pub(super) async fn read_lineage(
     files: &super::TableFiles,
     fragment: &Fragment,

@@ -1,4 +1,4 @@
-//! Taking rows by number or by id: each wanted row is read once, whatever the order and repetition of the request.
+//! Takes rows by number or by id: each distinct row is read once, whatever the order and repetitions of the request.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,8 +23,8 @@ use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 use crate::row_ids::{Candidate, LineageParts};
 
-/// Rows by number, in the order asked for and as often as asked for. Numbers count live rows from 0 over all fragments, or over those of
-/// `fragment_ids`.
+/// Takes rows by number, in the order of the request, repetitions included. Numbers count live rows from 0 over all fragments, or over
+/// those of `fragment_ids`.
 pub async fn take(
     files: Arc<TableFiles>,
     manifest: &Manifest,
@@ -72,8 +72,8 @@ pub async fn take(
     in_order(batch, &wanted, indices)
 }
 
-/// Rows by id, in the order asked for and as often as asked for: by stable row id where the table has them, else by row address. Ids that no
-/// row has are left out.
+/// Takes rows by id (stable row id if the table has them, else row address), in the order of the request, repetitions included. Ids that
+/// no row has are left out.
 pub async fn take_ids(
     files: Arc<TableFiles>,
     manifest: &Manifest,
@@ -113,7 +113,7 @@ pub(super) async fn joined(tasks: Vec<JoinHandle<Result<RecordBatch>>>, schema: 
     }
 }
 
-/// The rows of `batch`, which are those of the sorted `wanted`, as `asked` has them.
+/// Reorders the rows of `batch`, which are those of the sorted `wanted`, to the order of `asked`.
 pub(super) fn in_order<T: Ord>(batch: RecordBatch, wanted: &[T], asked: &[T]) -> Result<RecordBatch> {
     if wanted == asked {
         return Ok(batch);
@@ -138,11 +138,11 @@ pub(super) async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Res
         .saturating_sub(reader.deletions().map_or(0, |deletions| deletions.len())))
 }
 
-/// The columns of a take: what files hold and what is made from where a row lies.
+/// The columns of a take: those of files, and system columns.
 #[derive(Debug)]
 pub(super) struct TakeColumns {
     projection: Arc<Projection>,
-    /// For each output column its place among the columns read, or the system column that it is.
+    /// For each output column its index among the columns read, or its system column.
     outputs: Vec<std::result::Result<usize, SystemColumn>>,
     schema: SchemaRef,
     rows_before: Option<BTreeMap<u64, u64>>,

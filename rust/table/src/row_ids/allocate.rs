@@ -1,4 +1,4 @@
-//! Ids for new rows, given out by the commit: what is free is known only once the version before it is.
+//! Allocates ids for new rows at commit, since the next free id is known only once the base version is.
 //!
 //! | operation | ids of new fragments | created at | updated at |
 //! |---|---|---|---|
@@ -41,12 +41,12 @@ impl RowIdAllocator {
         self.next
     }
 
-    /// Sees to it that no id below `next` is given out again, as when an older version is restored.
+    /// Makes sure that no id below `next` is given out again, for example when an older version is restored.
     pub fn skip_to(&mut self, next: u64) {
         self.next = self.next.max(next);
     }
 
-    /// Ids for the rows of a fragment that have none yet: those behind the ids that its writer kept.
+    /// Allocates ids for the rows of a fragment that have none yet: those after the rows whose ids its writer kept.
     fn assign(&mut self, fragment: &Fragment, kept: &RowIdSequence) -> Result<RowIdSequence> {
         let rows = rows_of(fragment)?;
         let missing = rows.checked_sub(kept.len()).ok_or_else(|| {
@@ -70,7 +70,7 @@ impl RowIdAllocator {
         Ok(RowIdSequence::from_ids(&ids))
     }
 
-    /// New rows, as an append or an overwrite brings them.
+    /// Stamps the new rows of an append or an overwrite.
     pub fn stamp_new(&mut self, fragments: &[Fragment]) -> Result<Vec<Fragment>> {
         let stamp = |fragment: &Fragment| {
             let ids = self.assign(fragment, &RowIdSequence::kept_by(fragment)?)?;
@@ -83,7 +83,7 @@ impl RowIdAllocator {
         fragments.iter().map(stamp).collect()
     }
 
-    /// Rows that an update wrote anew, those with kept ids first, and new rows behind them.
+    /// Stamps the rows that an update wrote: those with kept ids first, and new rows after them.
     pub fn stamp_updated(&mut self, base: &Manifest, fragments: &[Fragment]) -> Result<Vec<Fragment>> {
         let mut moved = None;
         let mut out = Vec::with_capacity(fragments.len());
@@ -106,7 +106,7 @@ impl RowIdAllocator {
         Ok(out)
     }
 
-    /// A fragment of the table some of whose values are new: all rows, or those at `offsets`, which ascend.
+    /// Stamps a fragment of which all rows changed, or those at the ascending `offsets`.
     pub fn stamp_changed(&self, fragment: &Fragment, offsets: Option<&[u32]>) -> Result<Fragment> {
         let lineage = RowLineage::inline(fragment)?;
         let versions = match offsets {
@@ -118,7 +118,7 @@ impl RowIdAllocator {
         Ok(fragment.clone().with_updated_versions(&versions))
     }
 
-    /// A fragment that holds rows of other fragments, in new files: its writer knew their ids and versions.
+    /// Checks a rewritten fragment: its writer must have kept the rows' ids and versions.
     pub fn check_moved(&self, fragment: &Fragment) -> Result<()> {
         if RowLineage::inline(fragment)?.ids.is_none() {
             return Err(TableError::invalid(

@@ -1,4 +1,4 @@
-//! Bits in bytes, the least significant bit of a byte first: ranks, and the places of set bits.
+//! Bitmaps, least significant bit first, with rank and select.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// Bits that one entry of a [`RankTable`] covers.
 const BLOCK_BITS: u64 = 4096;
 
-/// The first `len` bits of some bytes. What is behind them in the last byte is ignored.
+/// The first `len` bits of some bytes. Trailing bits of the last byte are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bitmap {
     bytes: Bytes,
@@ -112,12 +112,12 @@ impl Bitmap {
     }
 }
 
-/// Set bits before each block of a bitmap, so that a rank costs one block and not the whole bitmap.
+/// The number of set bits before each block of a bitmap, so that a rank counts one block and not the whole bitmap.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankTable(Vec<u32>);
 
 impl RankTable {
-    /// Nothing for a bitmap of one block: it needs none.
+    /// Empty for a bitmap of one block, which needs no table.
     pub fn new(bitmap: &Bitmap) -> Self {
         let blocks = bitmap.len().div_ceil(BLOCK_BITS);
         if blocks <= 1 {

@@ -1,18 +1,17 @@
-//! Which of many ranges hold a value: a sorted list with a tree of the greatest ends above it.
+//! An interval tree: which of many ranges hold a value. A sorted list with a binary tree of the greatest ends above it.
 //!
 //! ```text
 //! ranges, by their first value   [0,9] [0,7] [3,4] [8,9]
 //! greatest last value                9     9
 //!                                       9
 //! ```
-//! Only parts of the list whose greatest end reaches the value are entered, so what a look-up costs is the logarithm of the list's length for
-//! each range that holds it.
+//! Only subtrees whose greatest end reaches the value are entered, so a look-up takes logarithmic time for each range that holds it.
 
 /// Ranges of values, both ends included, in the order of their first ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cover {
     firsts: Vec<u64>,
-    /// A binary tree in an array: the root at 1, the leaves behind `leaves`.
+    /// A binary tree in an array: the root at 1, the leaves from `leaves` on.
     greatest: Vec<u64>,
     leaves: usize,
     /// No two ranges share a value: the last one that starts at or before a value is the only one that can hold it.
@@ -46,7 +45,7 @@ impl Cover {
         }
     }
 
-    /// Calls `found` with the place of each range that holds `value`.
+    /// Calls `found` with the index of each range that holds `value`.
     pub fn for_each(&self, value: u64, mut found: impl FnMut(usize)) {
         let end = self.firsts.partition_point(|first| *first <= value);
         let Some(last) = end.checked_sub(1) else {

@@ -1,4 +1,4 @@
-//! Integers as little-endian bytes: offsets of two or four bytes from a base, or whole values of eight.
+//! An encoded array of integers: little-endian offsets of two or four bytes from a base, or whole values of eight bytes.
 //!
 //! ```text
 //! u16_array { base, offsets }   value = base + u16 at 2 * i
@@ -180,7 +180,7 @@ impl EncodedArray {
         })
     }
 
-    /// Where `value` is in an ascending array, or how many values are below it.
+    /// Binary search in an ascending array: the index of `value`, or how many values are below it.
     pub fn search(&self, value: u64) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {

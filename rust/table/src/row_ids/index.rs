@@ -1,7 +1,7 @@
-//! From a row's id to where it lies: the segments of all sequences of a version, sorted by their ids.
+//! The row-id index: from a stable row id to the row's address, over the segments of all sequences of a version, sorted by their ids.
 //!
-//! No range is expanded: what the index costs is what the segments cost. Which copy of an updated row counts is decided by the fragments'
-//! deletion files, and those are read only for the fragments that a look-up leads to. See [`crate::read::locate`].
+//! Ranges are not expanded: the index takes as much memory as the segments. Which copy of an updated row is live is decided by the deletion
+//! files, which are read only for the fragments that a look-up finds. See [`crate::read::locate`].
 
 use std::sync::OnceLock;
 
@@ -11,10 +11,10 @@ use super::segment::Segment;
 use super::sequence::RowIdSequence;
 use crate::error::{Result, TableError};
 
-/// A row that a fragment lists under an id; it counts if it is not deleted.
+/// A row that a fragment lists under an id; it may be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// The place of the fragment in its manifest.
+    /// The fragment's index in its manifest.
     pub fragment: u32,
     /// The row's offset in the fragment's files.
     pub offset: u32,
@@ -34,7 +34,7 @@ struct Entry {
     start: u32,
     segment: Segment,
     ranks: RankTable,
-    /// For ids in no order the places of the ids by value, made when the first look-up comes here.
+    /// For an unsorted array, its positions sorted by id; built on the first look-up.
     by_value: OnceLock<Vec<u32>>,
 }
 
@@ -45,7 +45,7 @@ pub struct RowIdIndexBuilder {
 }
 
 impl RowIdIndexBuilder {
-    /// Adds the ids of the fragment at a place of the manifest. `what` is for errors.
+    /// Adds the ids of the fragment at an index of the manifest. `what` is for errors.
     pub fn push(&mut self, fragment: u32, ids: &RowIdSequence, what: &str) -> Result<()> {
         if ids.len() > u64::from(u32::MAX) {
             let message = format!("expected at most 2^32 row ids, found {}", ids.len());

@@ -1,4 +1,4 @@
-//! The ids and versions of one fragment's rows, decoded.
+//! The lineage of one fragment's rows, decoded: their ids, and the versions that created and last updated them.
 
 use esker_store::store::StoreRef;
 
@@ -8,7 +8,7 @@ use super::versions::RowVersions;
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 
-/// What a row has whose fragment does not say which version it is from: as other readers have it.
+/// The version of rows whose fragment does not say, as in other readers.
 pub(super) const FIRST_VERSION: u64 = 1;
 
 /// Which sequences of a fragment are wanted.
@@ -25,14 +25,14 @@ pub struct LineageParts {
 pub struct RowLineage {
     /// The ids; `None` in a table without stable ones.
     pub ids: Option<RowIdSequence>,
-    /// The versions that first held the rows.
+    /// The versions that created the rows.
     pub created: RowVersions,
     /// The versions that last changed the rows.
     pub updated: RowVersions,
 }
 
 impl RowLineage {
-    /// Reads what is wanted of a fragment of `rows` rows, deleted ones included.
+    /// Reads the wanted parts for a fragment of `rows` rows, deleted ones included.
     pub async fn read(store: &StoreRef, fragment: &Fragment, rows: u64, wanted: LineageParts) -> Result<Self> {
         let stored = fragment.lineage()?;
         let mut out = Self::default();
@@ -54,7 +54,7 @@ impl RowLineage {
         Ok(out)
     }
 
-    /// Everything of a fragment that the manifest holds itself: what a commit can know.
+    /// The lineage that the manifest holds inline, which is all that a commit can see.
     pub fn inline(fragment: &Fragment) -> Result<Self> {
         let stored = fragment.lineage()?;
         stored.check_not_spilled()?;

@@ -1,7 +1,7 @@
 //! Stable row ids: ids that rows keep when they move, and the versions that rows come from.
 //!
 //! Each fragment lists the ids of its rows, in row order and deleted rows included, as a [`RowIdSequence`]. An update writes the row
-//! anew in another fragment under the same id and deletes the old one, so two fragments may list one id: the one that is not deleted counts.
+//! to another fragment under the same id and deletes the old one, so two fragments may list one id: the row that is not deleted is live.
 
 mod allocate;
 mod bitmap;

@@ -1,4 +1,4 @@
-//! Rows on the move: what an update or a compaction carries over from the fragments that it reads.
+//! Moved rows: the lineage that an update or a compaction carries over from the fragments that it reads.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::fragment::Fragment;
 use crate::manifest::Manifest;
 
-/// The rows of a version, by id, for the versions that first held them.
+/// Looks up the versions that created the rows of a version, by id.
 #[derive(Debug)]
 pub struct MovedRows<'a> {
     base: &'a Manifest,
@@ -19,7 +19,7 @@ pub struct MovedRows<'a> {
 }
 
 impl<'a> MovedRows<'a> {
-    /// The rows of `base`. Deletions do not matter: all copies of a row were created when the first one was.
+    /// The rows of `base`. Deletions do not matter, since all copies of a row have the same created version.
     pub fn of(base: &'a Manifest) -> Result<Self> {
         Ok(Self {
             index: base.inline_row_id_index()?,
@@ -28,7 +28,7 @@ impl<'a> MovedRows<'a> {
         })
     }
 
-    /// The versions that first held the rows `ids`; `unknown` for ids that no row has.
+    /// The versions that created the rows `ids`; `unknown` for ids that no row has.
     pub fn created_versions(&mut self, ids: &RowIdSequence, unknown: u64) -> Result<RowVersions> {
         let mut out = RowVersions::default();
         let mut candidates = Vec::new();
@@ -69,7 +69,7 @@ impl RowLineage {
         }
     }
 
-    /// The lineage of fragments that become one run of rows, in their order.
+    /// The concatenated lineage of fragments, in their order.
     pub fn concat(parts: &[Self]) -> Self {
         let mut out = Self::default();
         let mut ids = Vec::new();
@@ -84,7 +84,7 @@ impl RowLineage {
         out
     }
 
-    /// The lineage of some of the rows, as for one of the files that a rewrite makes.
+    /// The lineage of some of the rows, for example of one fragment that a rewrite makes.
     #[must_use]
     pub fn slice(&self, rows: std::ops::Range<u64>) -> Self {
         Self {

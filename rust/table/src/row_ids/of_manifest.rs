@@ -1,4 +1,4 @@
-//! The row-id index of a version: made once, from what the manifest holds of its fragments.
+//! The row-id index of a version, built once from the sequences of its fragments.
 
 use std::sync::Arc;
 
@@ -59,12 +59,12 @@ impl Listed {
     }
 }
 
-/// What a version did to a row.
+/// How a version changed a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowChange {
-    /// It is the first that held the row.
+    /// It created the row.
     Created,
-    /// It is the last that changed the row.
+    /// It was the last to change the row.
     Updated,
 }
 
@@ -74,7 +74,7 @@ impl Manifest {
         fragments.map(|(place, fragment)| Listed::of(place, &fragment))
     }
 
-    /// The index over the ids of all rows. Made at the first call, and kept as long as the manifest is.
+    /// The index over the ids of all rows, built on the first call and kept with the manifest.
     pub async fn row_id_index(&self, store: &StoreRef) -> Result<Arc<RowIdIndex>> {
         let make = || async {
             let mut builder = RowIdIndexBuilder::default();
@@ -90,8 +90,8 @@ impl Manifest {
         self.row_id_index.get_or_try_init(make).await.cloned()
     }
 
-    /// The fragments with rows that the versions `after + 1` to `upto` brought, or changed last. Those whose lineage lies in other files are
-    /// among them, whatever it says.
+    /// The fragments with rows that the versions `after + 1` to `upto` created, or changed last. Fragments whose lineage lies in other
+    /// files are always included.
     pub fn fragments_of_versions(&self, after: u64, upto: u64, of: RowChange) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         for fragment in self.fragments() {
@@ -118,7 +118,7 @@ impl Manifest {
         Ok(ids)
     }
 
-    /// The index of what the manifest holds itself, for a commit.
+    /// The index over the sequences that the manifest holds inline, for a commit.
     pub(super) fn inline_row_id_index(&self) -> Result<RowIdIndex> {
         let mut builder = RowIdIndexBuilder::default();
         for listed in self.listed() {

@@ -1,4 +1,4 @@
-//! One stretch of ids, in one of five forms.
+//! A segment of a row-id sequence: a run of ids in one of five encodings.
 //!
 //! | form | field | holds | for |
 //! |---|---|---|---|
@@ -28,7 +28,7 @@ const END: u32 = 2;
 /// Holes or bitmap of a range.
 const CONTENT: u32 = 3;
 
-/// One stretch of ids.
+/// A run of ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Segment {
     Range(Range<u64>),
@@ -253,7 +253,7 @@ fn holes_before(start: u64, holes: &EncodedArray, place: u64) -> usize {
     let (mut low, mut high) = (0, holes.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        // That many ids are there before the hole.
+        // The number of ids before the hole.
         let before = holes
             .get(middle)
             .unwrap_or(u64::MAX)

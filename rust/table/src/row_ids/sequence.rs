@@ -1,4 +1,4 @@
-//! The ids of a fragment's rows, in row order.
+//! A row-id sequence: the ids of a fragment's rows, in row order.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::raw::{push_length_delimited, walk};
 
 const SEGMENTS: u32 = 1;
 
-/// Ids in row order. Costs what its encoded form costs, however many rows that is.
+/// Ids in row order, held encoded: a range takes the same memory however many rows it has.
 #[derive(Debug, Clone, Default)]
 pub struct RowIdSequence {
     segments: Vec<Segment>,
-    /// For each segment how many ids there are up to its end.
+    /// For each segment the number of ids up to its end.
     ends: Vec<u64>,
 }
 
@@ -82,7 +82,7 @@ impl RowIdSequence {
         self.len() == 0
     }
 
-    /// All ids in order: eight bytes each.
+    /// All ids in order, decoded.
     pub fn ids(&self) -> Vec<u64> {
         let mut out = Vec::new();
         self.extend_into(0..self.len(), &mut out);

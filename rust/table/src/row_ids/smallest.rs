@@ -1,19 +1,19 @@
-//! The smallest form of a list of ids: the one place that decides how sequences are written.
+//! Chooses the smallest encoding of a list of ids, for every sequence that is written.
 
 use super::bitmap::Bitmap;
 use super::encoded_array::EncodedArray;
 use super::segment::Segment;
 
-/// A gap that may be worth a segment of its own: the bits of a bitmap that it would take otherwise.
+/// The least gap at which a new segment may be smaller than the bits that a bitmap needs for the gap.
 const WIDE_GAP: u64 = 128;
 
-/// What one more segment costs in bytes: its tags, lengths, and two bounds as varints.
+/// The overhead of one more segment in bytes: its tags, lengths, and two bounds as varints.
 fn overhead(ids: &[u64]) -> u64 {
     let bits = ids.last().map_or(0, |last| u64::from(u64::BITS - last.leading_zeros()));
     8 + 2 * bits.div_ceil(7)
 }
 
-/// What an ascending stretch of ids costs in each form.
+/// The encodings of an ascending run of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Range,
@@ -28,7 +28,7 @@ fn cheapest(ids: &[u64]) -> (u64, Form) {
     };
     let (count, span) = (ids.len() as u64, (last - first).saturating_add(1));
     let missing = span.saturating_sub(count);
-    // The end of a range lies behind its last id, so the very last id of all fits no range.
+    // The end of a range is exclusive, so u64::MAX fits no range.
     if *last == u64::MAX {
         return (EncodedArray::size_of(count, span), Form::Sorted);
     }
@@ -72,17 +72,17 @@ fn missing_between(pair: &[u64]) -> std::ops::Range<u64> {
     }
 }
 
-/// Parts of `ids`, cut where `cut` says so of a neighbouring pair.
+/// Splits `ids` between neighbours for which `cut` is true.
 fn parts(ids: &[u64], cut: impl Fn(u64, u64) -> bool) -> impl Iterator<Item = &[u64]> {
     ids.chunk_by(move |before, behind| !cut(*before, *behind))
 }
 
-/// Ids in any order as the segments that take the least room, about.
+/// Ids in any order as segments of approximately the least size.
 pub(super) fn smallest(ids: &[u64]) -> Vec<Segment> {
     let runs = || parts(ids, |before, behind| behind <= before);
     let cost = |ids: &[u64]| cheapest(ids).0 + overhead(ids);
     let gaps = |run| parts(run, |before, behind| behind - before > WIDE_GAP);
-    // Whole, or cut at its wide gaps: for each ascending run whichever is smaller.
+    // Each ascending run is kept whole or split at its wide gaps, whichever is smaller.
     let split = |run| gaps(run).map(cost).sum::<u64>() < cost(run);
     let total: u64 = runs()
         .map(|run| {

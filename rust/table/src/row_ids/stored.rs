@@ -1,4 +1,4 @@
-//! Where a fragment keeps the ids of its rows and their versions: in the manifest, or in a slice of another file.
+//! Where a fragment's lineage is stored: inline in the manifest, or in a slice of another file.
 
 use bytes::Bytes;
 use esker_store::store::StoreRef;
@@ -16,7 +16,7 @@ const INLINE_UPDATED: u32 = 7;
 const EXTERNAL_UPDATED: u32 = 8;
 const INLINE_CREATED: u32 = 9;
 const EXTERNAL_CREATED: u32 = 10;
-/// Lineage that lies in a data file of its own: newer than what esker reads.
+/// Lineage in a data file of its own: a newer feature, which esker does not read.
 const SPILLED: u32 = 12;
 
 /// Where an encoded sequence lies.
@@ -64,7 +64,7 @@ impl Stored {
         Ok(parts.pop().unwrap_or_default())
     }
 
-    /// The bytes of the sequence where the manifest holds them; a commit has no other file at hand.
+    /// The bytes of an inline sequence; an error for others, as a commit reads no other file.
     pub fn inline(&self, what: &str) -> Result<&Bytes> {
         match self {
             Self::Inline(bytes) => Ok(bytes),
@@ -130,7 +130,7 @@ impl StoredLineage {
 }
 
 impl Fragment {
-    /// Where the ids and versions of the rows lie.
+    /// Where the row ids and versions are stored.
     pub(crate) fn lineage(&self) -> Result<StoredLineage> {
         StoredLineage::of(self.raw(), self.id())
     }

@@ -1,4 +1,4 @@
-//! Sequences, versions and the index against a plain model: a list with one entry a row.
+//! Sequences, versions and the index against a plain model: a list with one entry per row.
 
 mod commits;
 mod hostile;

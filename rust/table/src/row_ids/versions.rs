@@ -1,7 +1,7 @@
-//! For each row of a fragment a table version, as runs: which version first held the row, and which last changed it.
+//! Row versions: for each row of a fragment a table version (that created it, or that last changed it), as runs.
 //!
-//! A run names its rows by a segment of offsets. Writers that drop deleted rows leave offsets that overlap between runs, and every reader
-//! takes only their number: the rows of a run follow those of the run before.
+//! A run names its rows by a segment of offsets. Writers that drop deleted rows leave overlapping offsets in different runs, so every
+//! reader uses only their count: the rows of a run follow those of the run before.
 
 use std::ops::Range;
 

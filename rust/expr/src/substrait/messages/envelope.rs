@@ -1,4 +1,4 @@
-//! What surrounds an expression: the schema it is over, and what its numbers stand for.
+//! The messages around an expression: its schema, and the extensions that its anchors refer to.
 
 use prost::{Message, Oneof};
 
@@ -15,7 +15,7 @@ pub(crate) struct ExtendedExpression {
     pub(crate) base_schema: Option<NamedStruct>,
 }
 
-/// Gives a number to a type, a type's variation or a function.
+/// Assigns an anchor to a type, a type variation or a function.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ExtensionDeclaration {
     #[prost(oneof = "Declared", tags = "1, 3")]

@@ -1,7 +1,7 @@
 //! The Substrait messages that an expression is made of, as far as we read them.
 //!
-//! They are written out here instead of taken from the published crate: that one follows the newest version of the format, which no longer
-//! has the timestamp literals and function tables that pyarrow writes. Fields that are not named here are skipped.
+//! They are declared here instead of taken from the published crate, which follows the newest version of the format and no longer has the
+//! timestamp literals and function tables that pyarrow writes. Other fields are skipped.
 
 mod envelope;
 mod expression;

@@ -17,7 +17,7 @@ const INDEX: Uuid = Uuid::from_u128(7);
 
 fn commit(base: &Manifest, operation: Operation) -> Result<Manifest> {
     let transaction = Transaction::new(base.version(), &operation, BTreeMap::new())?;
-    // What is committed is what the file says.
+    // Applies the transaction as decoded from its file.
     let transaction = Transaction::decode(&transaction.encode())?;
     assert_eq!(transaction.operation()?, operation);
     transaction
@@ -97,7 +97,7 @@ fn test_a_delete_masks_rows_and_drops_empty_fragments() {
         deleted_fragment_ids: deleted,
         predicate: "p = 1".into(),
     };
-    // The writer had read it with another file: only the deletion file is its own.
+    // The writer read the fragment with another data file: only its deletion file is taken.
     let stale = at(&base, 1).with_file(data_file(&[5])).with_deletion_file(deletions(3));
     let next = commit(&base, delete(stale, vec![3])).unwrap();
     assert_eq!((ids(&next), next.num_rows().unwrap()), (vec![0, 1, 2], Some(27)));
@@ -132,7 +132,7 @@ fn test_an_update_moves_rows() {
     };
     let next = commit(&base, Operation::Update(moved)).unwrap();
     assert_eq!((ids(&next), next.num_rows().unwrap()), (vec![1, 2, 3, 4], Some(40)));
-    // A fragment that is gone may stay in the bitmap: its id is never given out again.
+    // A removed fragment may stay in the bitmap, as its id is never given out again.
     assert_eq!(covered(&next), [0, 1, 2]);
 }
 
@@ -160,7 +160,7 @@ fn test_an_update_of_columns_takes_fragments_from_their_indices() {
     };
     let (indexed, other) = (rewritten(0), rewritten(1));
     assert_eq!((covered(&indexed), covered(&other)), (vec![0, 2], vec![0, 1, 2]));
-    // A file whose columns are all taken over leaves.
+    // A file whose columns were all taken over by others is dropped.
     assert_eq!(paths(&at(&indexed, 1)), ["q1", "new"]);
     assert_eq!(paths(&at(&other, 1)), ["p1", "new"]);
     let log = Update {
@@ -275,7 +275,7 @@ fn test_a_merge_brings_columns() {
     let next = commit(&base, merge(all.clone())).unwrap();
     assert_eq!(next.schema().unwrap(), wider);
     assert_eq!(paths(&at(&next, 3)), ["p3", "q3", "new.lance"]);
-    // The indexed column is gone.
+    // The indexed column was dropped.
     assert!(!next.has_indices());
     refused(&base, merge(all[1..].to_vec()), "found none of id 0");
     let mut fewer = all;
@@ -345,7 +345,7 @@ fn test_new_columns_do_not_take_the_ids_of_files_columns() {
     );
 }
 
-/// The table when its first column alone is left.
+/// The table with only its first column.
 fn without_the_second(base: &Manifest) -> Manifest {
     let mut narrow = schema();
     narrow.fields.remove(1);
@@ -575,7 +575,7 @@ fn test_a_clone_borrows_what_lies_in_the_sources_root() {
     for fragment in shallow.fragments() {
         assert!(fragment.unwrap().files().iter().all(|file| file.base_id == Some(0)));
     }
-    // What a clone borrows lies elsewhere already: a clone of it adds the clone's own root and leaves the other one alone.
+    // A clone of a clone adds the first clone's root as a base path and keeps the base path of the original table.
     let again = commit(&clone(true), &shallow).unwrap();
     let ids: Vec<u32> = again.base_paths().iter().map(|base| base.id).collect();
     assert_eq!(ids, [0, 1]);

@@ -80,7 +80,7 @@ fn test_new_rows_get_the_next_ids() {
     assert_eq!((first.reader_feature_flags(), first.writer_feature_flags()), (2, 2));
     let second = append(&[fragment(2)]).apply(Some(&first), &params(2, false)).unwrap();
     assert_eq!(lineage(&second)[2], (vec![5, 6], vec![2, 2], vec![2, 2]));
-    // The same transaction on a later version gets later ids: nothing of an attempt that lost is kept.
+    // The same transaction on a later version gets later ids: an attempt that lost the race leaves nothing behind.
     let third = append(&[fragment(2)]).apply(Some(&second), &params(3, false)).unwrap();
     assert_eq!(lineage(&third)[3], (vec![7, 8], vec![3, 3], vec![3, 3]));
     let over = overwrite(&[fragment(1)])

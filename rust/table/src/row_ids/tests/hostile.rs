@@ -1,4 +1,4 @@
-//! Bytes that no writer wrote: an error or some ids, never a panic, and no memory that the bytes do not justify.
+//! Hostile bytes: they give an error or some ids, never a panic, and allocate no more than their size justifies.
 
 use bytes::Bytes;
 use proptest::prelude::*;
