@@ -116,7 +116,7 @@ class StreamValues:
             while start < addresses.num_rows:
                 batch = self._next()
                 if batch is None:
-                    raise InvalidArgumentError("expected a value for each row of the table, found a shorter stream")
+                    raise InvalidArgumentError("expected a value for each row of the table, found fewer in the stream")
                 size = min(batch.num_rows, addresses.num_rows - start)
                 self._rest = batch.slice(size)
                 part = addresses[ROW_ADDRESS].slice(start, size)
