@@ -6,6 +6,8 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
 PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+BUILD := $(MAKE) --no-print-directory
 # One profile for wheel and Rust tests, so that dependencies compile once.
 PROFILE ?= ci
 RUST := $(shell find rust protos -type f 2>/dev/null) Cargo.toml Cargo.lock
@@ -15,7 +17,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check coverage interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,12 +33,18 @@ check: .venv/.dev $(NATIVE) ## run all that CI runs: formatting, lints, types, s
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy --strict python/
+	$(PY) -m mypy tests/ benches/ fuzz/ examples/
 	$(PY) -m mypy.stubtest esker._native --mypy-config-file pyproject.toml
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	ESKER_FUZZ_FLIPS=10000 cargo test --profile $(PROFILE) --locked --workspace --exclude esker-python
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 	rm -rf dist/check && $(PY) -m maturin build --profile $(PROFILE) --out dist/check
-	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(SPARK) ESKER_WHEEL="$$(realpath dist/check/*.whl)" $(PY) -m pytest -n 2 --dist loadfile --durations 30 $(ARGS)
+
+coverage: .venv/.dev $(NATIVE) ## run the Python tests and print how much of each room of esker they reach (ARGS="-k name")
+	rm -rf .coverage && mkdir .coverage
+	$(SPARK) COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m coverage run -m pytest -n 2 --dist loadfile $(ARGS) || [ $$? -eq 1 ]
+	COVERAGE_FILE="$$PWD/.coverage/data" $(PY) -m tests.coverage
 
 interop: .venv/.dev $(NATIVE) ## compare with Pebble, RocksDB, lakeFS and Spark's Delta, which are built or fetched (ARGS=entries)
 	$(PY) -m tests.interop $(ARGS)
@@ -74,22 +82,25 @@ fmt: .venv/.dev ## format Rust and Python
 	$(PY) -m ruff check --fix .
 
 clean: ## delete everything that is built, .venv included
-	rm -rf .venv .java .servers target dist site demo-output bench-results python/esker/*.so
+	rm -rf .venv .java .servers .coverage target dist site demo-output bench-results python/esker/*.so
 
 .venv/.tools:
 	@cargo --version 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 1 || v[2] >= 94) ok = 1 } END { exit !ok }' || { \
 	  echo "esker needs Rust 1.94 or newer: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y" >&2; exit 1; }
 	@[ -x $(PY) ] || python3 -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2" "setuptools>=77" wheel
+	$(PIP) "maturin>=1.9,<2" "setuptools>=77" wheel
 	@touch $@
 
 $(NATIVE): $(RUST) | .venv/.tools
+	@[ -e $@ ] || echo "building the Rust core, once: about 10 minutes on two cores; Cargo names each crate" >&2
 	$(PY) -m maturin develop --profile $(PROFILE) --skip-install
 	@touch $@
 
-# The package is installed in place, so that a change of Python code needs no build; its extension is there already. What builds it is in
-# the environment, not in one of its own; so is what builds those of its dependencies that PyPI has as sources only, such as PySpark.
-.venv/.demo .venv/.dev: pyproject.toml | $(NATIVE)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --config-settings build-args="--profile $(PROFILE)" --editable ".[$(@:.venv/.%=%)]"
+# Packages are fetched while Cargo compiles. What builds those that PyPI has as sources only, such as PySpark, is in the environment.
+# The package itself is installed in place, so that a change of Python code needs no build; its extension is there already.
+.venv/.demo .venv/.dev: pyproject.toml | .venv/.tools
+	$(PY) .ci/requirements $(@:.venv/.%=%) > $@.txt
+	$(PIP) --no-build-isolation --requirement $@.txt & packages=$$!; \
+	  $(BUILD) $(NATIVE); built=$$?; wait $$packages && exit $$built
+	$(PIP) --no-build-isolation --no-deps --config-settings build-args="--profile $(PROFILE)" --editable .
 	@touch $@

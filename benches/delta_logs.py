@@ -52,8 +52,8 @@ def adds(files: int, seed: int = 7) -> Iterator[dict[str, Any]]:
     for index in range(files):
         day = f"2024-{index % DAYS // 28 % 12 + 1:02}-{index % 28 + 1:02}"
         low = index * 1000
-        minimum = {name: low + at for at, name in enumerate(COLUMNS)}
-        maximum = {name: low + 999 + at for at, name in enumerate(COLUMNS)}
+        minimum: dict[str, object] = {name: low + at for at, name in enumerate(COLUMNS)}
+        maximum: dict[str, object] = {name: low + 999 + at for at, name in enumerate(COLUMNS)}
         minimum |= {"price": index * 0.25, "name": f"name {index:09}", "time": "2024-01-01T00:00:00.000Z"}
         maximum |= {"price": index * 0.25 + 1, "name": f"name {index:09} zz", "time": "2024-01-02T00:00:00.000Z"}
         nulls = dict.fromkeys(COLUMNS, 0)

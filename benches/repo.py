@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +158,10 @@ def first_commit(folder: Path, pebble: Path, rounds: int) -> None:
 
     for _ in range(rounds):
         changes = Changes.of_records(given)
-        samples["records"].append(timed(lambda changes=changes: lake.cold().apply(None, changes, rule=RULE)))
+        samples["records"].append(timed(partial(applied, lake, changes)))
         del changes
-        samples["entries"].append(timed(lambda: lake.cold().apply(None, table, rule=RULE)))
-        words = [pebble, "time", "0", str(20 << 20), "50000"]
+        samples["entries"].append(timed(partial(applied, lake, table)))
+        words: list[str | Path] = [pebble, "time", "0", str(20 << 20), "50000"]
         wall, _, written, processor = subprocess.run(
             words, input=stream, capture_output=True, check=True
         ).stdout.split()
@@ -197,6 +198,16 @@ def measured(lake: Lake, title: str, run: Callable[[Storage], Any], rounds: int)
         f"{stats.write_bytes / 1e6:>10.3f} MB{stats.write_iops:>6}"
     )
     return result
+
+
+def applied(lake: Lake, changes: Any) -> object:
+    """Makes a first metarange of changes."""
+    return lake.cold().apply(None, changes, rule=RULE)
+
+
+def listed_whole(lake: Lake, metarange: str) -> int:
+    """Lists all entries."""
+    return drained(lake.cold().list(metarange))
 
 
 def drained(batches: Any) -> int:
@@ -283,7 +294,7 @@ def hourly(folder: Path, hours: int) -> None:
                 written += packed.bytes_written
                 metarange = packed.metarange_id or metarange
         assert metarange is not None
-        listed = seconds(lambda metarange=metarange, lake=lake: drained(lake.cold().list(metarange)))
+        listed = seconds(partial(listed_whole, lake, metarange))
         print(
             f"{title:24}{len(lake.ranges(metarange)):>8}{lake.size(metarange):>12,}"
             f"{statistics.median(taken[-50:]) * 1000:>15.2f} ms{written / 1e6:>13.1f} MB{listed * 1000:>9.1f} ms"

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from esker._native.store import Store
 from esker.repo import Repository, repository
@@ -54,7 +55,7 @@ def timed(what: str, work: Callable[[], object]) -> None:
     print(f"{what:40} {time.perf_counter() - started:.2f} s")
 
 
-def collected(folder: str, **options: bool) -> str:
+def collected(folder: str, **options: Any) -> str:
     """What a collection found, and the requests that it sent to the store: a deletion counts each object."""
     repo = repository(folder)
     found = repo.gc(**options)

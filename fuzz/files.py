@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -21,7 +22,7 @@ NUMBERS = random.Random(1)
 COMPRESSION = "lance-encoding:compression"
 
 
-def some(values: list, every: int = 7) -> list:
+def some(values: list[Any], every: int = 7) -> list[Any]:
     """The values with nulls among them."""
     return [None if i % every == every - 1 else value for i, value in enumerate(values)]
 
@@ -105,7 +106,7 @@ def write_table(writer: str, table: pa.Table, version: str, path: Path) -> None:
     """The data file of a table, for what has no writer of files: version 0.1, and blobs of the second kind."""
     with tempfile.TemporaryDirectory() as folder:
         write = lance.write_dataset if writer == "pylance" else esker.write_dataset
-        loss = {} if writer == "pylance" else {"allow_null_loss": True}
+        loss: dict[str, Any] = {} if writer == "pylance" else {"allow_null_loss": True}
         write(table, f"{folder}/t", data_storage_version=version, max_rows_per_group=512, **loss)
         (data,) = Path(folder, "t", "data").glob("*.lance")
         path.write_bytes(data.read_bytes())

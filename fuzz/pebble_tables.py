@@ -79,7 +79,7 @@ def write(records: dict[bytes, bytes], *properties: str) -> bytes:
     for key in sorted(records):
         pieces += [struct.pack("<I", len(key)), key, struct.pack("<I", len(records[key])), records[key]]
     with tempfile.TemporaryDirectory() as folder:
-        command = [program(), "write", folder, "0", str(1 << 40), str((1 << 63) - 1), *properties]
+        command: list[str | Path] = [program(), "write", folder, "0", str(1 << 40), str((1 << 63) - 1), *properties]
         name, *_ = subprocess.run(command, input=b"".join(pieces), capture_output=True, check=True).stdout.split()
         return Path(folder, name.decode()).read_bytes()
 

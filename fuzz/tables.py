@@ -8,7 +8,7 @@ import pyarrow as pa
 from esker._native.graveler import Changes, SplitRule, Storage
 from esker._native.store import Store
 from esker.repo import Repository
-from esker.repo.objects import ENTRY_SCHEMA, table
+from esker.repo.objects.batches import ENTRY_SCHEMA, table
 
 CORPUS = Path(__file__).parent / "corpus/sstable"
 

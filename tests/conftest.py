@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
 from esker.store import stores
+from tests import schedule
 from tests.faulty import Faulty
 from tests.servers import (
     Azurite,
@@ -35,6 +37,8 @@ settings.load_profile("esker")
 
 # pylance warns on every write to a new path.
 os.environ.setdefault("LANCE_LOG", "error")
+os.environ.setdefault("JDK_JAVA_OPTIONS", schedule.QUICK_JAVA)
+schedule.in_memory()
 
 
 @pytest.fixture
@@ -56,6 +60,21 @@ def pytest_report_header() -> str:
     """Which servers this run proves things against."""
     others = ", ".join((dynamodb.described(), redis.program()[1], postgres.programs()[1]))
     return f"S3 server: {described()}; others: {others}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A parallel run starts with what takes longest."""
+    if hasattr(config, "workerinput"):
+        schedule.longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> schedule.UnitScheduling | None:
+    """`--dist loadfile` keeps together what shares a session, and takes tests in the order of the collection."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return schedule.UnitScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

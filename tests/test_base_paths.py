@@ -3,7 +3,9 @@
 import os
 import pickle
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -11,12 +13,18 @@ import pytest
 
 import esker
 from esker import DatasetBasePath, LanceOperation
+from esker._native.store import Store
+from esker.dataset.merge_insert import MergeInsertBuilder
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from esker.store import stores
 
 ROWS = pa.table({"id": list(range(10)), "name": [str(n) for n in range(10)]})
 
+Writer = tuple[Any, Any]
+"""A module that writes, and its class of base paths."""
 
-def ids(dataset) -> list[int]:
+
+def ids(dataset: Any) -> list[int]:
     """The ids of all rows, as both libraries read them."""
     uri = dataset.uri
     found = esker.dataset(uri).to_table()["id"].to_pylist()
@@ -32,18 +40,18 @@ def homes(uri: str) -> list[int | None]:
     return found
 
 
-def base(kind, path: Path, name: str, root: bool = False):
+def base(kind: Any, path: Path, name: str, root: bool = False) -> Any:
     return kind(str(path), name, root)
 
 
 @pytest.fixture(params=["esker", "pylance"])
-def writer(request):
+def writer(request: pytest.FixtureRequest) -> Writer:
     """Who writes: a module and its class of base paths."""
     return (esker, DatasetBasePath) if request.param == "esker" else (lance, lance.DatasetBasePath)
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_files_go_to_base_paths_in_turn_and_both_read_them(tmp_path, writer, version):
+def test_files_go_to_base_paths_in_turn_and_both_read_them(tmp_path: Path, writer: Writer, version: str) -> None:
     module, kind = writer
     bases = [base(kind, tmp_path / "flat", "flat"), base(kind, tmp_path / "root", "root", True)]
     uri = str(tmp_path / "t")
@@ -67,7 +75,7 @@ def test_files_go_to_base_paths_in_turn_and_both_read_them(tmp_path, writer, ver
     assert dataset.count_rows("id < 3") == 12
 
 
-def test_both_change_rows_that_lie_elsewhere(tmp_path, writer):
+def test_both_change_rows_that_lie_elsewhere(tmp_path: Path, writer: Writer) -> None:
     module, kind = writer
     uri = str(tmp_path / "t")
     module.write_dataset(
@@ -88,13 +96,13 @@ def test_both_change_rows_that_lie_elsewhere(tmp_path, writer):
     assert esker.dataset(uri).to_table(columns=["twice"]) == lance.dataset(uri).to_table(columns=["twice"])
 
 
-def test_an_upsert_goes_where_it_is_told(tmp_path):
+def test_an_upsert_goes_where_it_is_told(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     bases = [DatasetBasePath(str(tmp_path / "b"), "b"), DatasetBasePath(str(tmp_path / "c"), "c")]
     dataset = esker.write_dataset(ROWS, uri, initial_bases=bases)
     change = pa.table({"id": [1, 50], "name": ["x", "y"]})
 
-    def upsert():
+    def upsert() -> MergeInsertBuilder:
         return esker.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
 
     upsert().target_bases(["c"]).execute(change)
@@ -106,7 +114,7 @@ def test_an_upsert_goes_where_it_is_told(tmp_path):
         upsert().target_bases(["d"])
 
 
-def test_bases_are_added_and_refused(tmp_path, writer):
+def test_bases_are_added_and_refused(tmp_path: Path, writer: Writer) -> None:
     module, kind = writer
     uri = str(tmp_path / "t")
     module.write_dataset(ROWS, uri)
@@ -119,7 +127,9 @@ def test_bases_are_added_and_refused(tmp_path, writer):
     for again in [DatasetBasePath(str(tmp_path / "d"), "b"), DatasetBasePath(str(tmp_path / "b"), "e")]:
         with pytest.raises(InvalidArgumentError, match="has already"):
             esker.dataset(uri).add_bases([again])
-    operation = esker.dataset(uri).read_transaction(2).operation
+    transaction = esker.dataset(uri).read_transaction(2)
+    assert transaction is not None
+    operation = transaction.operation
     assert isinstance(operation, LanceOperation.UpdateBases)
     assert [one.name for one in operation.new_bases] == ["b", "c"]
     version = esker.write_dataset(ROWS, uri, mode="append", target_bases=["c"]).version
@@ -127,7 +137,7 @@ def test_bases_are_added_and_refused(tmp_path, writer):
     assert version == 3
 
 
-def test_bases_that_two_writers_add_are_kept_apart(tmp_path):
+def test_bases_that_two_writers_add_are_kept_apart(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     first = esker.write_dataset(ROWS, uri)
     second = esker.dataset(uri)
@@ -141,7 +151,7 @@ def test_bases_that_two_writers_add_are_kept_apart(tmp_path):
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_shallow_clone_reads_what_it_borrows_and_writes_its_own(tmp_path, writer, stable):
+def test_a_shallow_clone_reads_what_it_borrows_and_writes_its_own(tmp_path: Path, writer: Writer, stable: bool) -> None:
     module, _ = writer
     source = module.write_dataset(ROWS, str(tmp_path / "s"), enable_stable_row_ids=stable, max_rows_per_file=4)
     source.delete("id = 3")
@@ -171,19 +181,20 @@ def test_a_shallow_clone_reads_what_it_borrows_and_writes_its_own(tmp_path, writ
         assert taken["id"] == wanted["id"]
 
 
-def test_a_clone_keeps_its_transaction_and_indices(tmp_path):
+def test_a_clone_keeps_its_transaction_and_indices(tmp_path: Path) -> None:
     source = lance.write_dataset(ROWS, str(tmp_path / "s"))
     source.create_scalar_index("id", "BTREE")
     ours = esker.dataset(str(tmp_path / "s")).shallow_clone(str(tmp_path / "c"), (None, None))
-    operation = ours.read_transaction(ours.version).operation
-    assert operation == LanceOperation.Clone(True, None, 2, str(tmp_path / "s"), None)
+    transaction = ours.read_transaction(ours.version)
+    assert transaction is not None
+    assert transaction.operation == LanceOperation.Clone(True, None, 2, str(tmp_path / "s"), None)
     theirs = lance.dataset(str(tmp_path / "c"))
     assert theirs.to_table(filter="id = 7")["id"].to_pylist() == [7]
     assert "ScalarIndexQuery" in theirs.scanner(filter="id = 7").explain_plan()
     assert [index["name"] for index in theirs.list_indices()] == ["id_idx"]
 
 
-def test_a_deep_clone_stands_alone(tmp_path):
+def test_a_deep_clone_stands_alone(tmp_path: Path) -> None:
     import shutil
 
     blobs = pa.table({"id": [1, 2], "b": esker.blob_array([b"x" * 300_000, b"small"])})
@@ -206,13 +217,13 @@ def test_a_deep_clone_stands_alone(tmp_path):
     assert copy.base_paths() == {}
     assert homes(copy.uri) == [None, None]
     taken = copy.read_blobs("b", indices=[0, 1, 2])
-    assert [bytes(value)[:1] for _, value in taken] == [b"s", b"x", b"s"]
+    assert [value and value[:1] for _, value in taken] == [b"s", b"x", b"s"]
     theirs = lance.dataset(copy.uri)
     assert "ScalarIndexQuery" in theirs.scanner(filter="id = 2").explain_plan()
     assert theirs.to_table(columns=["id"], filter="id = 2").num_rows == 2
 
 
-def test_what_cannot_be_cloned_is_refused(tmp_path):
+def test_what_cannot_be_cloned_is_refused(tmp_path: Path) -> None:
     source = esker.write_dataset(ROWS, str(tmp_path / "s"))
     with pytest.raises(AlreadyExistsError, match="expected none where a clone goes"):
         source.shallow_clone(str(tmp_path / "s"), 1)
@@ -225,11 +236,11 @@ def test_what_cannot_be_cloned_is_refused(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-def test_targets_that_are_not_there_are_refused(tmp_path, writer):
+def test_targets_that_are_not_there_are_refused(tmp_path: Path, writer: Writer) -> None:
     module, kind = writer
     uri = str(tmp_path / "t")
     module.write_dataset(ROWS, uri, initial_bases=[base(kind, tmp_path / "b", "b")])
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"target_bases": ["c"]},
         {"target_bases": ["b"], "target_all_bases": True},
         {"initial_bases": [base(kind, tmp_path / "d", "d")]},
@@ -241,7 +252,7 @@ def test_targets_that_are_not_there_are_refused(tmp_path, writer):
     assert len(list(Path(uri).glob("data/*"))) == 1
 
 
-def test_a_pickle_and_versions_on_both_sides_of_a_restore_find_their_files(tmp_path):
+def test_a_pickle_and_versions_on_both_sides_of_a_restore_find_their_files(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     esker.write_dataset(ROWS, uri)
     for name in ("b", "c"):
@@ -260,7 +271,7 @@ def test_a_pickle_and_versions_on_both_sides_of_a_restore_find_their_files(tmp_p
     assert found == {1: {}, 2: {1: "b"}, 3: {1: "b"}, 4: {}, 5: {1: "c"}, 6: {1: "c"}, 7: {}}
 
 
-def test_low_level_commits_name_their_bases(tmp_path):
+def test_low_level_commits_name_their_bases(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     bases = [DatasetBasePath(str(tmp_path / "b"), "b")]
     fragments = esker.fragment.write_fragments(
@@ -275,7 +286,7 @@ def test_low_level_commits_name_their_bases(tmp_path):
     assert ids(esker.dataset(uri)) == list(range(10)) * 2
 
 
-def test_a_branch_of_pylance_is_read_and_written(tmp_path):
+def test_a_branch_of_pylance_is_read_and_written(tmp_path: Path) -> None:
     source = lance.write_dataset(ROWS, str(tmp_path / "s"))
     branch = source.create_branch("b1")
     lance.write_dataset(ROWS, branch.uri, mode="append")
@@ -287,7 +298,7 @@ def test_a_branch_of_pylance_is_read_and_written(tmp_path):
     assert lance.dataset(str(tmp_path / "s")).count_rows() == 10
 
 
-def test_a_base_path_that_is_not_declared_is_an_error(tmp_path):
+def test_a_base_path_that_is_not_declared_is_an_error(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     esker.write_dataset(ROWS, uri)
     dataset = esker.dataset(uri)
@@ -301,16 +312,16 @@ def test_a_base_path_that_is_not_declared_is_an_error(tmp_path):
         esker.LanceDataset.commit(uri, LanceOperation.Append([fragment]), read_version=1)
 
 
-def test_options_of_a_base_path_are_its_own(tmp_path):
+def test_options_of_a_base_path_are_its_own(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     where = str(tmp_path / "b")
-    seen = {}
+    seen: dict[str, dict[str, str]] = {}
 
-    def factory(uri, options, durable):
+    def factory(uri: str, options: Mapping[str, str], durable: bool) -> Store:
         seen[uri] = dict(options)
-        return esker.store.stores._native_store(uri.replace("probe://", "file://"), {}, durable)
+        return stores._native_store(uri.replace("probe://", "file://"), {}, durable)
 
-    esker.commit.register("probe", factory)
+    stores.register("probe", factory)
     options = {"a": "1", "base_1.a": "2", "base_2.a": "3"}
     bases = [DatasetBasePath(f"probe://{where}1", "one"), DatasetBasePath(f"probe://{where}2", "two")]
     params = {f"probe://{where}2": {"b": "4"}}
@@ -326,7 +337,7 @@ def test_options_of_a_base_path_are_its_own(tmp_path):
     assert seen == expected
 
 
-def test_random_turns_over_several_roots(tmp_path):
+def test_random_turns_over_several_roots(tmp_path: Path) -> None:
     draw = random.Random(5)
     uri = str(tmp_path / "t")
     names = ["b", "c", "d"]

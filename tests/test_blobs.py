@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import random
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import lance
 import pyarrow as pa
@@ -117,10 +117,25 @@ def test_take_head_and_fragments_show_blobs_as_pylance_does(tmp_path: Path, vers
         ours.head(5, blob_handling="all_binary").to_pylist() == theirs.head(5, blob_handling="all_binary").to_pylist()
     )
     ours, theirs = (d.get_fragments()[0] for d in (ours, theirs))
+    assert ours.take([3, 7]).to_pylist() == both(tmp_path / "t")[1].take([3, 7]).to_pylist(), "as datasets do"
     if version == "2.2":
         return  # pylance's fragments cannot take blobs there.
-    assert ours.take([3, 7]).to_pylist() == theirs.take([3, 7]).to_pylist()
+    assert ours.take([3, 7], blob_handling="all_binary").to_pylist() == theirs.take([3, 7]).to_pylist()
     assert ours.to_table().to_pylist() == theirs.to_table().to_pylist()
+
+
+def test_takes_of_datasets_and_fragments_agree_about_blobs(tmp_path: Path, version: str) -> None:
+    blobs = some_blobs(50)
+    dataset = esker.write_dataset(table_of(blobs), tmp_path / "t", data_storage_version=version)
+    (fragment,) = dataset.get_fragments()
+    for handling in (None, "all_binary", "blobs_descriptions", "all_descriptions"):
+        taken = [one.take([7, 3, 3], blob_handling=handling) for one in (dataset, fragment)]
+        assert taken[0] == taken[1] == dataset.to_table(blob_handling=handling).take([7, 3, 3])
+    whole = fragment.take([7, 3], blob_handling="all_binary")
+    assert whole.column(whole.num_columns - 1).to_pylist() == [blobs[7], blobs[3]]
+    for one in (dataset, fragment):
+        with pytest.raises(InvalidArgumentError, match="Invalid blob_handling"):
+            one.take([1], blob_handling="some")
 
 
 def test_a_filter_knows_null_blobs_and_their_sizes(tmp_path: Path, writer: Any, version: str) -> None:
@@ -264,7 +279,7 @@ def test_a_blob_file_is_a_file(tmp_path: Path, version: str) -> None:
     assert not file.writable()
     assert list(file) == [b"first\n", b"second\n", b"third"]
     file.seek(0)
-    assert list(io.TextIOWrapper(file)) == ["first\n", "second\n", "third"]
+    assert list(io.TextIOWrapper(cast(IO[bytes], file))) == ["first\n", "second\n", "third"]
     assert file.closed is True
 
 
@@ -372,7 +387,7 @@ def test_writing_blobs_takes_no_memory_for_them(tmp_path: Path, version: str) ->
     assert pa.total_allocated_bytes() - before < 20_000_000
     assert dataset.count_rows() == 200
     assert len(dataset.get_fragments()) == 1
-    assert dataset.take_blobs("blob", indices=[199])[0].read() == blob
+    assert [file and file.read() for file in dataset.take_blobs("blob", indices=[199])] == [blob]
 
 
 def test_files_without_a_table_hold_blobs(tmp_path: Path, version: str) -> None:

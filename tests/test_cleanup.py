@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ from esker._native.table import Transaction
 from esker.exceptions import CorruptFileError, InvalidArgumentError, IOFailedError, NotFoundError, TaggedVersionsError
 from esker.fragment import write_fragments
 from esker.lance.change.run import commit_change
-from esker.lance.cleanup import CleanupPolicy, cleanup
+from esker.lance.cleanup import CleanupPolicy, CleanupStats, cleanup
 from esker.lance.cleanup.inspection import Inspection
 from esker.lance.cleanup.policy import UNDER_WAY_AGE
 from esker.lance.commit import STAGED_TIME_S, LanceCommit
 from esker.lance.log import LanceLog
 
-ALL = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
+ALL: dict[str, Any] = {"older_than": timedelta(0), "error_if_tagged_old_versions": False}
 
 
 def _ids(start: int, count: int) -> pa.Table:
@@ -159,7 +160,7 @@ def test_what_no_version_refers_to_stays_for_a_week(days: float, uri: str) -> No
     gone = [file.path for file in found.candidate_files]
     if days < 7:
         assert gone == []
-        assert esker.dataset(uri).cleanup_old_versions() == esker.lance.cleanup.CleanupStats()
+        assert esker.dataset(uri).cleanup_old_versions() == CleanupStats()
         return
     strays = [name for name in _files(uri) if Path(uri, name).read_bytes() == b"stray"]
     kept = ["_versions/notes.txt", "data/notes.txt", "elsewhere/x.lance"]
@@ -290,8 +291,8 @@ def test_a_version_that_is_brought_back_at_the_same_moment_keeps_its_files(uri: 
     log = LanceLog(FaultStore(Store(uri), watch=hold).store, uri)
 
     def restore() -> None:
-        commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
-        result.append(old.version)
+        latest = old._table.at(log.open()[0])
+        result.append(commit_change(latest, lambda _: LanceOperation.Restore(5), log=log).manifest.version)
 
     writer = threading.Thread(target=restore)
     writer.start()
@@ -346,7 +347,7 @@ def test_a_version_that_is_gone_is_not_brought_back(uri: str) -> None:
 
     log = LanceLog(FaultStore(Store(uri), watch=clean).store, uri)
     with pytest.raises(NotFoundError, match="no version 5, expected one of 9"):
-        commit_change(old, lambda _: LanceOperation.Restore(5), base=log.open()[0], log=log)
+        commit_change(old._table.at(log.open()[0]), lambda _: LanceOperation.Restore(5), log=log)
     assert esker.dataset(uri).version == latest
     assert esker.dataset(uri).count_rows() == lance.dataset(uri).count_rows()
 
@@ -361,14 +362,14 @@ def test_a_slow_writer_does_not_take_the_number_of_a_version_that_is_gone(uri: s
         if verb == "put_if_absent" and not done:
             done.append(1)
             for start in (10, 20, 30):
-                _meanwhile(lambda start=start: esker.write_dataset(_ids(start, 1), uri, mode="append"))
+                _meanwhile(partial(esker.write_dataset, _ids(start, 1), uri, mode="append"))
             _meanwhile(lambda: esker.dataset(uri).cleanup_old_versions(**ALL))
 
     fragments = write_fragments(_ids(100, 2), uri)
     log = LanceLog(FaultStore(Store(uri), watch=others).store, uri)
-    commit_change(base, lambda _: LanceOperation.Append(fragments), log=log)
+    made = commit_change(base._table, lambda _: LanceOperation.Append(fragments), log=log)
     assert done
-    assert base.version == 5 == esker.dataset(uri).version
+    assert made.manifest.version == 5 == esker.dataset(uri).version
     assert sorted(esker.dataset(uri).to_table()["id"].to_pylist()) == [0, 1, 2, 10, 20, 30, 100, 101]
     assert esker.dataset(uri).to_table() == lance.dataset(uri).to_table()
 

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
 import esker
 from esker.cli import main
+from esker.delta import write_deltalake
 from esker.file import LanceFileWriter
+from esker.repo import Repository
 from esker.storage_version import DEFAULT_STORAGE_VERSION
 from tests.samples import people
 
@@ -55,6 +58,62 @@ def test_info_says_what_a_table_is(table: str, run: Run) -> None:
     text = run("info", table)
     assert "latest version" in text
     assert "KiB" in text
+
+
+def test_info_says_what_a_delta_table_is(tmp_path: Path, run: Run) -> None:
+    uri = str(tmp_path / "d")
+    write_deltalake(uri, pa.table({"p": ["a", "b"], "i": [1, 2]}), partition_by=["p"], name="events")
+    write_deltalake(uri, pa.table({"p": ["a"], "i": [3]}), mode="append")
+    found = _json(run, "info", uri)
+    assert found["kind"] == "delta"
+    assert (found["name"], found["version"], found["latest_version"], found["rows"]) == ("events", 1, 1, 3)
+    assert (found["columns"], found["data_files"], found["partition_columns"]) == (2, 3, ["p"])
+    assert found["bytes"] == sum(path.stat().st_size for path in Path(uri).rglob("*.parquet"))
+    assert (found["min_reader_version"], found["min_writer_version"]) == (1, 2)
+    assert found["features"] == []
+    assert found["committed"].startswith("20")
+    earlier = _json(run, "info", uri, "--at", "0")
+    assert (earlier["version"], earlier["latest_version"], earlier["rows"]) == (0, 1, 2)
+    text = run("info", uri)
+    assert "partition columns" in text
+    assert "description" not in text, "nobody has given one"
+    assert "no version" in run("info", uri, "--at", "7", code=1)
+
+
+def test_info_names_the_features_of_a_delta_table_and_rows_that_no_statistics_tell(tmp_path: Path, run: Run) -> None:
+    uri = str(tmp_path / "d")
+    configuration = {"delta.enableDeletionVectors": "true", "delta.dataSkippingNumIndexedCols": "0"}
+    deltalake.write_deltalake(uri, pa.table({"i": [1, 2]}), configuration=configuration)
+    entry = next(Path(uri, "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    found = _json(run, "info", uri)
+    assert found["rows"] is None
+    assert "deletionVectors" in found["features"]
+    assert "not told by statistics" in run("info", uri)
+
+
+def test_info_says_what_a_repository_is(tmp_path: Path, run: Run) -> None:
+    uri = str(tmp_path / "r")
+    repository = Repository.create(uri, metadata={"team": "lake"})
+    main = repository.branch("main")
+    main.object("a.txt").upload("hello")
+    head = main.commit("first").get_commit()
+    repository.tag("v1").create("main")
+    repository.branch("dev").create("main")
+    found = _json(run, "info", uri)
+    assert (found["kind"], found["id"], found["default_branch"]) == ("repository", repository.id, "main")
+    assert found["branches"] == {"dev": head.id, "main": head.id}
+    assert found["tags"] == {"v1": head.id}
+    assert (found["storage_namespace"], found["metadata"]) == (uri, {"team": "lake"})
+    assert found["settings"]["retention_days"] == 21
+    text = run("info", uri)
+    assert text.count(head.id[:12]) == 3
+    assert "storage namespace" in text
+    assert "retention days" in text
+    assert "found a repository; see esker repo log" in run("info", uri, "--at", "1", code=1)
 
 
 def test_schema_lists_fields_with_ids(table: str, run: Run) -> None:

@@ -135,7 +135,7 @@ def test_a_command_on_another_kind_of_table_says_what_is_there(tmp_path: Path, r
     delta, repo = str(tmp_path / "d"), str(tmp_path / "r")
     write_deltalake(delta, pa.table({"a": [1]}))
     Repository.create(repo)
-    for command in ("info", "schema", "head", "count", "versions"):
+    for command in ("schema", "head", "count", "versions"):
         assert "found a Delta table; open it with esker.delta.DeltaTable" in run(command, delta, code=1)
         assert "found a repository; see esker repo" in run(command, repo, code=1)
         assert "no table at" in run(command, str(tmp_path / "none"), code=1)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -170,7 +171,7 @@ def test_a_lost_reply_and_reads_that_fail_after_it_never_cost_a_file(
 
         table = esker.dataset(f"fault://{uri}")
         watched["f"] = watch
-        failure = _failure(lambda table=table: VERBS[verb](table))
+        failure = _failure(partial(VERBS[verb], table))
         del watched["f"]
         leftovers(Store(uri))
         assert _state(uri) in ([after] if failure is None else [before, after]), (pattern, failure)
@@ -280,7 +281,9 @@ def test_a_writer_that_slept_before_its_put_looks_again(
     uri = str(tmp_path / "t")
     _seed(uri)
     stale = esker.dataset(uri)
-    real, slept, told = LanceCommit.put, [], []
+    real = LanceCommit.put
+    slept: list[int] = []
+    told: list[tuple[bool, int]] = []
 
     def put(self: LanceCommit, version: int, data: bytes) -> bool:
         if not slept:
@@ -542,7 +545,7 @@ def test_an_earlier_try_that_lands_late_is_not_made_again_by_the_next(
         return real(self, version, scheme, data, locked=locked)  # type: ignore[arg-type]
 
     try:
-        LanceLog.put = put  # type: ignore[method-assign,assignment]
+        LanceLog.put = put  # type: ignore[method-assign]
         assert table.update({"id": "id + 100"}, where="id = 3") == {"num_rows_updated": 1}
     finally:
         LanceLog.put = real  # type: ignore[method-assign]

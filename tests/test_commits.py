@@ -91,9 +91,10 @@ def test_transactions_carry_a_message_and_properties(uri: str) -> None:
     operation = LanceOperation.Append(fragments)
     LanceDataset.commit(uri, operation, read_version=1, commit_message="why", transaction_properties={"k": "v"})
     for dataset in (esker.dataset(uri), lance.dataset(uri)):
-        found = dataset.read_transaction(2).transaction_properties
-        assert found == {esker.dataset.__module__ and "__lance_commit_message": "why", "k": "v"}
-        assert [it.operation.__class__.__name__ for it in dataset.get_transactions()] == ["Append", "Overwrite"]
+        found = dataset.read_transaction(2)
+        assert found is not None
+        assert found.transaction_properties == {esker.dataset.__module__ and "__lance_commit_message": "why", "k": "v"}
+        assert [it and it.operation.__class__.__name__ for it in dataset.get_transactions()] == ["Append", "Overwrite"]
 
 
 def test_a_numbered_commit_happens_once(uri: str) -> None:

@@ -21,6 +21,7 @@ from esker._native.store import Store
 from esker.exceptions import AlreadyExistsError, EskerError
 from esker.fragment import write_fragments
 from esker.lance.log import LATEST_COPY
+from esker.lance.operation import Index
 from esker.store import stores
 from tests.faulty import FAULTS, Faulty
 from tests.leftovers import check_leftovers, leftovers
@@ -82,7 +83,7 @@ def _replaced(uri: str) -> LanceOperation.BaseOperation:
 
 
 def _indexed(uri: str) -> LanceOperation.BaseOperation:
-    index = esker.lance.operation.Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "i", [0], 1, {0}, 0)
+    index = Index("6c6a1c16-53b4-4dd4-a4ee-b9a2dd1b3ee0", "i", [0], 1, {0}, 0)
     return LanceOperation.CreateIndex([index], [])
 
 
@@ -317,5 +318,5 @@ def test_any_mixture_of_faults_leaves_a_change_of_rows_done_or_not(
     assert found == after or (found == before and not reported)
     # The next writer knows nothing of it all.
     stale.delete("id = 11")
-    left = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
-    assert left == {n: value for n, value in found.items() if n != 11}
+    rest = {row["id"]: row["t"] for row in esker.dataset(uri).to_table().to_pylist()}
+    assert rest == {n: value for n, value in found.items() if n != 11}

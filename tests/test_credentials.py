@@ -17,8 +17,10 @@ from esker._native.store import Store
 from esker.cli import main
 from esker.commit import pickle_storage_options
 from esker.delta import DeltaTable, Schema, write_deltalake
-from esker.delta.filesystem import DataFiles
-from esker.delta.write_plan import plan_write
+from esker.delta.log.target import WriteTarget
+from esker.delta.read.filesystem import FileLocator
+from esker.delta.write.plan import WriteRequest, plan_write
+from esker.delta.write.staging import Staging
 from esker.file import LanceFileReader
 from esker.spark.options import table_address
 from tests.samples import people
@@ -222,8 +224,8 @@ def test_nothing_of_a_delta_table_carries_credentials_that_are_told_to_stay(
     things: list[Any] = [
         table,
         table.to_pyarrow_dataset(),
-        DataFiles(store, snapshot.root, s3.storage_options),
-        plan_write(uri, snapshot, incoming, mode="append", storage_options=s3.storage_options),
+        FileLocator(store, snapshot.root, s3.storage_options),
+        plan_write(WriteTarget(uri, store, snapshot, s3.storage_options), incoming, WriteRequest(mode="append")),
     ]
     for thing in things:
         assert s3.secret.encode() in pickle.dumps(thing)
@@ -239,4 +241,4 @@ def test_nothing_of_a_delta_table_carries_credentials_that_are_told_to_stay(
     woken = [pickle.loads(data) for data in bare]
     assert woken[0].count() == woken[1].count_rows() == 20
     assert woken[0].to_pyarrow_table().num_rows == 20
-    assert woken[3].writer(store).rows == 0
+    assert Staging(woken[3], store).finish().rows == 0

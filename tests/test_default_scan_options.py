@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import pyarrow as pa
@@ -50,7 +50,9 @@ def _update_columns(dataset: LanceDataset) -> None:
     new = pa.table({"id": [1, 5], "name": ["B", "F"]})
     for fragment in dataset.get_fragments():
         dataset = LanceDataset(dataset.uri, default_scan_options=dataset._default_scan_options)
-        changed, fields = dataset.get_fragment(fragment.fragment_id).update_columns(new, "id")
+        own = dataset.get_fragment(fragment.fragment_id)
+        assert own is not None
+        changed, fields = own.update_columns(new, "id")
         _commit(dataset, LanceOperation.Update([], [changed], [], fields, update_mode="rewrite_columns"))
 
 
@@ -70,7 +72,7 @@ def _fragment_delete(dataset: LanceDataset) -> None:
     _commit(dataset, LanceOperation.Delete([fragment for fragment in left if fragment], [], "id in (1, 5)"))
 
 
-def _upsert(mode: str) -> Change:
+def _upsert(mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> Change:
     def change(dataset: LanceDataset) -> Any:
         builder = dataset.merge_insert("id").when_matched_update_all().write_mode(mode)
         return builder.execute(pa.table({"id": [1, 5], "name": ["B", "F"]}))

@@ -31,7 +31,7 @@ def _left(uri: str) -> list[int]:
     theirs.validate()
     same_lineage(theirs, ours)
     assert ours.count_rows() == theirs.count_rows()
-    return ours.to_table()["id"].to_pylist()  # type: ignore[no-any-return]
+    return ours.to_table()["id"].to_pylist()
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
@@ -102,7 +102,7 @@ def test_all_rows_may_go(uri: str, predicate: str) -> None:
 
 def test_a_truncated_table_keeps_its_columns(uri: str) -> None:
     dataset = _table(uri)
-    assert dataset.truncate_table() is None
+    dataset.truncate_table()
     assert (dataset.version, dataset.count_rows(), dataset.schema.names) == (2, 0, ["id", "v"])
     operation = lance.dataset(uri).read_transaction(2).operation
     assert (operation.deleted_fragment_ids, operation.updated_fragments) == ([0, 1, 2, 3], [])
@@ -134,7 +134,7 @@ def test_predicates_are_those_of_a_scan(uri: str) -> None:
         with pytest.raises(InvalidArgumentError):
             dataset.delete(wrong)
     with pytest.raises(TypeError):
-        dataset.delete(3)  # type: ignore[arg-type]
+        dataset.delete(3)
     with pytest.raises(InvalidArgumentError, match="conflict_retries"):
         dataset.delete("id = 9", conflict_retries=-1)
     assert esker.dataset(uri).version == 4

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from esker._native.delta import Snapshot
-from esker.delta import AddAction, DeltaTable, Field, Schema, post_commit, write_deltalake
+from esker.delta import AddAction, DeltaTable, Field, Schema, write_deltalake
+from esker.delta.log import post_commit
 
 ROWS = pa.table({"n": [1]})
 EVERY = {"delta.checkpointInterval": "1"}

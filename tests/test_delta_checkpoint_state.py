@@ -162,9 +162,10 @@ def test_a_checkpoint_is_a_plain_model_of_the_log(
     for log in (path / "_delta_log").glob("*.json"):
         log.unlink()
     counts = []
-    for library in (deltalake, esker.delta):
-        actions = pa.table(library.DeltaTable(path).get_add_actions(flatten=True))
-        counts.append(sorted(zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)))
+    libraries: list[Any] = [deltalake, esker.delta]
+    for library in libraries:
+        listed = pa.table(library.DeltaTable(path).get_add_actions(flatten=True))
+        counts.append(sorted(zip(listed["path"].to_pylist(), listed["num_records"].to_pylist(), strict=True)))
     assert counts[0] == counts[1]
     assert len(counts[0]) == len(found.get("add", []))
 
@@ -264,8 +265,8 @@ def test_row_groups_that_nothing_changed_are_what_they_would_be_if_written_anew(
     found, anew = pq.read_table(_checkpoint(table, 1)), pa.concat_tables(parts)
     assert found.schema == anew.schema
     for name in found.column_names:
-        rows = [sorted(map(str, (row for row in each[name].to_pylist() if row))) for each in (found, anew)]
-        assert rows[0] == rows[1], name
+        told = [sorted(map(str, (row for row in each[name].to_pylist() if row))) for each in (found, anew)]
+        assert told[0] == told[1], name
     assert len(found) == len(anew) == 5003
     assert not any(row["dataChange"] for row in found["add"].to_pylist() if row)
     commit(table, 2, [remove(f"file://{table}/a%207", deletionTimestamp=int(time.time() * 1000))])

@@ -15,7 +15,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, PostCommitHookProperties, write_deltalake
-from esker.delta.durations import milliseconds
+from esker.delta.definition.durations import milliseconds
 from tests.delta_logs import PROTOCOL, add, checkpoint, commit, metadata, remove
 
 
@@ -140,10 +140,10 @@ def test_no_field_is_dropped_that_is_not_understood(tmp_path: Path) -> None:
     commit(tmp_path, 3, [add("c", other="y", tags={"t": "u"}), {"txn": {"appId": "j", "version": 4, "more": 5}}])
     DeltaTable(tmp_path).create_checkpoint()
     table = pq.read_table(tmp_path / "_delta_log" / f"{3:020}.checkpoint.parquet")
-    rows = {row["path"]: row for row in table["add"].to_pylist() if row}
-    assert rows["a"]["surprise"] == {"x": 1}
-    assert (rows["a"]["clusteringProvider"], rows["a"]["baseRowId"]) == ("liquid", 7)
-    assert (rows["c"]["other"], rows["c"]["tags"]) == ("y", [("t", "u")])
+    found = {row["path"]: row for row in table["add"].to_pylist() if row}
+    assert found["a"]["surprise"] == {"x": 1}
+    assert (found["a"]["clusteringProvider"], found["a"]["baseRowId"]) == ("liquid", 7)
+    assert (found["c"]["other"], found["c"]["tags"]) == ("y", [("t", "u")])
     assert next(row for row in table["txn"].to_pylist() if row)["more"] == 5
     DeltaTable(tmp_path).create_checkpoint()
     assert pq.read_table(tmp_path / "_delta_log" / f"{3:020}.checkpoint.parquet") == table

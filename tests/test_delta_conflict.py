@@ -11,7 +11,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import CommitProperties, DeltaTable, Transaction, write_deltalake
-from esker.delta.conflict import Conflict, DeltaChange, Isolation, ReadSet, conflict_of, effective_isolation
+from esker.delta.log.conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
 
 OLD = {"minReaderVersion": 1, "minWriterVersion": 2}
 ADD = {"f": {"dataChange": True, "partitionValues": {"p": "a"}}}
@@ -19,72 +19,72 @@ MOVED = {"f": {"dataChange": False, "partitionValues": {"p": "a"}}}
 REMOVE = {"g": {"dataChange": True}}
 BLIND = {"isBlindAppend": True}
 
-APPEND = (DeltaChange(adds={"n": {}}), ReadSet())
-OVERWRITE = (DeltaChange(adds={"n": {}}, removes={"g": {}}), ReadSet(whole_table=True))
+APPEND = (CommitActions(adds={"n": {}}), ReadSet())
+OVERWRITE = (CommitActions(adds={"n": {}}, removes={"g": {}}), ReadSet(whole_table=True))
 PARTITION = (
-    DeltaChange(adds={"n": {}}, removes={"h": {}}),
+    CommitActions(adds={"n": {}}, removes={"h": {}}),
     ReadSet(files=frozenset("h"), matches=lambda add: add["partitionValues"]["p"] == "a"),
 )
 ELSEWHERE = (
-    DeltaChange(adds={"n": {}}, removes={"h": {}}),
+    CommitActions(adds={"n": {}}, removes={"h": {}}),
     ReadSet(files=frozenset("h"), matches=lambda add: add["partitionValues"]["p"] == "b"),
 )
-REMOVAL = (DeltaChange(removes={"g": {}}), ReadSet())
+REMOVAL = (CommitActions(removes={"g": {}}), ReadSet())
 COMPACTION = (
-    DeltaChange(adds={"n": {"dataChange": False}}, removes={"h": {"dataChange": False}}),
+    CommitActions(adds={"n": {"dataChange": False}}, removes={"h": {"dataChange": False}}),
     ReadSet(files=frozenset("h"), matches=lambda _: True),
 )
-NEW_METADATA = (DeltaChange(metadata={}), ReadSet(whole_table=True))
-NEW_PROTOCOL = (DeltaChange(protocol=OLD), ReadSet())
-JOB = (DeltaChange(adds={"n": {}}, transactions={"job": 2}), ReadSet())
-LOOKED = (DeltaChange(adds={"n": {}}), ReadSet(applications=frozenset(["job"])))
-DOMAIN = (DeltaChange(adds={"n": {}}, domains=frozenset(["d"])), ReadSet())
+NEW_METADATA = (CommitActions(metadata={}), ReadSet(whole_table=True))
+NEW_PROTOCOL = (CommitActions(protocol=OLD), ReadSet())
+JOB = (CommitActions(adds={"n": {}}, transactions={"job": 2}), ReadSet())
+LOOKED = (CommitActions(adds={"n": {}}), ReadSet(applications=frozenset(["job"])))
+DOMAIN = (CommitActions(adds={"n": {}}, domains=frozenset(["d"])), ReadSet())
 
 S, W, N = Isolation.SERIALIZABLE, Isolation.WRITE_SERIALIZABLE, Isolation.SNAPSHOT
-APPENDED = Conflict.CONCURRENT_APPEND
-DELETED = Conflict.CONCURRENT_DELETE_READ
+APPENDED = ConflictReason.CONCURRENT_APPEND
+DELETED = ConflictReason.CONCURRENT_DELETE_READ
 UPGRADE = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"], "writerFeatures": []}
 BETTER = {**UPGRADE, "writerFeatures": ["appendOnly", "invariants"]}
-CELLS: list[tuple[Any, DeltaChange, dict[Isolation, Conflict | None]]] = [
-    (APPEND, DeltaChange(adds=ADD, info=BLIND), dict.fromkeys(Isolation)),
-    (APPEND, DeltaChange(adds=ADD, removes=REMOVE), dict.fromkeys(Isolation)),
-    (APPEND, DeltaChange(metadata={}), dict.fromkeys(Isolation, Conflict.METADATA_CHANGED)),
-    (OVERWRITE, DeltaChange(adds=ADD, info=BLIND), {S: APPENDED, W: None, N: None}),
-    (OVERWRITE, DeltaChange(adds=ADD), {S: APPENDED, W: APPENDED, N: None}),
+CELLS: list[tuple[Any, CommitActions, dict[Isolation, ConflictReason | None]]] = [
+    (APPEND, CommitActions(adds=ADD, info=BLIND), dict.fromkeys(Isolation)),
+    (APPEND, CommitActions(adds=ADD, removes=REMOVE), dict.fromkeys(Isolation)),
+    (APPEND, CommitActions(metadata={}), dict.fromkeys(Isolation, ConflictReason.METADATA_CHANGED)),
+    (OVERWRITE, CommitActions(adds=ADD, info=BLIND), {S: APPENDED, W: None, N: None}),
+    (OVERWRITE, CommitActions(adds=ADD), {S: APPENDED, W: APPENDED, N: None}),
     (
         OVERWRITE,
-        DeltaChange(adds=MOVED, removes={"k": {"dataChange": False}}),
+        CommitActions(adds=MOVED, removes={"k": {"dataChange": False}}),
         dict.fromkeys(Isolation, DELETED),
     ),
-    (OVERWRITE, DeltaChange(transactions={"job": 1}), dict.fromkeys(Isolation)),
-    (PARTITION, DeltaChange(adds=ADD, info=BLIND), {S: APPENDED, W: None, N: None}),
-    (PARTITION, DeltaChange(adds=ADD), {S: APPENDED, W: APPENDED, N: None}),
-    (ELSEWHERE, DeltaChange(adds=ADD), dict.fromkeys(Isolation)),
-    (ELSEWHERE, DeltaChange(removes={"h": {}}), dict.fromkeys(Isolation, DELETED)),
-    (ELSEWHERE, DeltaChange(removes=REMOVE), dict.fromkeys(Isolation)),
-    (REMOVAL, DeltaChange(removes=REMOVE), dict.fromkeys(Isolation, Conflict.CONCURRENT_DELETE_DELETE)),
-    (COMPACTION, DeltaChange(adds=ADD), dict.fromkeys(Isolation)),
-    (COMPACTION, DeltaChange(removes={"h": {}}), dict.fromkeys(Isolation, DELETED)),
-    (NEW_METADATA, DeltaChange(adds=ADD, info=BLIND), {S: APPENDED, W: APPENDED, N: None}),
-    (NEW_METADATA, DeltaChange(metadata={}), dict.fromkeys(Isolation, Conflict.METADATA_CHANGED)),
-    (NEW_PROTOCOL, DeltaChange(protocol=OLD), dict.fromkeys(Isolation, Conflict.PROTOCOL_CHANGED)),
+    (OVERWRITE, CommitActions(transactions={"job": 1}), dict.fromkeys(Isolation)),
+    (PARTITION, CommitActions(adds=ADD, info=BLIND), {S: APPENDED, W: None, N: None}),
+    (PARTITION, CommitActions(adds=ADD), {S: APPENDED, W: APPENDED, N: None}),
+    (ELSEWHERE, CommitActions(adds=ADD), dict.fromkeys(Isolation)),
+    (ELSEWHERE, CommitActions(removes={"h": {}}), dict.fromkeys(Isolation, DELETED)),
+    (ELSEWHERE, CommitActions(removes=REMOVE), dict.fromkeys(Isolation)),
+    (REMOVAL, CommitActions(removes=REMOVE), dict.fromkeys(Isolation, ConflictReason.CONCURRENT_DELETE_DELETE)),
+    (COMPACTION, CommitActions(adds=ADD), dict.fromkeys(Isolation)),
+    (COMPACTION, CommitActions(removes={"h": {}}), dict.fromkeys(Isolation, DELETED)),
+    (NEW_METADATA, CommitActions(adds=ADD, info=BLIND), {S: APPENDED, W: APPENDED, N: None}),
+    (NEW_METADATA, CommitActions(metadata={}), dict.fromkeys(Isolation, ConflictReason.METADATA_CHANGED)),
+    (NEW_PROTOCOL, CommitActions(protocol=OLD), dict.fromkeys(Isolation, ConflictReason.PROTOCOL_CHANGED)),
     (
         APPEND,
-        DeltaChange(protocol=BETTER),
+        CommitActions(protocol=BETTER),
         dict.fromkeys(Isolation),
     ),
-    (APPEND, DeltaChange(protocol=UPGRADE), dict.fromkeys(Isolation, Conflict.PROTOCOL_CHANGED)),
+    (APPEND, CommitActions(protocol=UPGRADE), dict.fromkeys(Isolation, ConflictReason.PROTOCOL_CHANGED)),
     (
         APPEND,
-        DeltaChange(protocol={**UPGRADE, "writerFeatures": ["appendOnly", "invariants", "rowTracking"]}),
-        dict.fromkeys(Isolation, Conflict.PROTOCOL_CHANGED),
+        CommitActions(protocol={**UPGRADE, "writerFeatures": ["appendOnly", "invariants", "rowTracking"]}),
+        dict.fromkeys(Isolation, ConflictReason.PROTOCOL_CHANGED),
     ),
-    (JOB, DeltaChange(transactions={"job": 1}), dict.fromkeys(Isolation, Conflict.CONCURRENT_TRANSACTION)),
-    (JOB, DeltaChange(transactions={"other": 1}), dict.fromkeys(Isolation)),
-    (LOOKED, DeltaChange(transactions={"job": 1}), dict.fromkeys(Isolation, Conflict.CONCURRENT_TRANSACTION)),
-    (DOMAIN, DeltaChange(domains=frozenset(["d"])), dict.fromkeys(Isolation, Conflict.DOMAIN_METADATA)),
-    (DOMAIN, DeltaChange(domains=frozenset(["e"])), dict.fromkeys(Isolation)),
-    (APPEND, DeltaChange(known=False), dict.fromkeys(Isolation, Conflict.UNKNOWN)),
+    (JOB, CommitActions(transactions={"job": 1}), dict.fromkeys(Isolation, ConflictReason.CONCURRENT_TRANSACTION)),
+    (JOB, CommitActions(transactions={"other": 1}), dict.fromkeys(Isolation)),
+    (LOOKED, CommitActions(transactions={"job": 1}), dict.fromkeys(Isolation, ConflictReason.CONCURRENT_TRANSACTION)),
+    (DOMAIN, CommitActions(domains=frozenset(["d"])), dict.fromkeys(Isolation, ConflictReason.DOMAIN_METADATA)),
+    (DOMAIN, CommitActions(domains=frozenset(["e"])), dict.fromkeys(Isolation)),
+    (APPEND, CommitActions(known=False), dict.fromkeys(Isolation, ConflictReason.UNKNOWN)),
 ]
 
 
@@ -97,7 +97,7 @@ def test_each_cell(number: int, level: Isolation) -> None:
 
 def test_a_change_of_no_rows_misses_nothing() -> None:
     assert effective_isolation(S, COMPACTION[0]) is N
-    assert effective_isolation(S, DeltaChange(metadata={})) is S
+    assert effective_isolation(S, CommitActions(metadata={})) is S
     assert effective_isolation(W, OVERWRITE[0]) is W
 
 
@@ -169,11 +169,11 @@ def test_two_commits_of_one_application(tmp_path: Path) -> None:
 
 
 def test_a_table_that_another_creates_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from esker.delta import writer
+    from esker.delta.log.target import WriteTarget
 
-    found = writer.WriteTarget.of(tmp_path, None)
+    found = WriteTarget.of(tmp_path, None)
     _table(tmp_path)
-    monkeypatch.setattr(writer.WriteTarget, "of", lambda *_, **__: found)
+    monkeypatch.setattr(WriteTarget, "of", lambda *_, **__: found)
     with pytest.raises(exceptions.AlreadyExistsError, match="meanwhile"):
         write_deltalake(tmp_path, _rows("a", 3))
     assert _ids(tmp_path) == [1, 2]

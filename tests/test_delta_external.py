@@ -13,7 +13,7 @@ import pytest
 
 from esker.commit.external import SqliteManifestStore
 from esker.delta import CommitProperties, DeltaTable, write_deltalake
-from esker.delta.external_log import ONLY_ESKER, STAGED
+from esker.delta.log.external import ONLY_ESKER, STAGED
 from esker.exceptions import AlreadyExistsError, EskerError, UnsupportedError
 from tests.faulty import FAULTS, Faulty
 

@@ -13,7 +13,7 @@ import pytest
 import esker
 from esker import exceptions
 from esker.delta import DeltaTable, write_deltalake
-from esker.delta.replacement import RowPredicate
+from esker.delta.write.row_predicate import RowPredicate
 
 ROWS = pa.table({"id": [1, 2, 3], "x": ["x", "a", "b"], "a": ["a", "x", "c"]})
 MEANINGS = [

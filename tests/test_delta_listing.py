@@ -16,7 +16,7 @@ from esker._native.delta import Snapshot
 from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.delta import DeltaTable, write_deltalake
-from esker.delta.log_cleanup import clean_log
+from esker.delta.log.cleanup import clean_log
 from esker.exceptions import CorruptFileError, NotFoundError
 from tests.delta_logs import checkpoint
 
@@ -94,7 +94,12 @@ def test_a_handle_whose_next_entry_was_cleaned_up_opens_the_table_anew(tmp_path:
 def test_a_clean_up_between_two_entries_of_a_refresh_is_noticed(tmp_path: Path) -> None:
     _fill(tmp_path, 9, **AT_ONCE)
     table = DeltaTable(tmp_path, version=5)
-    store = _watched(tmp_path, lambda verb, name: name == _entry(7), lambda: (time.sleep(0.01), _fill(tmp_path, 4)))
+
+    def clean_up() -> None:
+        time.sleep(0.01)
+        _fill(tmp_path, 4)
+
+    store = _watched(tmp_path, lambda verb, name: name == _entry(7), clean_up)
     assert table._snapshot.refresh(store).version == 12
 
 

@@ -6,9 +6,10 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,10 +105,11 @@ def test_it_must_fit_that_table_or_be_merged(tmp_path: Path) -> None:
 
 def test_each_mode_does_what_it_does_to_a_table_that_is_there(tmp_path: Path) -> None:
     rows, theirs = pa.table({"id": [1, 2]}), pa.table({"id": [9]})
-    expected = {"append": [1, 2, 9], "overwrite": [1, 2], "ignore": [9], "error": [9]}
-    for mode, ids in expected.items():
+    modes: list[tuple[Literal["append", "overwrite", "ignore", "error"], list[int]]]
+    modes = [("append", [1, 2, 9]), ("overwrite", [1, 2]), ("ignore", [9]), ("error", [9])]
+    for mode, ids in modes:
         path = tmp_path / mode
-        data = _meanwhile(rows, lambda path=path: write_deltalake(path, theirs))
+        data = _meanwhile(rows, partial(write_deltalake, path, theirs))
         if mode == "error":
             with pytest.raises(exceptions.AlreadyExistsError, match="created by another writer meanwhile"):
                 write_deltalake(path, data, mode=mode)

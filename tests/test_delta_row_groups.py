@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from esker._native.expr import Expression
 from esker.delta import DeltaTable, WriterProperties, write_deltalake
-from esker.delta.implied import all_of, implied_terms
+from esker.delta.read.implied_terms import all_of, implied_terms
 
 ROWS = 100
 SCHEMA = pa.schema(
@@ -47,13 +47,13 @@ def table_at(path: Path, **properties: str) -> Path:
     )
     (file,) = path.rglob("*.parquet")
     footer = pq.ParquetFile(file).metadata
-    data = bytearray(file.read_bytes())
+    spoilt = bytearray(file.read_bytes())
     for group in [*range(7), 8, 9]:
         for column in range(footer.num_columns):
             chunk = footer.row_group(group).column(column)
             start = chunk.dictionary_page_offset or chunk.data_page_offset
-            data[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
-    file.write_bytes(data)
+            spoilt[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(spoilt)
     return path
 
 

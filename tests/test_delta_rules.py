@@ -13,8 +13,8 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, Field, Schema, write_deltalake
+from esker.delta.definition.protocol import features_of, protocol_with
 from esker.delta.schema import ArrayType, MapType, PrimitiveType, StructType
-from esker.delta.write_protocol import features_of, protocol_with
 from tests.delta_logs import commit, metadata
 
 
@@ -53,12 +53,13 @@ def test_not_null_is_enforced_at_every_depth(tmp_path: Path) -> None:
 
     write()
     write(s={"x": 1}, l=[1], m=[("k", {"x": 1}), ("n", None)])
-    for wrong, path in [
+    wrongs: list[tuple[dict[str, Any], str]] = [
         ({"id": None}, "id"),
         ({"s": {"x": None}}, r"s\.x"),
         ({"l": [1, None]}, r"l\.element"),
         ({"m": [("k", {"x": None})]}, r"m\.value\.x"),
-    ]:
+    ]
+    for wrong, path in wrongs:
         with pytest.raises(exceptions.InvalidArgumentError, match=f"'{path}'.*NOT NULL"):
             write(**wrong)
     assert DeltaTable(tmp_path).count() == 2
@@ -130,7 +131,7 @@ def test_constraints_hold_from_writer_version_3_on(tmp_path: Path) -> None:
 )
 def test_what_does_not_mean_the_same_as_in_spark_is_refused(tmp_path: Path, sql: str) -> None:
     fields = [Field("id", "long"), Field("name", "string"), Field("y", "timestamp")]
-    create(tmp_path, fields, **{"delta.constraints.c": sql})
+    create(tmp_path, fields, None, **{"delta.constraints.c": sql})
     with pytest.raises(exceptions.UnsupportedError, match="constraint 'c'"):
         append(tmp_path, id=[9], name=["a"])
 

@@ -30,7 +30,7 @@ from esker.delta import (
     WriterProperties,
     write_deltalake,
 )
-from esker.delta.schema_merge import TYPE_CHANGES
+from esker.delta.definition.schema_merge import TYPE_CHANGES
 
 TIMES = "delta.enableInCommitTimestamps"
 MODE = "delta.columnMapping.mode"
@@ -57,7 +57,7 @@ def test_in_commit_timestamps_begin_with_a_version(tmp_path: Path) -> None:
     stamp = int(metadata["configuration"]["delta.inCommitTimestampEnablementTimestamp"])
     assert stamp == info["inCommitTimestamp"] >= before
     assert entry(tmp_path, 2, "commitInfo")[0]["inCommitTimestamp"] > stamp
-    assert "inCommitTimestamp" in DeltaTable(tmp_path).protocol().writer_features
+    assert "inCommitTimestamp" in (DeltaTable(tmp_path).protocol().writer_features or [])
     assert their_rows(tmp_path) == [{"id": 1}, {"id": 2}]
     table.update_incremental()
     table.load_as_version("2100-01-01")
@@ -131,7 +131,9 @@ def test_types_become_wider(tmp_path: Path, old: pa.DataType, new: pa.DataType, 
     assert fields["x"].metadata[TYPE_CHANGES][0]["fromType"] == str(PrimitiveType.from_arrow(old).type)
     assert fields["l"].metadata[TYPE_CHANGES][0]["fieldPath"] == "element"
     assert fields["m"].metadata[TYPE_CHANGES][0]["fieldPath"] == "value"
-    assert TYPE_CHANGES in fields["s"].type.fields[0].metadata
+    within = fields["s"].type
+    assert isinstance(within, StructType)
+    assert TYPE_CHANGES in within.fields[0].metadata
 
 
 def test_types_stay_where_nothing_says_that_they_become_wider(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_versions_and_features_of_the_protocol_go_up(tmp_path: Path) -> None:
     assert table.protocol().reader_features == ["deletionVectors"]
     assert table.metadata().configuration == {"mine": "x"}
     table.alter.add_feature([TableFeatures.V2Checkpoint, TableFeatures.TimestampWithoutTimezone])
-    assert {"v2Checkpoint", "timestampNtz"} <= set(table.protocol().writer_features)
+    assert {"v2Checkpoint", "timestampNtz"} <= set(table.protocol().writer_features or [])
 
 
 def test_double_quotes_name_columns_as_they_do_for_the_peer(tmp_path: Path) -> None:
@@ -249,7 +251,7 @@ def test_bloom_filters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: WriterProperties(compression="NONE"),
+        lambda: WriterProperties(compression="NONE"),  # type: ignore[arg-type]
         lambda: WriterProperties(compression_level=3),
         lambda: WriterProperties(compression="ZSTD", compression_level=23),
         lambda: WriterProperties(compression="SNAPPY", compression_level=1),
@@ -259,7 +261,7 @@ def test_bloom_filters(tmp_path: Path) -> None:
         lambda: CommitProperties({"readVersion": "1"}),
         lambda: CommitProperties({"isolationLevel": "mine"}),
         lambda: CommitProperties({"x": float("nan")}),
-        lambda: CommitProperties([("x", 1)]),
+        lambda: CommitProperties([("x", 1)]),  # type: ignore[arg-type]
         lambda: PrimitiveType("int"),
         lambda: PrimitiveType("decimal(1,39)"),
         lambda: StructType.from_json('"long"'),

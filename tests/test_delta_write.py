@@ -28,7 +28,7 @@ from esker.delta import (
     convert_to_deltalake,
     write_deltalake,
 )
-from esker.delta.file_statistics import cut_maximum, cut_minimum
+from esker.delta.write.file_statistics import cut_maximum, cut_minimum
 
 
 def actions(table: Path, version: int) -> list[dict[str, Any]]:
@@ -439,7 +439,7 @@ def test_an_empty_text_is_no_value_of_a_required_partition(tmp_path: Path) -> No
 
 def test_memory_is_bounded_however_many_partitions_are_open(tmp_path: Path) -> None:
     from esker._native.store import Store
-    from esker.delta.data_files import DataFileWriter
+    from esker.delta.write.data_files import DataFileWriter
 
     schema = Schema([Field("id", "long"), Field("p", "long")])
     writer = DataFileWriter(Store(str(tmp_path)), schema, ["p"], {}, memory_limit=100_000)

@@ -13,7 +13,7 @@ import pytest
 
 from esker import exceptions
 from esker.delta import DeltaTable, write_deltalake
-from esker.delta.session_zone import zone_name
+from esker.delta.read.session_zone import zone_name
 
 UTC = dt.UTC
 NEW_YORK = "America/New_York"

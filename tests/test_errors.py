@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,7 @@ import pytest
 
 import esker
 from esker import exceptions
+from esker.delta import DeltaTable
 from esker.exceptions import (
     AlreadyExistsError,
     CorruptFileError,
@@ -22,6 +25,7 @@ from esker.exceptions import (
     NotFoundError,
     UnsupportedError,
 )
+from esker.repo import Repository
 from tests.samples import people
 
 
@@ -51,6 +55,32 @@ def test_a_path_that_is_no_table(make: str, tmp_path: Path) -> None:
     assert isinstance(caught.value, ValueError), "as in pylance"
     assert isinstance(caught.value, OSError) or make == "file"
     assert str(path) in str(caught.value)
+
+
+def test_what_lies_there_instead_is_named_with_the_call_that_opens_it(tmp_path: Path) -> None:
+    delta, repository, table = (str(tmp_path / name) for name in ("delta", "repository", "table"))
+    deltalake.write_deltalake(delta, pa.table({"a": [1]}))
+    Repository.create(repository)
+    esker.write_dataset(pa.table({"a": [1]}), table)
+    calls: list[Callable[[str], Any]] = [esker.dataset, DeltaTable, Repository]
+    said = {
+        delta: "a Delta table; open it with esker.delta.DeltaTable",
+        repository: "a repository; open it with esker.repo.Repository",
+        table: "a Lance table; open it with esker.dataset",
+    }
+    for place, own in zip((table, delta, repository), calls, strict=True):
+        assert own(place) is not None
+        for call in calls:
+            if call is own:
+                continue
+            with pytest.raises(NotFoundError, match=f"found {re.escape(said[place])}$") as caught:
+                call(place)
+            assert caught.value.uri == place
+    for call in (esker.dataset, DeltaTable):
+        with pytest.raises(NotFoundError, match="no version 7|7"):
+            call(table if call is esker.dataset else delta, version=7)
+    assert esker.write_dataset(pa.table({"a": [1]}), delta).version == 1, "a folder may hold both"
+    assert esker.dataset(delta).count_rows() == DeltaTable(delta).count() == 1
 
 
 def test_a_version_that_is_not_there(table: str) -> None:
@@ -103,11 +133,12 @@ def test_arguments_out_of_range(table: str) -> None:
     for options in ({"limit": -1}, {"offset": -1}, {"batch_size": 0}, {"columns": ["id", "id"]}, {"colums": ["id"]}):
         with pytest.raises(InvalidArgumentError):
             dataset.scanner(**options)
-    for arguments in ({"max_rows_per_file": 0}, {"memory_limit": -1}, {"max_retries": -1}):
+    wrong: list[dict[str, Any]] = [{"max_rows_per_file": 0}, {"memory_limit": -1}, {"max_retries": -1}]
+    for arguments in wrong:
         with pytest.raises(InvalidArgumentError):
             esker.write_dataset(people(1), table, mode="append", **arguments)
     with pytest.raises(UnsupportedError, match="auto_cleanup_options"):
-        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})
+        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})  # type: ignore[call-arg]
 
 
 def test_a_missing_data_file(table: str) -> None:

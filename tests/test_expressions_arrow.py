@@ -18,8 +18,9 @@ import pytest
 
 import esker
 from esker._native.expr import Predicate
+from esker.arrow.predicate import portable_predicate
 from esker.exceptions import EskerError, InvalidArgumentError, UnsupportedError
-from esker.lance.scan.predicate import portable_predicate, to_predicate
+from esker.lance.scan.predicate import to_predicate
 
 NAIVE = dt.datetime(2020, 5, 17, 3, 4, 5)
 

@@ -314,7 +314,7 @@ class Broken:
 
 def test_what_a_users_class_raises_says_where(uri: str) -> None:
     with pytest.raises(IOFailedError, match=r"external manifest store of .*table.lance failed in get_latest: no reply"):
-        esker.write_dataset(_ids(0, 1), uri, manifest_store=Broken())  # type: ignore[arg-type]
+        esker.write_dataset(_ids(0, 1), uri, manifest_store=Broken())
     with pytest.raises(TypeError, match="methods of ExternalManifestStore"):
         esker.dataset(uri, manifest_store=object())  # type: ignore[arg-type]
 

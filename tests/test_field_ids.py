@@ -228,10 +228,10 @@ def test_key_values_of_a_field_do_not_move_to_another_column(tmp_path: Path) -> 
 def test_a_replacing_file_of_a_dropped_column_stays_out(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     _table(uri)
-    file = esker.dataset(uri).get_fragment(0).metadata.files[1]
+    file = esker.dataset(uri).get_fragments()[0].metadata.files[1]
     replacement = LanceOperation.DataReplacement([LanceOperation.DataReplacementGroup(0, file)])
     lance.dataset(uri).drop_columns(["secret"])
     LanceDataset.commit(uri, replacement, read_version=2)
-    assert len(esker.dataset(uri).get_fragment(0).metadata.files) == 1
+    assert len(esker.dataset(uri).get_fragments()[0].metadata.files) == 1
     with pytest.raises(InvalidArgumentError, match="expected fields of the table's schema"):
         LanceDataset.commit(uri, replacement, read_version=esker.dataset(uri).version)

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance.file
 import numpy as np
@@ -69,7 +70,7 @@ def test_metadata_and_statistics_are_those_that_pylance_finds(version: str, peer
     for name in (*numbers, "num_global_buffer_bytes"):
         assert getattr(found, name) == getattr(expected, name), name
 
-    def places(buffers: list) -> list[tuple[int, int]]:
+    def places(buffers: list[Any]) -> list[tuple[int, int]]:
         return [(buffer.position, buffer.size) for buffer in buffers]
 
     assert places(found.global_buffers) == places(expected.global_buffers)
@@ -156,7 +157,7 @@ def test_a_file_is_seen_when_it_is_closed_and_not_before(tmp_path: Path) -> None
     writer.write_batch(pa.table({"id": range(10)}))
     assert not path.exists()
     assert writer.size_bytes is None
-    assert (writer.close(), writer.size_bytes, writer.close()) == (10, path.stat().st_size, None)
+    assert [writer.close(), writer.size_bytes, writer.close()] == [10, path.stat().st_size, None]
     for call in (
         lambda: writer.write_batch(pa.table({"id": [1]})),
         lambda: writer.add_global_buffer(b""),
@@ -217,7 +218,12 @@ def test_a_schema_alone_makes_a_file_of_no_rows(tmp_path: Path) -> None:
 
 def test_page_sizes_follow_the_caches_and_limits(tmp_path: Path) -> None:
     table = pa.table({"a": range(10_000), "b": range(10_000)})
-    for options, pages in (({}, 1), ({"max_page_bytes": 20_000}, 4), ({"data_cache_bytes": 40_000}, 4)):
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({}, 1),
+        ({"max_page_bytes": 20_000}, 4),
+        ({"data_cache_bytes": 40_000}, 4),
+    ]
+    for options, pages in cases:
         path = str(tmp_path / "f.lance")
         with LanceFileWriter(path, version="2.0", **options) as writer:
             writer.write_batch(table)

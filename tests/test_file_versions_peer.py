@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import lance.file
 import pyarrow as pa
@@ -21,7 +22,7 @@ VERSIONS = ["2.1", "2.2"]
 ANY_VERSION = ["2.0", *VERSIONS]
 
 
-def _written(path: Path, table: pa.Table, version: str, *, cut: int = 1 << 20, **options: int | None) -> str:
+def _written(path: Path, table: pa.Table, version: str, *, cut: int = 1 << 20, **options: Any) -> str:
     with LanceFileWriter(str(path), table.schema, version=version, **options) as writer:
         for start in range(0, table.num_rows, cut):
             writer.write_batch(table.slice(start, cut))
@@ -41,7 +42,7 @@ def _check(path: str, table: pa.Table) -> None:
         assert _values(reader.take_rows(rows).to_table()) == _values(table.take(rows))
 
 
-def _column(values: list[object], type_: pa.DataType, **metadata: str) -> pa.Table:
+def _column(values: Sequence[object], type_: pa.DataType, **metadata: str) -> pa.Table:
     named = {f"lance-encoding:{key.replace('_', '-')}": value for key, value in metadata.items()}
     schema = pa.schema([pa.field("c", type_, metadata=named or None)])
     return pa.table([pa.array(values, type_)], schema=schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance.file
@@ -55,7 +56,7 @@ def _table(names: list[str], nest: str, rows: int, nulls: float) -> pa.Table:
     return pa.table(columns)
 
 
-def _written(path: Path, table: pa.Table, version: str, *, cut: int = 700, **options: int) -> str:
+def _written(path: Path, table: pa.Table, version: str, *, cut: int = 700, **options: Any) -> str:
     with LanceFileWriter(str(path), table.schema, version=version, **options) as writer:
         for start in range(0, table.num_rows, cut):
             writer.write_batch(table.slice(start, cut).combine_chunks())

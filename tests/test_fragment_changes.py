@@ -185,7 +185,7 @@ def test_columns_of_dictionaries_are_updated_whether_nulls_are_among_their_value
     dataset = esker.write_dataset(rows, uri, data_storage_version=version)
     new = pa.table({"k": [3, 1], "d": pa.array(["z", None]).dictionary_encode().cast(coded.type)})
     new = new.append_column("s", rows["s"].take([0, 1])).append_column("l", rows["l"].take([0, 2]))
-    fragment, fields = dataset.get_fragment(0).update_columns(new, "k")
+    fragment, fields = dataset.get_fragments()[0].update_columns(new, "k")
     operation = LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
     made = LanceDataset.commit(dataset, operation, read_version=1)
     expected = [

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -21,7 +22,7 @@ ROWS = pa.table(
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
-def test_a_file_that_is_in_place_becomes_a_fragment(tmp_path, version):
+def test_a_file_that_is_in_place_becomes_a_fragment(tmp_path: Path, version: str) -> None:
     rows = ROWS.drop_columns(["s", "l"]) if version == "0.1" else ROWS
     dataset = esker.write_dataset(rows, str(tmp_path), data_storage_version=version)
     written = dataset.get_fragments()[0].metadata.files[0]
@@ -36,7 +37,7 @@ def test_a_file_that_is_in_place_becomes_a_fragment(tmp_path, version):
     assert lance.dataset(str(tmp_path)).to_table() == pa.concat_tables([rows, rows])
 
 
-def test_a_file_that_is_not_of_the_table_is_refused(tmp_path):
+def test_a_file_that_is_not_of_the_table_is_refused(tmp_path: Path) -> None:
     dataset = esker.write_dataset(ROWS, str(tmp_path / "t"))
     other = esker.write_dataset(pa.table({"a": ["text"]}), str(tmp_path / "o"))
     name = other.get_fragments()[0].metadata.files[0].path
@@ -47,7 +48,7 @@ def test_a_file_that_is_not_of_the_table_is_refused(tmp_path):
         esker.LanceFragment.create_from_file("none.lance", dataset, 0)
 
 
-def test_a_session_takes_as_the_fragment_does(tmp_path):
+def test_a_session_takes_as_the_fragment_does(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(100), "b": range(100)}), str(tmp_path), max_rows_per_file=60)
     dataset.delete("a % 7 = 3")
     theirs = lance.dataset(str(tmp_path))
@@ -60,7 +61,7 @@ def test_a_session_takes_as_the_fragment_does(tmp_path):
                 assert session.take(indices).to_pydict() == expected.take(indices).to_pydict()
 
 
-def test_columns_are_joined_by_what_rows_are_called(tmp_path):
+def test_columns_are_joined_by_what_rows_are_called(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(10)}), str(tmp_path), max_rows_per_file=4)
     dataset.delete("a = 5")
     ids = dataset.to_table(columns=["a"], with_row_id=True)
@@ -77,12 +78,12 @@ def test_columns_are_joined_by_what_rows_are_called(tmp_path):
     assert found == [{"a": a, "b": a * 2, "c": a * 3} for a in range(10) if a != 5]
 
 
-def test_a_function_goes_on_where_it_failed(tmp_path):
+def test_a_function_goes_on_where_it_failed(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(100)}), str(tmp_path / "t"), max_rows_per_file=20)
     kept = tmp_path / "kept.sqlite"
-    seen = []
+    seen: list[int] = []
 
-    def double(batch, fails_from):
+    def double(batch: pa.RecordBatch, fails_from: int = 1000) -> pa.RecordBatch:
         first = batch["a"][0].as_py()
         seen.append(first)
         if first >= fails_from:
@@ -95,7 +96,7 @@ def test_a_function_goes_on_where_it_failed(tmp_path):
         dataset.add_columns(failing)
     assert (dataset.version, kept.exists(), seen) == (1, True, [0, 20, 40, 60])
     seen.clear()
-    dataset.add_columns(esker.batch_udf(schema, checkpoint_file=kept)(lambda batch: double(batch, 1000)))
+    dataset.add_columns(esker.batch_udf(schema, checkpoint_file=kept)(double))
     assert seen == [60, 80]
     assert not kept.exists()
     assert lance.dataset(dataset.uri).to_table()["twice"].to_pylist() == list(range(0, 200, 2))
@@ -104,7 +105,7 @@ def test_a_function_goes_on_where_it_failed(tmp_path):
         esker.batch_udf(schema, checkpoint_file=kept)(double)
 
 
-def test_a_column_that_is_null_whatever_the_table_holds_writes_no_file(tmp_path):
+def test_a_column_that_is_null_whatever_the_table_holds_writes_no_file(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(10)}), str(tmp_path))
     dataset.add_columns({"b": "CAST(NULL AS INT)", "c": "CAST(NULL AS STRING)"})
     assert len(dataset.get_fragments()[0].data_files()) == 1
@@ -114,21 +115,21 @@ def test_a_column_that_is_null_whatever_the_table_holds_writes_no_file(tmp_path)
     assert lance.dataset(str(tmp_path)).to_table() == dataset.to_table()
 
 
-def test_results_of_one_fragment_are_not_kept(tmp_path):
+def test_results_of_one_fragment_are_not_kept(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(10)}), str(tmp_path / "t"))
     function = esker.batch_udf(checkpoint_file=tmp_path / "kept")(lambda batch: batch)
     with pytest.raises(InvalidArgumentError, match="A checkpoint file cannot be used"):
         dataset.get_fragments()[0].merge_columns(function)
 
 
-def test_a_function_of_changing_columns_is_refused(tmp_path):
+def test_a_function_of_changing_columns_is_refused(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"a": range(10)}), str(tmp_path), max_rows_per_file=5)
     names = iter("bcdef")
     with pytest.raises(InvalidArgumentError, match="does not match the expected schema: expected b: int64"):
         dataset.add_columns(lambda batch: pa.record_batch([batch["a"]], [next(names)]))
 
 
-def test_a_table_that_is_whole_passes_and_a_damaged_one_does_not(tmp_path):
+def test_a_table_that_is_whole_passes_and_a_damaged_one_does_not(tmp_path: Path) -> None:
     dataset = esker.write_dataset(ROWS, str(tmp_path), enable_stable_row_ids=True)
     dataset = esker.write_dataset(ROWS, dataset, mode="append")
     dataset.delete("a = 2")
@@ -149,7 +150,7 @@ def test_a_table_that_is_whole_passes_and_a_damaged_one_does_not(tmp_path):
         esker.dataset(str(tmp_path)).validate()
 
 
-def test_a_fields_own_key_values_are_told(tmp_path):
+def test_a_fields_own_key_values_are_told(tmp_path: Path) -> None:
     field = pa.field("a", pa.int64(), metadata={"unit": "m"})
     dataset = esker.write_dataset(pa.table([[1]], schema=pa.schema([field])), str(tmp_path))
     assert dataset.lance_schema.fields()[0].metadata == {"unit": "m"}

@@ -11,7 +11,7 @@ import pytest
 from esker._native.graveler import Changes, Commit, SplitRule, Storage, entry_identity
 from esker._native.store import Store
 from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
-from esker.repo.objects import ENTRY_SCHEMA, rows, table
+from esker.repo.objects.batches import ENTRY_SCHEMA, rows, table
 
 RULE = SplitRule()
 

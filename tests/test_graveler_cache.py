@@ -12,7 +12,7 @@ import pytest
 from esker._native.graveler import Changes, SplitRule, Storage
 from esker._native.store import Store
 from esker.exceptions import InvalidArgumentError
-from esker.repo.objects import rows
+from esker.repo.objects.batches import rows
 
 RULE = SplitRule()
 READER = """

@@ -58,7 +58,7 @@ def test_columns_of_a_fragment_are_updated_by_keys_of_other_types(
     rows = pa.table({"k": left, "v": pa.array([-1] * len(left), pa.int64())})
     dataset = esker.write_dataset(rows, uri)
     other = pa.table({"k": right, "v": pa.array(range(len(right)), pa.int64())})
-    fragment, fields = dataset.get_fragment(0).update_columns(other, "k")
+    fragment, fields = dataset.get_fragments()[0].update_columns(other, "k")
     operation = esker.LanceOperation.Update([], [fragment], [], fields, update_mode="rewrite_columns")
     made = esker.LanceDataset.commit(dataset, operation, read_version=1)
     assert made.to_table()["v"].to_pylist() == [-1 if value is None else value for value in found]

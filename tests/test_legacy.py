@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -250,7 +251,7 @@ def test_an_append_knows_the_values_of_the_table(tmp_path: Path) -> None:
 def test_fragments_written_apart_are_committed_if_their_dictionaries_fit(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     table = pa.table({"it": keyed("a", "b")})
-    options = {"mode": "create", "data_storage_version": LEGACY}
+    options: dict[str, Any] = {"mode": "create", "data_storage_version": LEGACY}
     fragments = [*write_fragments(table, uri, **options), *write_fragments(table.slice(0, 1), uri, **options)]
     other = write_fragments(pa.table({"it": keyed("b", "a")}), uri, **options)
     with pytest.raises(ValueError, match="share the dictionary"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -49,7 +50,7 @@ def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> esker.LanceDatase
     return esker.dataset(uri)
 
 
-def scanned(dataset: esker.LanceDataset, filter: str, **options: object) -> tuple[pa.Table, ScanStatistics]:
+def scanned(dataset: esker.LanceDataset, filter: str, **options: Any) -> tuple[pa.Table, ScanStatistics]:
     seen: list[ScanStatistics] = []
     scanner = dataset.scanner(filter=filter, scan_stats_callback=seen.append, **options)
     return scanner.to_table(), seen[0]
@@ -135,7 +136,7 @@ def test_lost_nulls_and_nan_are_never_ruled_out(tmp_path: Path) -> None:
     )
     for name, write in (("esker", esker.write_dataset), ("pylance", lance.write_dataset)):
         uri = str(tmp_path / name)
-        extra = {"allow_null_loss": True} if name == "esker" else {}
+        extra: dict[str, Any] = {"allow_null_loss": True} if name == "esker" else {}
         write(table, uri, data_storage_version=LEGACY, max_rows_per_group=3, **extra)
         dataset = esker.dataset(uri)
         for condition, expected in (

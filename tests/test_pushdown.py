@@ -165,7 +165,7 @@ def test_polars_still_pushes_moments_of_a_zone_as_other_ones() -> None:
 
 def _polars(rows: Any, operation: str) -> list[int]:
     table = rows if isinstance(rows, pa.Table) else rows.to_table()
-    values = pl.from_arrow(table)["c"]  # type: ignore[index]
+    values = pl.from_arrow(table)["c"]
     # Of several bounds the first is the smallest: all columns rise up to the fourth row.
     low, middle, high = (values.gather([at]).item() for at in (0, 1, 3))
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
@@ -188,7 +188,7 @@ def _polars(rows: Any, operation: str) -> list[int]:
         "or": (column == first) | (column == third),
         "not": ~(column == second),
     }[operation]
-    lazy = pl.from_arrow(rows).lazy() if isinstance(rows, pa.Table) else pl.scan_pyarrow_dataset(rows)  # type: ignore[union-attr]
+    lazy = pl.from_arrow(rows).lazy() if isinstance(rows, pa.Table) else pl.scan_pyarrow_dataset(rows)
     return _ids(lazy.filter(condition).collect()["id"].to_list())
 
 
@@ -201,8 +201,8 @@ def test_polars_filters_as_over_a_table_in_memory(name: str, tables: dict[str, A
 def test_polars_literals_of_python_filter_as_over_a_table_in_memory(name: str, tables: dict[str, Any]) -> None:
     dataset, table = tables[name]
     try:
-        bound = pl.from_arrow(table)["c"].gather([1]).item()  # type: ignore[index]
-        expected = _ids(pl.from_arrow(table).filter(pl.col("c") > bound)["id"].to_list())  # type: ignore[union-attr]
+        bound = pl.from_arrow(table)["c"].gather([1]).item()
+        expected = _ids(pl.from_arrow(table).filter(pl.col("c") > bound)["id"].to_list())
     except BaseException:  # Not in memory either; polars panics.
         return
     found = pl.scan_pyarrow_dataset(dataset).filter(pl.col("c") > bound).collect()

@@ -47,7 +47,7 @@ def write(repo: Repository, branch: str, files: dict[str, str | None], message: 
 
 def read(repo: Repository, ref: str) -> dict[str, str]:
     found = repo.ref(ref)
-    return {o.path: found.object(o.path).reader("r").read() for o in found.objects()}  # type: ignore[union-attr]
+    return {o.path: found.object(o.path).reader("r").read() for o in found.objects()}
 
 
 def test_a_commit_is_seen_by_others_and_staging_is_not(repo: Repository) -> None:
@@ -255,7 +255,7 @@ def test_settings_change_for_all_and_protect_branches(repo: Repository) -> None:
 def test_writers_text_and_copies(repo: Repository) -> None:
     main = repo.branch("main")
     with main.object("t").writer("w") as file:
-        file.write("grüße\n")  # type: ignore[call-overload]
+        file.write("grüße\n")
     assert main.object("t").reader("r").read() == "grüße\n"
     main.object("t").copy("main", "u")
     main.commit("both")
@@ -263,7 +263,7 @@ def test_writers_text_and_copies(repo: Repository) -> None:
 
     def fail() -> None:
         with main.object("v").writer() as file:
-            file.write(b"half")  # type: ignore[call-overload]
+            file.write(b"half")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -400,7 +400,7 @@ def test_hooks_see_commits_and_merges_and_can_refuse(repo: Repository) -> None:
             raise ValueError("not like this")
 
     for kind in ("pre-commit", "post-commit", "pre-merge", "post-merge"):
-        repo.add_hook(kind, hook)  # type: ignore[arg-type]
+        repo.add_hook(kind, hook)
     repo.branch("dev").create("main")
     write(repo, "dev", {"a": "1"})
     repo.branch("dev").merge_into("main")

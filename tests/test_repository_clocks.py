@@ -1,28 +1,26 @@
-"""Repositories where clocks are wrong, and somebody was asleep: nothing that is reported as done is ever collected."""
+"""Repositories where clocks are wrong: nothing that is reported as done is ever collected."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.commit import clock as commit_clock
 from esker.exceptions import CommitConflictError, InvalidArgumentError, IOFailedError, NotFoundError
-from esker.repo import Branch, Repository, clock, collecting, repository
-from esker.repo.expired import expired_ids
+from esker.repo import Branch, Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.layout import DATA
-from esker.repo.numbered_log import LogEntry, NumberedLog
+from esker.repo.refs import clock, gc_runs
+from esker.repo.refs.layout import DATA
+from esker.repo.refs.numbered_log import LogEntry
 from esker.store import stores
 from tests.ages import made_older
+from tests.watched_stores import Watched, in_another_thread
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -31,27 +29,6 @@ DAY = 24 * HOUR
 @pytest.fixture
 def repo(tmp_path: Path) -> Repository:
     return Repository.create(tmp_path / "repo", committer="me")
-
-
-class Watched:
-    """Stores behind `watched://` that tell of each request before it is made."""
-
-    def __init__(self) -> None:
-        self.watch: Callable[[str, str], None] = lambda verb, path: None
-
-    def __call__(self, uri: str, options: dict[str, str], durable: bool) -> Store:
-        inner = Store(uri.removeprefix("watched://"), durable=False)
-
-        def tell(verb: str, path: str) -> None:
-            self.watch(verb, path)
-
-        return FaultStore(inner, watch=tell).store
-
-
-def in_another_thread(work: Callable[[], object]) -> None:
-    """What a watch may do: its own thread is at work on a request."""
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(work).result()
 
 
 @pytest.fixture
@@ -69,7 +46,7 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         wrong = SimpleNamespace(time=lambda: time.time() + seconds, monotonic=time.monotonic)
         monkeypatch.setattr(clock, "time", wrong)
         monkeypatch.setattr(commit_clock, "time", wrong)
-        monkeypatch.setattr(collecting, "time", wrong)
+        monkeypatch.setattr(gc_runs, "time", wrong)
 
     return to
 
@@ -338,270 +315,6 @@ def test_a_repository_without_a_grace_period_can_be_committed_to(repo: Repositor
     made_older(repo.uri, 10)
     assert repo.gc(dry_run=False).objects == 1
     assert list(repo.fsck()) == []
-
-
-# Somebody is asleep.
-
-
-def asleep(monkeypatch: pytest.MonkeyPatch, repo: Repository, meanwhile: Callable[[], object], *, within: bool) -> None:
-    """The next put of an entry is held up for 26 hours: before it is sent, or within the request."""
-    real, done = NumberedLog.put, []
-
-    def later(log: NumberedLog) -> None:
-        made_older(repo.uri, 26 * HOUR)
-        log._looked = (log._looked[0] - 26 * HOUR, log._looked[1] - 26 * HOUR)
-        meanwhile()
-
-    def put(log: NumberedLog, number: int, data: bytes) -> bool:
-        if done or not log.folder.startswith("_esker/refs/heads/"):
-            return real(log, number, data)
-        done.append(1)
-        if not within:
-            later(log)
-            return real(log, number, data)
-        later(log)
-        log._looked = clock.moment()
-        slept = time.monotonic()
-        real_since = commit_clock.seconds_since
-        monkeypatch.setattr(
-            clock, "seconds_since", lambda then, wall: real_since(then, wall) + 26 * HOUR * (then < slept)
-        )
-        return log.store.put_if_absent(log.path(number), data)
-
-    monkeypatch.setattr(NumberedLog, "put", put)
-
-
-def collect(repo: Repository) -> Callable[[], object]:
-    return lambda: Repository(repo.uri).gc(dry_run=False)
-
-
-def test_a_commit_that_slept_before_its_put_is_looked_at_again(
-    repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repo.change_settings(retention_days=0)
-    main = repo.branch("main")
-    main.object("x").upload(b"bytes")
-    asleep(monkeypatch, repo, collect(repo), within=False)
-    # Its staging is as old as the rest, but this machine's clocks have stood still.
-    with pytest.raises((NotFoundError, CommitConflictError)):
-        main.commit("late")
-    monkeypatch.undo()
-    assert [commit.message for commit in repository(repo.uri).ref("main").log()] == ["Repository created"]
-    assert list(repository(repo.uri).fsck()) == []
-
-
-@pytest.mark.parametrize("kind", ["commit", "merge", "create"])
-def test_a_commit_that_slept_within_its_put_is_taken_back(
-    kind: str, repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repo.change_settings(retention_days=0)
-    main = repo.branch("main")
-    repo.branch("dev").create("main")
-    repo.branch("dev").object("y").upload(b"of dev")
-    lost = repo.branch("dev").commit("of dev").id
-    if kind != "merge":
-        repo.branch("dev").reset_to("dev~1")
-    if kind == "commit":
-        main.object("x").upload(b"bytes")
-
-    def meanwhile() -> None:
-        if kind == "merge":
-            Repository(repo.uri).branch("dev").reset_to("dev~1")
-            made_older(repo.uri, 26 * HOUR)
-        collect(repo)()
-
-    asleep(monkeypatch, repo, meanwhile, within=True)
-    works: dict[str, Callable[[], object]] = {
-        "commit": lambda: main.commit("late"),
-        "merge": lambda: repo.branch("dev").merge_into("main"),
-        "create": lambda: repo.branch("new").create(lost),
-    }
-    with pytest.raises(CommitConflictError, match="held up for so long"):
-        works[kind]()
-    monkeypatch.undo()
-    found = repository(repo.uri)
-    assert list(found.ref("main").objects()) == []
-    assert sorted(branch.id for branch in found.branches()) == ["dev", "main"]
-    assert list(found.fsck()) == []
-
-
-def test_a_commit_that_slept_within_its_put_stays_where_nothing_was_taken(
-    repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repo.branch("main").object("x").upload(b"bytes")
-    asleep(monkeypatch, repo, lambda: None, within=True)
-    repo.branch("main").commit("late")
-    monkeypatch.undo()
-    assert repository(repo.uri).ref("main").object("x").reader().read() == b"bytes"
-    assert list(repository(repo.uri).fsck()) == []
-
-
-def test_an_entry_that_won_a_freed_number_is_taken_away_again(
-    repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main = repo.branch("main")
-    main.commit("first", allow_empty=True)
-    other = Repository(repo.uri)
-
-    def meanwhile() -> None:
-        for n in range(20):
-            other.branch("main").commit(f"other {n}", allow_empty=True)
-        made_older(repo.uri, 8 * DAY)
-        other._core.log("main").compact(keep=2)
-
-    asleep(monkeypatch, repo, meanwhile, within=True)
-    with pytest.raises(CommitConflictError, match="held up for more than an hour") as error:
-        main.commit("late", allow_empty=True)
-    assert cast(CommitConflictError, error.value).retryable
-    monkeypatch.undo()
-    found = repository(repo.uri)
-    assert found.ref("main").get_commit().message == "other 19"
-    assert list(found.fsck()) == []
-    main.commit("now", allow_empty=True)
-    assert [commit.message for commit in repository(repo.uri).ref("main").log(2)] == ["now", "other 19"]
-
-
-# Collections that are held up, and several at once.
-
-
-def test_a_collection_that_is_held_up_while_it_deletes_stops(
-    repo: Repository, watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main = repo.branch("main")
-    for n in range(100):
-        main.object(str(n)).upload(str(n))
-    main.reset_changes()
-    made_older(repo.uri, 3 * DAY)
-    deletions: list[str] = []
-
-    def watch(verb: str, path: str) -> None:
-        if verb.startswith("delete") and path.startswith(DATA):
-            deletions.append(path)
-            # The machine sleeps within the first request that deletes.
-            monkeypatch.setattr(collecting, "elapsed_s", lambda then: 2 * HOUR)
-
-    watched.watch = watch
-    with pytest.raises(IOFailedError, match="held up"):
-        Repository(f"watched://{repo.uri}").gc(dry_run=False)
-    left = len(Store(repo.uri).list_paths(DATA))
-    assert 50 < left < 100
-    assert deletions
-
-
-def test_a_collection_says_that_it_lives_as_often_as_time_goes_by(
-    repo: Repository, watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main = repo.branch("main")
-    for n in range(60):
-        main.object(str(n)).upload(str(n))
-    main.reset_changes()
-    made_older(repo.uri, 3 * DAY)
-    monkeypatch.setattr(collecting, "RENEWED_S", 0.0)
-    said: list[str] = []
-
-    def watch(verb: str, path: str) -> None:
-        if verb == "put" and path.startswith("_esker/gc/"):
-            said.append("lives")
-        elif verb.startswith("delete") and path.startswith(DATA):
-            said.append("deletes")
-
-    watched.watch = watch
-    assert Repository(f"watched://{repo.uri}").gc(dry_run=False).objects == 60
-    assert said.count("lives") > 3
-    assert said[0] == "lives"
-
-
-def test_what_two_collections_give_up_at_once_is_all_remembered(repo: Repository, watched: Watched) -> None:
-    repo.change_settings(retention_days=0)
-    lost = []
-    for name in ("one", "two"):
-        repo.branch(name).create("main")
-        repo.branch(name).object(name).upload(name)
-        lost.append(repo.branch(name).commit(name).id)
-    repo.branch("one").delete()
-    made_older(repo.uri, 3 * DAY)
-    done: list[int] = []
-
-    def collect_two() -> None:
-        other = Repository(repo.uri)
-        other.branch("two").delete()
-        made_older(repo.uri, 3 * DAY)
-        other.gc(dry_run=False)
-
-    def watch(verb: str, path: str) -> None:
-        if verb == "put" and path.startswith("_esker/expired/") and not done:
-            done.append(1)
-            in_another_thread(collect_two)
-
-    watched.watch = watch
-    Repository(f"watched://{repo.uri}").gc(dry_run=False)
-    assert done
-    assert set(lost) <= expired_ids(Store(repo.uri))
-    for id in lost:
-        with pytest.raises(NotFoundError, match="given up"):
-            repository(repo.uri).branch("again").create(id)
-
-
-def test_what_was_given_up_long_ago_is_joined_and_the_list_of_earlier_releases_counts(repo: Repository) -> None:
-    folder = Path(repo.uri, "_esker/expired")
-    folder.mkdir()
-    for n in range(20):
-        (folder / f"{n:032x}").write_text(json.dumps([f"{n:064x}"]))
-    Path(repo.uri, "_esker/expired.json").write_text(json.dumps(["f" * 64]))
-    expected = {f"{n:064x}" for n in range(20)} | {"f" * 64}
-    assert expired_ids(Store(repo.uri)) == expected
-    repo.gc(dry_run=False)
-    assert len(list(folder.iterdir())) == 20
-    made_older(folder, 3 * DAY)
-    repo.gc(dry_run=False)
-    assert len(list(folder.iterdir())) == 1
-    assert expired_ids(Store(repo.uri)) == expected
-
-
-def test_a_run_whose_collector_has_another_clock_is_alive_while_the_store_says_so(
-    repo: Repository, watched: Watched
-) -> None:
-    # Its own time is days behind; the object was put a moment ago.
-    Path(repo.uri, "_esker/gc").mkdir()
-    lost = repo.ref("main").get_commit().id
-    said = {"time": time.time() - 3 * DAY, "ended": False, "before": 0, "commits": [lost], "tables": []}
-    run = Path(repo.uri, "_esker/gc", "0" * 32)
-    run.write_text(json.dumps(said))
-    with pytest.raises(NotFoundError, match="given up"):
-        repo.branch("new").create(lost)
-    made_older(run.parent, 3 * HOUR)
-    repository(repo.uri).branch("new").create(lost)
-
-
-def test_what_has_expired_says_so(repo: Repository) -> None:
-    repo.change_settings(retention_days=0)
-    main = repo.branch("main")
-    for n in range(3):
-        main.object("x").upload(str(n))
-        main.commit(str(n))
-    lost = repo.ref("main~1").get_commit().id
-    repo.branch("side").create("main~2")
-    repo.branch("side").object("y").upload("y")
-    repo.branch("side").commit("of the side")
-    reader = repository(repo.uri).ref(lost).object("x").reader()
-    made_older(repo.uri, 3 * DAY)
-    assert repo.gc(dry_run=False).expired == 3
-    found = repository(repo.uri)
-    for read in (
-        lambda: found.ref("main~1").object("x").exists(),
-        lambda: found.ref("main~1").object("x").reader().read(),
-        lambda: list(found.ref("main~1").objects()),
-        lambda: found.ref("main~1").export(f"{repo.uri}-out"),
-        lambda: list(found.ref("main~1").diff("main")),
-        lambda: list(found.ref("main").diff(lost, type="two_dot")),
-        lambda: found.branch("side").cherry_pick("main~1"),
-        lambda: found.branch("side").revert(lost),
-        lambda: found.branch("main").revert("main"),
-        lambda: reader.read(),
-    ):
-        with pytest.raises(NotFoundError, match="expired|given up"):
-            read()
-    assert [commit.message for commit in found.ref("main").log()] == ["2", "1", "0", "Repository created"]
 
 
 def test_an_entry_is_the_same_whatever_it_was_made_at() -> None:

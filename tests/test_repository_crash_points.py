@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import EskerError
-from esker.repo import Repository, core, packs
+from esker.repo import Repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
 from tests.faulty import Faulty
 
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail", "disk_full"]
@@ -72,9 +74,9 @@ def state(repo: Repository) -> dict[str, dict[str, str]]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit packs, joins packs and looks after its log."""
-    monkeypatch.setattr(core, "PACK_COMMITS", 1)
-    monkeypatch.setattr(core, "UPKEEP_EVERY", 1)
-    monkeypatch.setattr(packs, "JOINED", 2)
+    monkeypatch.setattr(ref_move, "PACK_COMMITS", 1)
+    monkeypatch.setattr(ref_move, "UPKEEP_EVERY", 1)
+    monkeypatch.setattr(commit_packs, "JOINED", 2)
 
 
 @pytest.mark.parametrize("fault", ["crash_before", "crash_after", "fail"])

@@ -19,8 +19,8 @@ from esker._native.fault import FaultStore
 from esker._native.store import Store
 from esker.exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, EskerError
 from esker.repo import HookEvent, Repository, repository
-from esker.repo.atomic import AtomicObjects
-from esker.repo.creation import create as create_at
+from esker.repo.core.creation import create as create_at
+from esker.repo.refs.atomic_objects import AtomicObjects
 from esker.store import stores
 from tests.test_repository_crash_points import check_sound, commit, fill, merge, revert, state
 
@@ -236,7 +236,7 @@ def test_what_follows_a_commit_never_fails_it(action: Any, tmp_path: Path) -> No
 def test_a_transaction_that_cannot_be_tagged_says_that_it_is_committed(tmp_path: Path) -> None:
     repo = Repository.create(tmp_path / "repo")
     main = repo.branch("main")
-    repo.add_hook("pre-commit", lambda event: repo.tag("v1").create("main"))  # type: ignore[arg-type, return-value]
+    repo.add_hook("pre-commit", lambda event: repo.tag("v1").create("main"))  # type: ignore[arg-type]
     with (
         pytest.raises(AlreadyExistsError, match="committed as [0-9a-f]{64} to 'main', but not tagged"),
         main.transact("change", tag="v1") as tx,

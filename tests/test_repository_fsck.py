@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 
 from esker.cli import main as cli
 from esker.repo import Repository, repository
-from esker.repo.dump import records
+from esker.repo.refs.refs_dump import records
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,11 @@ from esker._native.fault import FaultStore
 from esker._native.graveler import SortedNames
 from esker._native.store import Store
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
-from esker.repo import Repository, collecting, repository, retention
+from esker.repo import ObjectInfo, Repository, repository
 from esker.repo.filesystem import RepositoryFileSystem
-from esker.repo.objects import table as objects_table
+from esker.repo.objects.batches import table as objects_table
+from esker.repo.refs import gc_runs
+from esker.repo.upkeep import garbage_collection
 from esker.store import stores
 from tests.ages import made_older
 
@@ -118,7 +120,7 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     found = Watched()
     stores.register("watched", found)  # type: ignore[arg-type]
-    monkeypatch.setattr(retention, "_THREADS", 1)
+    monkeypatch.setattr(garbage_collection, "_THREADS", 1)
     yield found
     del stores._factories["watched"]
 
@@ -272,13 +274,13 @@ def test_a_collection_that_was_held_up_deletes_nothing_more(
     first, _ = pristine
     shutil.copytree(first, tmp_path / "repo")
     repo = repository(tmp_path / "repo")
-    announce = collecting.Run.announce
+    announce = gc_runs.Run.announce
 
-    def late(run: collecting.Run) -> None:
+    def late(run: gc_runs.Run) -> None:
         announce(run)
-        run._said = (run._said[0], run._said[1] - collecting.DEAD_S - 1)
+        run._said = (run._said[0], run._said[1] - gc_runs.DEAD_S - 1)
 
-    monkeypatch.setattr(collecting.Run, "announce", late)
+    monkeypatch.setattr(gc_runs.Run, "announce", late)
     with pytest.raises(IOFailedError, match="held up"):
         repo.gc(dry_run=False)
     assert repo.gc().objects == 1
@@ -312,7 +314,7 @@ def test_names_beyond_what_memory_holds_come_out_in_order(tmp_path: Path) -> Non
 def test_objects_beyond_what_memory_holds_are_collected_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "MEMORY_BYTES", 200)
+    monkeypatch.setattr(garbage_collection, "MEMORY_BYTES", 200)
     repo = Repository.create(tmp_path / "repo")
     main = repo.branch("main")
     for n in range(60):
@@ -322,7 +324,7 @@ def test_objects_beyond_what_memory_holds_are_collected_and_checked(
     for n in range(60):
         main.object(f"{n:02}").upload(str(n))
     main.commit("all")
-    kept = sorted(entry.physical_address for entry in main.objects())
+    kept = sorted(entry.physical_address for entry in main.objects() if isinstance(entry, ObjectInfo))
     assert repo.gc(dry_run=False, grace_s=-3600).objects == 60
     assert sorted(Store(repo.uri).list_paths("data/")) == kept
     assert list(repo.fsck()) == []
@@ -342,7 +344,7 @@ def test_the_grace_period_is_everybodys(tmp_path: Path) -> None:
     main.reset_changes()
     made_older(repo.uri, 3000)
     assert repo.gc().objects == 0
-    made_older(repo.uri, 3600 * retention.SLACK + 601)
+    made_older(repo.uri, 3600 * garbage_collection.SLACK + 601)
     assert repo.gc().objects == 1
 
 

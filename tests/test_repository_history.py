@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import IOFailedError, NotFoundError
-from esker.repo import Repository, core, packs, repository
-from esker.repo.numbered_log import OLD_SECONDS, LogEntry, NumberedLog
+from esker.repo import Repository, repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
+from esker.repo.refs.numbered_log import OLD_SECONDS, LogEntry, NumberedLog
 from tests.servers import S3Server
 from tests.servers.counting import CountingProxy
 
@@ -47,7 +49,7 @@ def test_a_history_that_nobody_maintained_costs_no_request_a_commit(repo: Reposi
     found = cold(repo)
     assert len(list(found.ref("main").log())) == 301
     # The branch's last entry, a listing of packs, and at most seven packs a class of size.
-    assert reads(found) <= 8 + 2 * packs.JOINED
+    assert reads(found) <= 8 + 2 * commit_packs.JOINED
     short = cold(repo)
     assert [c.message for c in short.ref("main").log(max_amount=5)] == [f"main {n}" for n in range(299, 294, -1)]
     # The last entry is found from a hint; what it carries along is not asked for.
@@ -63,7 +65,7 @@ def test_merge_bases_far_back_cost_no_request_a_commit(repo: Repository) -> None
     found = cold(repo)
     left, right = found.ref("main").get_commit(), found.ref("dev").get_commit()
     assert found._core.commits.merge_base(left.id, right.id) == base
-    assert reads(found) <= 16 + 2 * packs.JOINED
+    assert reads(found) <= 16 + 2 * commit_packs.JOINED
 
 
 def test_merges_carry_along_what_they_bring(repo: Repository) -> None:
@@ -80,19 +82,19 @@ def test_an_entry_stays_small_whatever_the_commits_say(on_disk: Repository) -> N
     for n in range(40):
         on_disk.branch("main").commit(f"{n}", {"said": "x" * 10_000}, allow_empty=True)
     sizes = [path.stat().st_size for path in Path(on_disk.uri, "_esker/refs/heads/main").iterdir()]
-    assert max(sizes) < core.PACK_BYTES + 40_000
+    assert max(sizes) < ref_move.PACK_BYTES + 40_000
     assert len(list(cold(on_disk).ref("main").log())) == 41
 
 
 def test_packs_are_joined_when_there_are_many(repo: Repository) -> None:
     commits(repo, "main", 64 * 8)
-    sizes = [packs.size_of(path) for path in repo._core.commits.packs.paths()]
-    assert sum(sizes) >= 64 * 8 - 2 * packs.PACK_COMMITS
-    assert len(sizes) < 2 * packs.JOINED
-    assert max(sizes) >= packs.PACK_COMMITS * packs.JOINED
+    sizes = [commit_packs.size_of(path) for path in repo._core.commits.packs.paths()]
+    assert sum(sizes) >= 64 * 8 - 2 * commit_packs.PACK_COMMITS
+    assert len(sizes) < 2 * commit_packs.JOINED
+    assert max(sizes) >= commit_packs.PACK_COMMITS * commit_packs.JOINED
     assert repo.pack_refs() == 64 * 8 + 1
     (path,) = repo._core.commits.packs.paths()
-    assert packs.size_of(path) == 64 * 8 + 1
+    assert commit_packs.size_of(path) == 64 * 8 + 1
 
 
 def test_without_packs_everything_is_found_all_the_same(on_disk: Repository) -> None:
@@ -103,15 +105,15 @@ def test_without_packs_everything_is_found_all_the_same(on_disk: Repository) -> 
 
 
 def test_a_pack_that_cannot_be_written_fails_no_commit(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: packs.Packs, commits: object) -> str:
+    def refuse(self: commit_packs.Packs, commits: object) -> str:
         raise IOFailedError("no space left")
 
-    monkeypatch.setattr(packs.Packs, "put", refuse)
+    monkeypatch.setattr(commit_packs.Packs, "put", refuse)
     commits(repo, "main", 200)
     monkeypatch.undo()
     head = repo._core.log("main").head()
     assert head is not None
-    assert packs.PACK_COMMITS < len(head.body["history"]) <= core.MOST_BEFORE
+    assert commit_packs.PACK_COMMITS < len(head.body["history"]) <= ref_move.MOST_BEFORE
     commits(repo, "main", 1)
     assert repo._core.commits.packs.paths()
     assert len(list(cold(repo).ref("main").log())) == 202
@@ -221,7 +223,7 @@ def test_a_history_by_path_reads_the_metaranges_and_little_of_the_ranges(repo: R
         assert told[:-1] == changed[::-1]
         assert repo.ref(told[-1]).get_commit().message == "filled"
         # A metarange for each content, and of few ranges an end and a block: those that cover the path.
-        assert reads(found) <= 61 + 4 * 4 + 8 + 2 * packs.JOINED
+        assert reads(found) <= 61 + 4 * 4 + 8 + 2 * commit_packs.JOINED
     # Who wants the last change alone waits for no more than a few commits.
     found = cold(repo)
     found.ref("main").get_commit()

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -29,7 +30,7 @@ from esker.repo import (
     import_data,
     repository,
 )
-from esker.repo.address import uri_of
+from esker.repo.objects.address import uri_of
 
 NUMBERS = itertools.count()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -215,7 +216,8 @@ def test_a_store_tells_of_the_same_objects_in_batches(tmp_path: Path, outside: P
     (outside / "folder").symlink_to(outside / "3")
     for store in (Store(str(outside)), Store("memory://in-batches")):
         store.put("memory", b"1")
-        listed, found = store.list_batches(), []
+        listed = store.list_batches()
+        found: list[Any] = []
         while (batch := listed.next_batch()) is not None:
             columns = pa.record_batch(batch).to_pydict()
             found += zip(columns["path"], columns["size_bytes"], columns["modified_us"], strict=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from esker._native.store import Store
 from esker.repo import MergeConflictError, Repository
-from esker.repo.commits import Commit, CommitStore
+from esker.repo.refs.commits import Commit, CommitStore
 
 NUMBERS = itertools.count()
 
@@ -69,7 +69,8 @@ SHAPES = [
 
 @pytest.mark.parametrize(("history", "heads", "expected"), SHAPES)
 def test_bases_are_those_of_lakefs(history: str, heads: str, expected: str) -> None:
-    store, made = CommitStore(Store("memory://merge-bases")), {}
+    store = CommitStore(Store("memory://merge-bases"))
+    made: dict[str, Commit] = {}
     for said in history.split("; "):
         name, _, parents = said.partition("<")
         found = tuple(made[parent] for parent in parents.split("+") if parent)

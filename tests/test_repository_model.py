@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from esker.repo import MergeConflictError, NoChangesError, Repository, core, packs, repository
+from esker.repo import MergeConflictError, NoChangesError, Repository, repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
 
 Content = dict[str, str]
 PATHS = st.sampled_from([f"{folder}{name}" for folder in ("", "a/", "b/") for name in "wxyz"])
@@ -218,9 +220,9 @@ class RepositoryMachine(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits pack and join packs every now and then, so that a short history has some."""
-    monkeypatch.setattr(core, "PACK_COMMITS", 3)
-    monkeypatch.setattr(core, "UPKEEP_EVERY", 4)
-    monkeypatch.setattr(packs, "JOINED", 2)
+    monkeypatch.setattr(ref_move, "PACK_COMMITS", 3)
+    monkeypatch.setattr(ref_move, "UPKEEP_EVERY", 4)
+    monkeypatch.setattr(commit_packs, "JOINED", 2)
 
 
 TestRepository = RepositoryMachine.TestCase

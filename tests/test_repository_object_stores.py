@@ -15,7 +15,9 @@ import pytest
 
 from esker._native.store import Store
 from esker.exceptions import EskerError
-from esker.repo import MergeConflictError, Repository, core, packs
+from esker.repo import MergeConflictError, Repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
 from tests.faulty import Faulty
 from tests.servers import Azurite, S3Server
 from tests.servers.counting import CountingProxy
@@ -50,7 +52,8 @@ def place(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
 
 def eager() -> None:
     """Every fourth commit packs and joins packs."""
-    core.PACK_COMMITS, core.UPKEEP_EVERY, packs.JOINED = 4, 4, 2
+    vars(ref_move).update(PACK_COMMITS=4, UPKEEP_EVERY=4)
+    commit_packs.JOINED = 2
 
 
 def to_one_branch(uri: str, options: dict[str, str], n: int) -> int:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esker.repo import MergeConflictError, Repository, core, packs, repository
+from esker.repo import MergeConflictError, Repository, repository
+from esker.repo.committing import ref_move
+from esker.repo.refs import commit_packs
 
 PROCESSES = 16
 COMMITS = 3
@@ -48,9 +50,9 @@ def _run(work: object, uri: str) -> list[int]:
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every fourth commit packs and joins packs: forked processes inherit it."""
-    monkeypatch.setattr(core, "PACK_COMMITS", 4)
-    monkeypatch.setattr(core, "UPKEEP_EVERY", 4)
-    monkeypatch.setattr(packs, "JOINED", 2)
+    monkeypatch.setattr(ref_move, "PACK_COMMITS", 4)
+    monkeypatch.setattr(ref_move, "UPKEEP_EVERY", 4)
+    monkeypatch.setattr(commit_packs, "JOINED", 2)
 
 
 def test_sixteen_processes_commit_to_one_branch(tmp_path: Path) -> None:

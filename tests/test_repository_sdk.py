@@ -189,7 +189,7 @@ def test_a_day_with_branches(lake: Repository) -> None:
     assert warned[0].category is DeprecationWarning
     for bad in ({}, {"reference": "main", "reference_id": "main"}, {"reference": "main", "parent_number": -1}):
         with pytest.raises(ValueError, match="expected"):
-            main.revert(**bad)  # type: ignore[arg-type]
+            main.revert(**bad)
     tag = lake.tag("v1").create(main.get_commit())
     assert [found.id for found in lake.tags()] == ["v1"]
     next(lake.tags()).delete()
@@ -306,7 +306,7 @@ def test_files_of_objects_do_what_the_sdks_do(lake: Repository) -> None:
             target.writer("x")
         lake.branch("main").reset_changes()
     with pytest.raises(ValueError, match="expected the mode"):
-        target.writer("a")
+        target.writer("a")  # type: ignore[arg-type]
     target.upload("0123456789", "w", False, None, {"k": "v"})
     # As lakeFS says it where nobody does: it is part of what makes two objects the same.
     assert target.stat(False).content_type == "application/octet-stream"

@@ -41,7 +41,7 @@ def test_a_repository_lives_its_life_on_an_object_store(repo: Repository) -> Non
     repo.branch("dev/x-1").merge_into("main")
     other = again(repo)
     paths = [o.path for o in other.ref("main").objects()]
-    texts = {path: str(other.ref("main").object(path).reader("r").read()) for path in paths}  # type: ignore[attr-defined]
+    texts = {path: str(other.ref("main").object(path).reader("r").read()) for path in paths}
     assert (texts["a/03"], texts["a/07"], texts["b/1"], len(texts)) == ("other", "mine", "new", 20)
     assert len(list(other.ref("v/1").objects())) == 20
     assert [branch.id for branch in other.branches()] == ["dev/x-1", "main"]

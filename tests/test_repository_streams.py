@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from esker.exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, NotFoundError
-from esker.repo import Repository, repository, upload
+from esker.repo import Repository, repository
+from esker.repo.objects import upload
 from tests.faulty import Faulty
 from tests.servers import S3Server
 
@@ -63,13 +65,13 @@ def test_all_ways_to_write_give_the_same_object(
     monkeypatch.setattr(upload, "SHORT_BYTES", 1000)
     data = os.urandom(size).hex().encode()[:size]
     target = repo.branch("main").object("a")
-    options = {"content_type": "text/plain", "metadata": {"k": "v"}}
+    options: dict[str, Any] = {"content_type": "text/plain", "metadata": {"k": "v"}}
     if kind == "bytes":
-        target.upload(data, **options)  # type: ignore[arg-type]
+        target.upload(data, **options)
     elif kind == "file":
-        target.upload(io.BytesIO(data), **options)  # type: ignore[arg-type]
+        target.upload(io.BytesIO(data), **options)
     elif kind == "pieces":
-        target.upload((data[at : at + 7] for at in range(0, size, 7)), **options)  # type: ignore[arg-type]
+        target.upload((data[at : at + 7] for at in range(0, size, 7)), **options)
     elif kind == "writer":
         with target.writer("wb", **options) as writer:
             for at in range(0, size, 300):
@@ -112,9 +114,9 @@ def test_modes_are_those_of_files(repo: Repository) -> None:
     target.upload("one", "x")
     for mode in ("x", "xb"):
         with pytest.raises(AlreadyExistsError):
-            target.writer(mode)  # type: ignore[arg-type]
+            target.writer(mode)
         with pytest.raises(AlreadyExistsError):
-            target.upload("two", mode)  # type: ignore[arg-type]
+            target.upload("two", mode)
     with pytest.raises(InvalidArgumentError, match="expected the mode"):
         target.writer("a")  # type: ignore[arg-type]
     with pytest.raises(NotFoundError):

@@ -164,7 +164,7 @@ def _new_by_join(dataset: LanceDataset, column: pa.Table) -> None:
 
 
 def _new_of_a_fragment(dataset: LanceDataset, column: pa.Table) -> None:
-    dataset.get_fragment(0).merge_columns(lambda batch: column.to_batches()[0])
+    dataset.get_fragments()[0].merge_columns(lambda batch: column.to_batches()[0])
 
 
 @pytest.mark.parametrize("kind", UNSOUND)

@@ -141,7 +141,7 @@ def test_without_stable_ids_an_id_is_an_address(uri: str) -> None:
 
 def test_ids_survive_what_moves_rows(uri: str) -> None:
     history(uri)
-    keys = {}
+    keys: dict[int, dict[str, int]] = {}
     for theirs, ours in versions(uri):
         if theirs.version < 11:
             for row in ours.to_table(columns=["k", "_rowid", "_row_created_at_version"]).to_pylist():
@@ -228,7 +228,9 @@ def test_blobs_are_found_by_stable_id(uri: str) -> None:
     wanted = [19, 3, 7, 3]
     theirs = lance.dataset(uri).take_blobs("b", ids=wanted)
     ours = esker.dataset(uri).take_blobs("b", ids=wanted)
-    assert [blob.read() for blob in ours] == [blob.read() for blob in theirs] == [bytes([n]) * n for n in wanted]
+    assert (
+        [blob and blob.read() for blob in ours] == [blob.read() for blob in theirs] == [bytes([n]) * n for n in wanted]
+    )
     with pytest.raises(InvalidArgumentError, match="expected a row with id 5"):
         esker.dataset(uri).take_blobs("b", ids=[5])
 

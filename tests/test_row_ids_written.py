@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -17,7 +18,7 @@ import esker
 from tests.lineage import SYSTEM, rows, same_lineage, versions
 
 
-def create(uri: str, count: int = 100, **options: object) -> esker.LanceDataset:
+def create(uri: str, count: int = 100, **options: Any) -> esker.LanceDataset:
     return esker.write_dataset(rows(0, count), uri, enable_stable_row_ids=True, **options)
 
 

@@ -283,11 +283,12 @@ def test_deleted_rows_are_not_seen(uri: str) -> None:
     same(theirs.to_table(columns=["id"], offset=600, limit=100), ours.to_table(columns=["id"], offset=600, limit=100))
     same(theirs.take([0, 700, 1500]), ours.take([0, 700, 1500]))
     assert ours.count_rows("id > 100") == theirs.count_rows("id > 100")
-    for options in (
+    cases: list[dict[str, Any]] = [
         {},
         {"filter": "id > 1500", "columns": ["id"]},
         {"limit": 4, "offset": 998, "with_row_address": True},
-    ):
+    ]
+    for options in cases:
         options |= {"include_deleted_rows": True, "with_row_id": True}
         same(theirs.to_table(**options), ours.to_table(**options))
         assert ours.scanner(**options).count_rows() == ours.to_table(**options).num_rows

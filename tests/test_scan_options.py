@@ -187,7 +187,7 @@ def test_exact_batches_are_joined_where_dictionaries_differ(size: int, dataset: 
         return
     uri = f"{dataset.uri}-{size}"
     wide = pa.dictionary(pa.int32(), pa.string())
-    rows = [["a", None, "b"], ["c", "a", "c"], [None, "d", "b"], ["e"]]
+    rows: list[list[str | None]] = [["a", None, "b"], ["c", "a", "c"], [None, "d", "b"], ["e"]]
     for number, part in enumerate(rows):
         column = pa.array(part, wide)
         nested = pa.array([{"x": value} for value in part], pa.struct([("x", wide)]))

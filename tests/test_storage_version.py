@@ -38,9 +38,9 @@ def test_a_write_gives_its_files_the_version_that_pylance_gives_them(
     found = []
     for peer in (esker, lance):
         uri = str(tmp_path / peer.__name__)
-        peer.write_dataset(first, uri, data_storage_version=version)  # type: ignore[attr-defined]
+        peer.write_dataset(first, uri, data_storage_version=version)
         options = {} if asked is None else {"data_storage_version": asked}
-        peer.write_dataset(second, uri, mode=mode, **options)  # type: ignore[attr-defined]
+        peer.write_dataset(second, uri, mode=mode, **options)
         found.append(_facts(uri))
         expected = pa.concat_tables([first, second]) if mode == "append" else second
         same(expected, esker.dataset(uri).to_table())
@@ -54,7 +54,7 @@ def test_a_table_of_many_versions_is_read_and_continued_by_both(uri: str) -> Non
     for part, (peer, version) in zip(parts, writers, strict=False):
         options = {} if version is None else {"data_storage_version": version}
         mode = "create" if part is parts[0] else "append"
-        peer.write_dataset(part, uri, mode=mode, **options)  # type: ignore[attr-defined]
+        peer.write_dataset(part, uri, mode=mode, **options)
     files = [(2, 0), (2, 1), (2, 2), (2, 0), (2, 0), (2, 1)]
     assert _facts(uri) == ("2.0", files, 256, 256)
     whole = pa.concat_tables(parts[:6])

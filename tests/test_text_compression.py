@@ -27,7 +27,7 @@ def texts(metadata: dict[str, str], type_: pa.DataType) -> pa.Table:
     """Addresses, one column plain and one in lists."""
     chance = random.Random(5)
     words = [f"https://example.com/{chance.randrange(10**6)}/{chance.choice('abc')}" for _ in range(4000)]
-    values = [None if i % 7 == 0 else word for i, word in enumerate(words)]
+    values: list[Any] = [None if i % 7 == 0 else word for i, word in enumerate(words)]
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
         values = [value and value.encode() for value in values]
     lists = pa.list_(pa.field("item", type_, metadata=metadata))

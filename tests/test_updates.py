@@ -276,8 +276,8 @@ def test_a_numbered_change_happens_once(uri: str) -> None:
         done = esker.dataset(dataset.uri).update({"a": "a + 1"}, application=("nightly", 5))
         assert done == {"num_rows_updated": rows}
     for rows in (1, 0):
-        done = dataset.delete("id = 3 or id = 100 + a", application=("nightly", 6))
-        assert done == {"num_deleted_rows": rows}
+        gone = dataset.delete("id = 3 or id = 100 + a", application=("nightly", 6))
+        assert gone == {"num_deleted_rows": rows}
         assert dataset.version == 3
     assert dataset.delete("id = 4", application=("nightly", 5)) == {"num_deleted_rows": 0}
     found = {row["id"]: row["a"] for row in lance.dataset(dataset.uri).to_table(columns=["id", "a"]).to_pylist()}

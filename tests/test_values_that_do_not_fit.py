@@ -101,7 +101,7 @@ def test_new_columns_do_not_wrap_either_as_in_duckdb(sql: str, tmp_path: Path) -
     with pytest.raises(InvalidArgumentError, match=r"[Oo]verflow"):
         dataset.add_columns({"new": sql})
     with pytest.raises(InvalidArgumentError, match=r"[Oo]verflow"):
-        dataset.get_fragment(0).merge_columns({"new": sql})
+        dataset.get_fragments()[0].merge_columns({"new": sql})
     assert (esker.dataset(tmp_path / "t").version, _files(tmp_path / "t")) == (1, before)
 
 

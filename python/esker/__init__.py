@@ -18,10 +18,26 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from .blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
-    from .dataset import LanceDataset, LanceOperation, LanceScanner, Transaction, dataset, write_dataset
+    from .dataset import (
+        LanceDataset,
+        LanceOperation,
+        LanceScanner,
+        MergeInsertBuilder,
+        ScanStatistics,
+        Transaction,
+        dataset,
+        write_dataset,
+    )
     from .fragment import FragmentMetadata, LanceFragment
     from .lance.base_path import DatasetBasePath
+    from .lance.cleanup.explanation import (
+        CleanupCandidateFile,
+        CleanupExplanation,
+        CleanupReferencedBranch,
+        CleanupStats,
+    )
     from .lance.io_stats import IOStats, Session
+    from .lance.operation import Index
     from .schema import json_to_schema, schema_to_json
     from .udf import BatchUDF, batch_udf
 
@@ -32,13 +48,20 @@ __all__ = [
     "BlobColumn",
     "BlobFile",
     "BlobType",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupReferencedBranch",
+    "CleanupStats",
     "DatasetBasePath",
     "FragmentMetadata",
     "IOStats",
+    "Index",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
+    "ScanStatistics",
     "Session",
     "Transaction",
     "__version__",
@@ -55,10 +78,26 @@ __all__ = [
 # Names load when they are used: who wants a repository, or one name of a table, does not wait for all of pyarrow.
 _HOMES = {
     "blob": ("Blob", "BlobArray", "BlobColumn", "BlobFile", "BlobType", "blob_array", "blob_field"),
-    "dataset": ("LanceDataset", "LanceOperation", "LanceScanner", "Transaction", "dataset", "write_dataset"),
+    "dataset": (
+        "LanceDataset",
+        "LanceOperation",
+        "LanceScanner",
+        "MergeInsertBuilder",
+        "ScanStatistics",
+        "Transaction",
+        "dataset",
+        "write_dataset",
+    ),
     "fragment": ("FragmentMetadata", "LanceFragment"),
+    "lance.cleanup.explanation": (
+        "CleanupCandidateFile",
+        "CleanupExplanation",
+        "CleanupReferencedBranch",
+        "CleanupStats",
+    ),
     "lance.base_path": ("DatasetBasePath",),
     "lance.io_stats": ("IOStats", "Session"),
+    "lance.operation": ("Index",),
     "schema": ("json_to_schema", "schema_to_json"),
     "udf": ("BatchUDF", "batch_udf"),
 }
@@ -85,7 +124,9 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .missing import names_of_peer
+
+    return names_of_peer(__name__)(name)
 
 
 def __dir__() -> list[str]:

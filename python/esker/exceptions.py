@@ -9,10 +9,13 @@ EskerError
 ├── UnsupportedError       NotImplementedError             newer than this release, or not written yet
 ├── CorruptFileError       ValueError                      restore the file
 ├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
-├── AlreadyExistsError     FileExistsError                 another path, or another mode
 ├── IOFailedError          OSError                         try again, or look at the store
 │   └── CommitStateUnknownError                            look for the transaction before you try again
-└── CommitConflictError    OSError                         open the newest version and do it again
+├── ConflictError                                          somebody was there first
+│   ├── AlreadyExistsError     FileExistsError             another path, or another mode
+│   └── CommitConflictError    OSError                     open the newest version and do it again
+└── NotCommittedError                                      nothing became visible
+    └── CommitConflictError                                the same class, under both
 ```
 
 Each class is also the builtin that a caller would expect, and the one that pylance raises in the same place, so that
@@ -27,10 +30,12 @@ __all__ = [
     "AlreadyExistsError",
     "CommitConflictError",
     "CommitStateUnknownError",
+    "ConflictError",
     "CorruptFileError",
     "EskerError",
     "IOFailedError",
     "InvalidArgumentError",
+    "NotCommittedError",
     "NotFoundError",
     "OutOfRangeError",
     "SchemaMismatchError",
@@ -147,7 +152,25 @@ class NotFoundError(EskerError, ValueError, LookupError, FileNotFoundError):
     kind: ClassVar[str] = "not_found"
 
 
-class AlreadyExistsError(EskerError, FileExistsError):
+class ConflictError(EskerError):
+    """Somebody was there first: what is to be created exists, or another writer's commit leaves no room for ours.
+
+    Raised as one of the classes below it.
+    """
+
+    kind: ClassVar[str] = "conflict"
+
+
+class NotCommittedError(EskerError):
+    """Nothing was committed, and nothing of ours became visible: a conflict, or in a repository no changes.
+
+    Raised as one of the classes below it.
+    """
+
+    kind: ClassVar[str] = "not_committed"
+
+
+class AlreadyExistsError(ConflictError, FileExistsError):
     """The table to create is there already. Facts: `uri`, `path`."""
 
     kind: ClassVar[str] = "already_exists"
@@ -169,7 +192,7 @@ class CommitStateUnknownError(IOFailedError):
     kind: ClassVar[str] = "commit_state_unknown"
 
 
-class CommitConflictError(EskerError, OSError):
+class CommitConflictError(ConflictError, NotCommittedError, OSError):
     """Another writer's commit leaves no room for ours; nothing of ours became visible.
 
     Facts: `operation` and `version` (what we wanted to commit, on which version), `other_operation` and

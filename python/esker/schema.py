@@ -9,8 +9,11 @@ import pyarrow as pa
 
 from ._native.table import Field, Schema
 from .exceptions import InvalidArgumentError
+from .missing import missing_method
 
 __all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
+
+_KEYS = "look for lance-schema:unenforced-primary-key in LanceField.metadata of each field"
 
 
 class LanceField:
@@ -88,6 +91,9 @@ class LanceSchema:
     def field_case_insensitive(self, name: str) -> LanceField | None:
         """The field at a dotted path, whatever its case, None if there is none."""
         return _find(self.fields(), name.split("."), casefold=True)
+
+    unenforced_clustering_key = missing_method("LanceSchema", "unenforced_clustering_key", _KEYS)
+    unenforced_primary_key = missing_method("LanceSchema", "unenforced_primary_key", _KEYS)
 
     def __iter__(self) -> Iterator[LanceField]:
         return iter(self.fields())

@@ -6,11 +6,12 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from .exceptions import CorruptFileError, InvalidArgumentError
+from .missing import names_of_peer
 
 BatchNumber: TypeAlias = tuple[int, int, int]
 """A batch of a table: version, id of the fragment, number within it."""
@@ -175,3 +176,7 @@ def batch_udf(
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of_peer(__name__)

@@ -87,7 +87,7 @@ class Case:
 
     def _run(self) -> None:
         rows = self.rows.rows(self.rows.schema(self.random.randint(1, 4)), self.random.choice([0, 1, 5, 20]))
-        options = {
+        options: dict[str, Any] = {
             "max_rows_per_file": self.random.choice([2, 3, 7, 100]),
             "data_storage_version": "legacy" if self.version == "0.1" else self.version,
             "enable_stable_row_ids": self.stable,

@@ -86,8 +86,7 @@ class DeltaCase:
         self.done.append(f"{'ours' if ours else 'theirs'}: {mode} of {rows}, {arguments}, {table.schema.types}")
         write(str(self.path), table, mode=mode, partition_by=self.partition_by or None, **arguments)  # type: ignore[arg-type]
         if mode == "overwrite":
-            kept = condition is not None
-            self.rows = [row for row in self.rows if kept and not condition.keeps(row, in_sql=True)]
+            self.rows = [row for row in self.rows if condition and not condition.keeps(row, in_sql=True)]
         self.rows += rows
 
     def _append(self) -> None:

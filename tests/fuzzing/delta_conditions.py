@@ -122,9 +122,9 @@ class Condition:
 
     def expression(self) -> pc.Expression:
         """It as an expression of pyarrow."""
-        whole: pc.Expression | None = None
+        whole: Any = None
         for terms in self.lists:
-            joined: pc.Expression | None = None
+            joined: Any = None
             for term in terms:
                 joined = term.expression() if joined is None else joined & term.expression()
             whole = joined if whole is None else whole | joined

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from esker._native.graveler import Changes, SplitRule, Storage
 from esker._native.store import Store
-from esker.repo.objects import ENTRY_SCHEMA, rows, table
+from esker.repo.objects.batches import ENTRY_SCHEMA, rows, table
 
 from . import tools
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from esker.repo import Repository
-from esker.repo.commits import Commit
+from esker.repo.refs.commits import Commit
 
 from .lakefs_server import LakeFS
 from .told import move_in, our_diff, our_merge, ours, their_diff, their_merge, theirs
@@ -197,7 +197,7 @@ def test_merges_differ_in_what_the_docs_tell_alone(lakefs: LakeFS, tmp_path: Pat
     both = History(lakefs, repository, name)
     heads = [repository.ref(branch).get_commit().id for branch in BRANCHES]
     pairs = list(itertools.permutations(heads, 2))
-    pairs += [tuple(numbers.sample(sorted(both.commits), 2)) for _ in range(12)]
+    pairs += [(first, second) for first, second in (numbers.sample(sorted(both.commits), 2) for _ in range(12))]
     for source, dest in dict.fromkeys(pairs):
         if source != dest:
             both.compare(source, dest)

@@ -306,8 +306,8 @@ def test_a_servers_history_is_ours_with_all_its_names(lakefs: LakeFS, tmp_path: 
     assert set(found) == {*tags, *steps}
     assert read(lakefs, "server-history", "main") == our_read(back.ref("main"))
     assert list(back.fsck()) == []
-    for tag in back.tags():
-        tag.delete()
+    for one in back.tags():
+        one.delete()
     assert list(back.tags()) == []
     # What we have taken over goes on here, and back.
     write(back.branch("main"), random.Random(1), 20, "by esker")

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -193,7 +194,9 @@ RULE = st.sampled_from(
     suppress_health_check=list(HealthCheck),
 )
 @given(RECORDS, RULE)
-def test_any_records_are_the_same_bytes_and_read_by_both(tmp_path_factory, drawn, rule) -> None:
+def test_any_records_are_the_same_bytes_and_read_by_both(
+    tmp_path_factory: pytest.TempPathFactory, drawn: dict[bytes, Any], rule: dict[str, int]
+) -> None:
     both = Both(tmp_path_factory.getbasetemp() / "any")
     both.clear()
     records = [(key, *drawn[key]) for key in sorted(drawn)]

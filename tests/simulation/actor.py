@@ -22,6 +22,7 @@ from tests.simulation.adversity import NIGHT_S, at_work
 from tests.simulation.model import Change, Expected
 
 if TYPE_CHECKING:
+    from tests.simulation.delta import DeltaSimulation
     from tests.simulation.run import Simulation
 
 Attempt = tuple[Expected, Callable[[], object]]
@@ -35,7 +36,7 @@ class Actor:
     may_lose: ClassVar[tuple[str, ...]] = ("drop_column", "cast")
     """Changes that make no sense any more where others were faster."""
 
-    def __init__(self, simulation: Simulation, number: int, changes: int) -> None:
+    def __init__(self, simulation: Simulation | DeltaSimulation, number: int, changes: int) -> None:
         self.simulation = simulation
         self.number = number
         self.changes = changes

@@ -108,25 +108,24 @@ class Process:
 class ProcessWriter(Writer):
     """A writer whose changes are in a journal."""
 
+    def __init__(self, process: Process, number: int) -> None:
+        super().__init__(process, number, 0)  # type: ignore[arg-type]
+        self.journal = process.journal
+
     def started(self, change: Change) -> None:
         """Notes a change before it does anything."""
-        journal = self.simulation.journal  # type: ignore[attr-defined]
         key = (os.getpid(), change.number)
-        change.transactions = Transactions(journal, key)
-        journal.write(("start", key, change.writer, change.number, change.kind))
+        change.transactions = Transactions(self.journal, key)
+        self.journal.write(("start", key, change.writer, change.number, change.kind))
 
     def prepared(self, change: Change) -> None:
         """Notes what it will do to the rows."""
-        self.simulation.journal.write(  # type: ignore[attr-defined]
-            ("expected", (os.getpid(), change.number), change.expected)
-        )
+        self.journal.write(("expected", (os.getpid(), change.number), change.expected))
 
     def ended(self, change: Change) -> None:
         """Notes what became of it."""
         seen, self.simulation.seen = self.simulation.seen, []
-        self.simulation.journal.write(  # type: ignore[attr-defined]
-            ("end", (os.getpid(), change.number), change.outcome, change.detached, seen)
-        )
+        self.journal.write(("end", (os.getpid(), change.number), change.outcome, change.detached, seen))
 
 
 def read_journals(folder: Path) -> tuple[list[Change], list[tuple[int, Rows]]]:
@@ -141,7 +140,8 @@ def read_journals(folder: Path) -> tuple[list[Change], list[tuple[int, Rows]]]:
                 except (EOFError, pickle.UnpicklingError):
                     break
                 if kind == "start":
-                    changes[key] = Change(*rest, expected=_unknown, outcome="unknown")
+                    writer, number, change_kind = rest
+                    changes[key] = Change(writer, number, change_kind, _unknown, outcome="unknown")
                 elif kind == "expected":
                     changes[key].expected = rest[0]
                 elif kind == "transaction":
@@ -161,7 +161,7 @@ def main() -> None:
     uri, number, seconds, path = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     options = {key[13:].lower(): value for key, value in os.environ.items() if key.startswith("ESKER_OPTION_")}
     process = Process(uri, number, Journal(path), options)
-    writer = ProcessWriter(process, number, 0)  # type: ignore[arg-type]
+    writer = ProcessWriter(process, number)
     writer.application = f"w{number}-{os.getpid()}"
     # Keys that no other process has, nor an earlier one of this number.
     writer.next_key = 1000 + (time.time_ns() // 1000) % 10**12 * 10_000 + number * 100

@@ -13,7 +13,7 @@ from esker.spark import EskerSource
 from esker.spark.types import exchange_schema
 
 
-def planned(uri: str, schema: StructType, *, overwrite: bool = False, **options: object) -> Any:
+def planned(uri: str, schema: StructType, *, overwrite: Any = False, **options: object) -> Any:
     """The writer, as it comes back from the planner."""
     given = {"path": uri, **{name: str(value) for name, value in options.items()}}
     return _sent(EskerSource(given).writer(schema, overwrite))
@@ -25,7 +25,7 @@ def staged(writer: Any, tasks: Sequence[Iterable[pa.RecordBatch]]) -> list[Any]:
 
 
 def wrote(
-    uri: str, schema: StructType, rows: list[Any], *, overwrite: bool = False, zone: str = "UTC", **options: object
+    uri: str, schema: StructType, rows: list[Any], *, overwrite: Any = False, zone: str = "UTC", **options: object
 ) -> None:
     """A whole write of one task, as Spark runs it: `abort` follows a commit that failed, in another process."""
     writer = planned(uri, schema, overwrite=overwrite, **options)
@@ -45,7 +45,7 @@ def batches(schema: StructType, rows: list[Any], zone: str = "UTC") -> list[pa.R
     return [pa.RecordBatch.from_pylist(rows, schema=exchanged)] if rows else []
 
 
-def read(uri: str, schema: StructType | None = None, **options: object) -> list[dict[str, Any]]:
+def read(uri: str, schema: StructType | None = None, /, **options: object) -> list[dict[str, Any]]:
     """All rows, as Spark gets them."""
     source = EskerSource({"path": uri, **{name: str(value) for name, value in options.items()}})
     shown = source.schema() if schema is None else schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,9 @@ def test_an_option_of_one_format_is_refused_by_the_other(name: str, tmp_path: Pa
     kind = "Lance" if name in LANCE_ONLY else "Delta"
     spelled = name.lower() if "." in name else name
     given = {name.lower(): {**READ, **WRITE}.get(name, "true")}
+    refused = partial(read, uri, **given) if name in READ else partial(wrote, uri, FRAME, ROWS, overwrite=True, **given)
     with pytest.raises(InvalidArgumentError, match=f"option {spelled} is for {kind} tables"):
-        _ = read(uri, **given) if name in READ else wrote(uri, FRAME, ROWS, overwrite=True, **given)
+        refused()
 
 
 def test_a_change_feed_of_a_lance_table_is_refused(tmp_path: Path) -> None:
@@ -179,8 +181,8 @@ def test_files_have_as_many_rows_as_told(mode: str, tmp_path: Path) -> None:
 def test_a_tables_own_size_of_files_holds_unless_an_option_says_otherwise(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     wrote(uri, FRAME, ROWS, tableFormat="delta", **{"delta.targetFileSize": "1000"})
-    assert planned(uri, FRAME)._plan.target_file_size is None
-    assert planned(uri, FRAME, maxBytesPerFile=10**9)._plan.target_file_size == 10**9
+    assert planned(uri, FRAME)._plan.request.target_file_size is None
+    assert planned(uri, FRAME, maxBytesPerFile=10**9)._plan.request.target_file_size == 10**9
 
 
 @pytest.mark.parametrize(

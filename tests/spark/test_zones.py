@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import deltalake
@@ -25,7 +26,7 @@ from tests.spark.jobs import read, wrote
 
 FRAME = T.StructType().add("k", T.LongType()).add("ts", T.TimestampType())
 HOURS = [dt.datetime(2024, 7, 1, tzinfo=dt.UTC) + dt.timedelta(hours=n) for n in range(-30, 60)]
-ROWS = [{"k": n, "ts": moment} for n, moment in enumerate(HOURS)]
+ROWS: list[dict[str, Any]] = [{"k": n, "ts": moment} for n, moment in enumerate(HOURS)]
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "+02:00"]
 Model = Callable[[dt.datetime], bool]
 MIDNIGHT = dt.datetime(2024, 7, 2)

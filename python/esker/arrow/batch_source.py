@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from ..progress import Progress, Tally
+
 _Result = TypeVar("_Result")
 
 
@@ -51,6 +53,18 @@ class BatchSource:
         # The errors of this source's iterator pass through the other's: both remember them.
         source._batches = (convert(batch) for batch in self._batches)
         return source
+
+    def counted(self, progress: Progress | None, step: str) -> BatchSource:
+        """The same rows, which are reported as they are taken."""
+        if progress is None:
+            return self
+        tally = Tally(progress, step)
+
+        def count(batch: pa.RecordBatch) -> pa.RecordBatch:
+            tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+            return batch
+
+        return self.map(self.schema, count)
 
     def _guarded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:

@@ -50,12 +50,14 @@ def cleanup(options: Namespace, output: Output) -> None:
         output.table(None, [("kind", False), ("file", False), ("size", True), ("why", False)], rows)
         stats = found.stats
     else:
-        stats = dataset.cleanup_old_versions(
-            older_than,
-            options.retain,
-            delete_unverified=options.delete_unverified,
-            error_if_tagged_old_versions=not options.keep_tagged,
-        )
+        with output.progress("looking for files") as tally:
+            stats = dataset.cleanup_old_versions(
+                older_than,
+                options.retain,
+                delete_unverified=options.delete_unverified,
+                error_if_tagged_old_versions=not options.keep_tagged,
+                progress=tally.progress,
+            )
         if output.as_json:
             output.json(dataclasses.asdict(stats))
             return

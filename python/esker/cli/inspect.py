@@ -54,12 +54,11 @@ def _values(column: ColumnLayout) -> int:
 def _ratios(store: Store, name: str, layout: FileLayout, output: Output) -> list[float | None]:
     """For each column its plain bytes by its bytes in the file: above 1 the file is the smaller one."""
     ratios: list[float | None] = []
-    with output.progress("reading columns", len(layout.columns)) as bar:
+    with output.progress("reading columns", len(layout.columns)) as tally:
         for column in layout.columns:
             plain = plain_bytes(store, name, column.index) if column.num_bytes else None
             ratios.append(None if plain is None else plain / column.num_bytes)
-            if bar is not None:
-                bar.advance(bar.task_ids[0])
+            tally.add(parts=1)
     return ratios
 
 

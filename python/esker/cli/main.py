@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..exceptions import EskerError
-from . import cleanup, inspect, repo, rows, tables
+from . import cleanup, info, inspect, repo, rows, tables
 from .amount import amount
 from .output import Output
 from .terminal_text import printable
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--at", type=amount, metavar="VERSION", help="the version to look at, the latest by default")
         return made
 
-    version(command("info", "What a table is: its version, rows, files and size.", tables.info, "URI"))
+    version(command("info", "What lies there: a Lance table, a Delta table or a repository.", info.info, "URI"))
     version(command("schema", "The columns of a table with their field ids.", tables.schema, "URI"))
     command("versions", "The versions of a table, and what made each.", tables.versions, "URI")
     head = version(command("head", "The first rows of a table.", rows.head, "URI"))

@@ -11,11 +11,25 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import UnsupportedError
+from ..progress import Done, Tally, Unit
 from .terminal_text import printable, printable_json, without_nan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
+
+
+class _Bar:
+    """Draws what is done, as `esker.progress.Progress` is told of it."""
+
+    def __init__(self, drawn: Progress, task: TaskID) -> None:
+        self._drawn = drawn
+        self._task = task
+
+    def report(self, done: Done, /) -> None:
+        # Without a total the bar itself says nothing of how much there was.
+        step = f"{done.step} ({done.count:,})" if done.total is None and done.count else done.step
+        self._drawn.update(self._task, description=step, completed=done.count, total=done.total)
 
 
 class Output:
@@ -91,20 +105,19 @@ class Output:
         self._console().print(what)
 
     @contextmanager
-    def progress(self, what: str, total: int | None) -> Iterator[Progress | None]:
+    def progress(self, what: str, total: int | None = None, *, unit: Unit = "parts") -> Iterator[Tally]:
         """A progress bar on standard error while something runs; none where nobody watches or scripts read.
 
-        Without a total it only shows that something goes on.
+        Without a total it only shows that something goes on. Its `progress` is for what reports by itself.
         """
         if self.as_json or not sys.stderr.isatty():
-            yield None
+            yield Tally(None, what)
             return
         from rich.console import Console
         from rich.progress import Progress
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            bar.add_task(what, total=total)
-            yield bar
+        with Progress(console=Console(stderr=True), transient=True) as drawn:
+            yield Tally(_Bar(drawn, drawn.add_task(what, total=total)), what, unit=unit, total=total)
 
     @staticmethod
     def _console() -> Console:

@@ -14,8 +14,8 @@ def head(options: Namespace, output: Output) -> None:
     """Prints the first rows of a table."""
     columns = options.columns.split(",") if options.columns else None
     dataset = open_table(options)
-    with output.progress("looking for rows", None):
-        table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows)
+    with output.progress("looking for rows") as tally:
+        table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows, progress=tally.progress)
     if output.as_json:
         output.json(table.to_pylist())
         return
@@ -37,11 +37,10 @@ def count(options: Namespace, output: Output) -> None:
         fragments = dataset.get_fragments()
         total = 0
         dataset.scanner(filter=options.filter)  # An empty table too must say that the filter is wrong.
-        with output.progress("counting", len(fragments)) as bar:
+        with output.progress("counting", len(fragments)) as tally:
             for fragment in fragments:
                 total += fragment.count_rows(options.filter)
-                if bar is not None:
-                    bar.advance(bar.task_ids[0])
+                tally.add(parts=1)
     if output.as_json:
         output.json({"rows": total})
     else:

@@ -1,4 +1,4 @@
-"""`esker info`, `esker schema`, `esker versions`: what a table is."""
+"""`esker schema`, `esker versions`: the columns of a table, and what made it what it is."""
 
 from __future__ import annotations
 
@@ -6,37 +6,27 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from ..commit import resolve
 from ..dataset import LanceDataset
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation
 from ..schema import LanceField
+from ..store.kinds import REPOSITORY
 from .output import Output, size_text
-
-_OTHERS = (
-    ("_delta_log/", "a Delta table", "open it with esker.delta.DeltaTable"),
-    ("_esker/", "a repository", "see esker repo --help"),
-)
 
 
 def open_table(options: Namespace) -> LanceDataset:
     """The table that a command line names.
 
     Raises:
-        InvalidArgumentError: There is something else.
-        NotFoundError: There is nothing.
+        NotFoundError: There is none.
     """
-    found = storage_options(options)
     try:
-        return LanceDataset(options.uri, getattr(options, "at", None), storage_options=found)
-    except NotFoundError:
-        store = resolve(options.uri, storage_options=found)
-        for folder, kind, advice in _OTHERS:
-            if store.list_first(folder, 1)[0]:
-                raise InvalidArgumentError(
-                    f"expected a Lance table at {options.uri}, found {kind}; {advice}", uri=options.uri
-                ) from None
-        raise
+        return LanceDataset(options.uri, getattr(options, "at", None), storage_options=storage_options(options))
+    except NotFoundError as error:
+        if error.found != REPOSITORY.name:
+            raise
+        message = f"expected a Lance table at {options.uri}, found a repository; see esker repo --help"
+        raise NotFoundError(message, uri=options.uri) from None
 
 
 def storage_options(options: Namespace) -> dict[str, str] | None:
@@ -52,33 +42,6 @@ def storage_options(options: Namespace) -> dict[str, str] | None:
             raise InvalidArgumentError("expected --storage-option KEY=VALUE, found one without '='")
         found[key] = value
     return found or None
-
-
-def info(options: Namespace, output: Output) -> None:
-    """Prints what a table is."""
-    dataset = open_table(options)
-    version = dataset.get_version()
-    counts = version["metadata"]
-    facts: dict[str, Any] = {
-        "uri": dataset.uri,
-        "version": dataset.version,
-        "latest_version": dataset.latest_version,
-        "committed": version["timestamp"],
-        "rows": dataset.count_rows(),
-        "deleted_rows": int(counts["total_deletion_file_rows"]),
-        "columns": len(dataset.schema),
-        "fragments": int(counts["total_fragments"]),
-        "data_files": int(counts["total_data_files"]),
-        "bytes": int(counts["total_files_size"]),
-        "file_version": dataset.data_storage_version,
-        "stable_row_ids": dataset.has_stable_row_ids,
-        "config": dataset.config(),
-    }
-    if output.as_json:
-        output.json(facts)
-        return
-    text = {name.replace("_", " "): _fact_text(name, value) for name, value in facts.items() if value != {}}
-    output.facts(dataset.uri, {name: value for name, value in text.items() if name != "uri"})
 
 
 def schema(options: Namespace, output: Output) -> None:
@@ -110,7 +73,7 @@ def versions(options: Namespace, output: Output) -> None:
     dataset = open_table(options)
     found: list[dict[str, Any]] = []
     listed = dataset.versions()
-    with output.progress("reading versions", len(listed)) as bar:
+    with output.progress("reading versions", len(listed)) as tally:
         for version in listed:
             transaction = dataset.read_transaction(version["version"])
             properties = dict((transaction.transaction_properties if transaction else None) or {})
@@ -127,8 +90,7 @@ def versions(options: Namespace, output: Output) -> None:
                     "properties": properties,
                 }
             )
-            if bar is not None:
-                bar.advance(bar.task_ids[0])
+            tally.add(parts=1)
     if output.as_json:
         output.json(found)
         return
@@ -159,13 +121,3 @@ def _walk(fields: list[LanceField], parent: str = "", depth: int = 0) -> Iterato
         path = parent + field.name()
         yield path, depth, field
         yield from _walk(field.children(), f"{path}.", depth + 1)
-
-
-def _fact_text(name: str, value: Any) -> str:
-    if name == "bytes":
-        return size_text(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -44,11 +44,10 @@ def weigh(store: Store, name: str, layout: FileLayout, output: Output) -> list[W
     """
     pages = [(column, number, page) for column in layout.columns for number, page in enumerate(column.pages)]
     weighed = []
-    with output.progress("weighing pages", len(pages)) as bar:
+    with output.progress("weighing pages", len(pages)) as tally:
         for column, number, page in pages:
             weighed.append(Weighed(column, number, page, _ways(store, name, column.index, number)))
-            if bar is not None:
-                bar.advance(bar.task_ids[0])
+            tally.add(parts=1)
     return weighed
 
 

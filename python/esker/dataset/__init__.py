@@ -1,10 +1,13 @@
 """A Lance table at one of its versions, with the names and arguments of pylance."""
 
+from typing import TYPE_CHECKING
+
 from ..fragment import write_fragments
 from ..lance.history.versions import Version
 from ..lance.merge.outcome import ExecuteResult
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from ..lance.scan.options import ColumnOrdering, ScanStatistics
+from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
@@ -29,3 +32,20 @@ __all__ = [
     "write_dataset",
     "write_fragments",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of_peer(
+        __name__,
+        {
+            "BatchUDF": "esker.udf",
+            "BlobFile": "esker.blob",
+            "BulkCommitResult": "esker.dataset.commits",
+            "DataFile": "esker.fragment",
+            "DatasetDelta": "esker.lance.history.version_delta",
+            "FragmentMetadata": "esker.fragment",
+            "Index": "esker.lance.operation",
+            "LanceFragment": "esker.fragment",
+            "LanceSchema": "esker.schema",
+            "batch_udf": "esker.udf",
+        },
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from ..exceptions import InvalidArgumentError
@@ -9,6 +10,7 @@ from ..lance.cleanup.explanation import CleanupExplanation, CleanupStats
 from ..lance.cleanup.policy import CleanupPolicy
 from ..lance.cleanup.run import cleanup, explain
 from ..lance.handle import DatasetHandle
+from ..progress import Progress, as_progress
 
 
 class CleanupApi(DatasetHandle):
@@ -24,6 +26,7 @@ class CleanupApi(DatasetHandle):
         delete_rate_limit: int | None = None,
         versions: list[int] | None = None,
         delete_concurrency: int | None = None,
+        progress: Progress | Callable[[int], object] | None = None,
     ) -> CleanupStats:
         """Removes old versions, the files that only they are made of, and what failed commits left behind.
 
@@ -41,6 +44,7 @@ class CleanupApi(DatasetHandle):
             delete_rate_limit: Deletions a second, at most.
             versions: Removes only these versions. All conditions must hold together.
             delete_concurrency: Deletions at a time, at most.
+            progress: Called with the files removed so far, or an `esker.progress.Progress`.
 
         Returns:
             Counts of what is gone.
@@ -67,7 +71,8 @@ class CleanupApi(DatasetHandle):
             rate_limit=delete_rate_limit,
             concurrency=delete_concurrency,
         )
-        return cleanup(self._table.writable_log(durable=False), self._table.manifest, policy)
+        log = self._table.writable_log(durable=False)
+        return cleanup(log, self._table.manifest, policy, as_progress(progress, "files"))
 
     def explain_cleanup_old_versions(
         self,

@@ -22,13 +22,14 @@ from ..fragment import LanceFragment
 from ..lance.history.versions import check_version, version_asof
 from ..lance.io_stats import IOMeter, IOStats, Session
 from ..lance.log import LanceLog
-from ..lance.scan.options import ColumnOrdering, Columns, integer
+from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
 from ..lance.scan.predicate import Filter
 from ..lance.scan.take import take_rows
 from ..lance.version import TableVersion
 from ..lance.write.request import WriteArguments
 from ..lance.write.table import write_given
 from ..missing import refuse_options
+from ..progress import Progress
 from ..scanner import LanceScanner, ScannerBuilder
 from ..schema import LanceSchema
 from ..store.pickling import pickled_options
@@ -235,7 +236,7 @@ class LanceDataset(
         strict_batch_size: bool | None = None,
         order_by: Sequence[ColumnOrdering | str] | None = None,
         row_range: tuple[int, int] | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress | Callable[[int], object] | None = None,
         **options: Any,
     ) -> LanceScanner:
         """A scan of this version.
@@ -259,7 +260,7 @@ class LanceDataset(
             strict_batch_size: All batches but the last hold exactly `batch_size` rows.
             order_by: Sorts the result, in memory.
             row_range: Physical rows [start, end) of the one fragment in `fragments`.
-            progress: Called after each batch with the rows that have come so far.
+            progress: Called after each batch with the rows that have come so far, or an `esker.progress.Progress`.
             **options: The other options of pylance's scanner: hints are accepted, anything that would change the result
                 is refused.
 
@@ -329,12 +330,13 @@ class LanceDataset(
             raise InvalidArgumentError(f"expected 0 <= start <= end, found start {start} and end {end}")
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
 
-    def take(self, indices: Any, columns: Columns | None = None) -> pa.Table:
+    def take(self, indices: Any, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Rows by number, in the order asked for and as often as asked for.
 
         Args:
             indices: Row numbers from 0: a list, a range, a numpy or an Arrow array.
             columns: As in `scanner`.
+            blob_handling: Likewise: "all_binary" reads blobs, which are described otherwise.
 
         Raises:
             OutOfRangeError: A number beyond the last row, or a negative one.
@@ -354,6 +356,7 @@ class LanceDataset(
             columns,
             fragment_ids=None,
             rows=table.num_rows,
+            blobs=blobs_as(blob_handling),
         )
 
     def sample(

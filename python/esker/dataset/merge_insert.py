@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from ..arrow.incoming import ReaderLike
 from ..commit.limits import CONFLICT_RETRIES, RETRY_TIMEOUT, retry_limits
 from ..commit.orphans import StagedFiles
-from ..exceptions import InvalidArgumentError, UnsupportedError
+from ..exceptions import InvalidArgumentError
 from ..lance.base_path import base_paths_of, target_ids
 from ..lance.change.run import CommitTerms
 from ..lance.handle import DatasetHandle
@@ -22,7 +22,12 @@ from ..lance.merge.outcome import ExecuteResult
 from ..lance.merge.source import check_columns
 from ..lance.operation import Transaction
 from ..lance.scan.predicate import Filter
+from ..missing import missing_method
+from ..missing_names import LOG_OF_ROWS
+from ..progress import Progress, as_progress
 from ..storage_version import storage_version
+
+_AS_TABLE = "call the method without _batches with pa.Table.from_batches(batches)"
 
 
 class MergeInsertApi(DatasetHandle):
@@ -173,11 +178,10 @@ class MergeInsertBuilder:
         self._spec.target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
         return self
 
-    def mark_sstables_as_compacted(self, sstables: Any) -> MergeInsertBuilder:
-        """Raises `UnsupportedError`: there is no write-ahead log."""
-        raise UnsupportedError(
-            "mark_sstables_as_compacted is not supported yet", operation="mark_sstables_as_compacted"
-        )
+    mark_sstables_as_compacted = missing_method("MergeInsertBuilder", "mark_sstables_as_compacted", LOG_OF_ROWS)
+    analyze_plan_batches = missing_method("MergeInsertBuilder", "analyze_plan_batches", _AS_TABLE)
+    execute_batches = missing_method("MergeInsertBuilder", "execute_batches", _AS_TABLE)
+    execute_uncommitted_batches = missing_method("MergeInsertBuilder", "execute_uncommitted_batches", _AS_TABLE)
 
     def execute(
         self,
@@ -187,6 +191,7 @@ class MergeInsertBuilder:
         commit_message: str | None = None,
         application: tuple[str, int] | None = None,
         durable: bool = True,
+        progress: Progress | Callable[[int], object] | None = None,
     ) -> ExecuteResult:
         """Merges rows, commits, and moves the dataset to the version that this makes.
 
@@ -201,6 +206,8 @@ class MergeInsertBuilder:
             application: An application's id and the number of this change among its own: what an earlier run did under
                 that number, or a higher one, is not done again.
             durable: Whether files and commit are on stable storage on return.
+            progress: Called with the rows of the source read so far, or an `esker.progress.Progress`, which is told of
+                the files that the merge writes, too.
 
         Returns:
             `num_inserted_rows`, `num_updated_rows` and `num_deleted_rows`.
@@ -212,10 +219,11 @@ class MergeInsertBuilder:
             CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
         """
         table = self._dataset._table
-        source = kept_source(table, self._spec, data_obj, schema)
+        watching = as_progress(progress)
+        source = kept_source(table, self._spec, data_obj, schema, watching)
         limits = retry_limits(self._conflict_retries, self._retry_timeout)
         terms = CommitTerms(limits, commit_message, application, durable)
-        committed, result = execute(table, self._spec, source, terms)
+        committed, result = execute(table, self._spec, source, terms, watching)
         self._dataset._move_to(committed)
         return result
 

@@ -1,4 +1,4 @@
-"""What pylance's `LanceDataset` has and ours has not yet: each name answers with an error that says so."""
+"""What pylance's `LanceDataset` has and ours has not yet: each name answers with an error, which has advice."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
+from ..missing_names import BRANCHES, COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, TAGS, VECTORS
 
 _OWNER = "LanceDataset"
+_PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
+_FILES = "list the table's folder; explain_cleanup_old_versions(include_files=True) names what no version needs"
+_OPTIONS = "keep the storage_options that you have passed to dataset()"
 
 
 class UnsupportedApi:
     """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
 
-    branches = missing_property(_OWNER, "branches")
-    optimize = missing_property(_OWNER, "optimize")
-    partition_expression = missing_property(_OWNER, "partition_expression")
-    stats = missing_property(_OWNER, "stats")
-    tags = missing_property(_OWNER, "tags")
+    branches = missing_property(_OWNER, "branches", BRANCHES)
+    has_index = missing_property(_OWNER, "has_index", INDEX)
+    initial_storage_options = missing_property(_OWNER, "initial_storage_options", _OPTIONS)
+    optimize = missing_property(_OWNER, "optimize", COMPACTION)
+    partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
+    stats = missing_property(_OWNER, "stats", STATISTICS)
+    storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
+    tags = missing_property(_OWNER, "tags", TAGS)
 
     # Of pyarrow's class, where they work on a C++ object that knows nothing of a table of ours.
-    _get_fragments = missing_method(_OWNER, "get_fragments")
-    _scan_options = missing_method(_OWNER, "filter")
+    _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")
+    _scan_options = missing_method(_OWNER, "filter", "pass filter= to the scanner")
 
     def _scanner_options(self, options: object) -> NoReturn:
         # What pyarrow asks for before it scans a dataset by itself: for `Scanner.from_dataset`, joins, Acero's plans.
@@ -30,20 +37,40 @@ class UnsupportedApi:
             operation="scanner",
         )
 
-    create_branch = missing_method(_OWNER, "create_branch")
-    create_index = missing_method(_OWNER, "create_index")
-    create_index_uncommitted = missing_method(_OWNER, "create_index_uncommitted")
-    create_scalar_index = missing_method(_OWNER, "create_scalar_index")
-    describe_indices = missing_method(_OWNER, "describe_indices")
-    drop_index = missing_method(_OWNER, "drop_index")
-    filter = missing_method(_OWNER, "filter")
-    join = missing_method(_OWNER, "join")
-    join_asof = missing_method(_OWNER, "join_asof")
-    migrate_manifest_paths_v2 = missing_method(_OWNER, "migrate_manifest_paths_v2")
-    optimize_indices = missing_method(_OWNER, "optimize_indices")
-    prewarm_index = missing_method(_OWNER, "prewarm_index")
-    replace_schema = missing_method(_OWNER, "replace_schema")
-    sort_by = missing_method(_OWNER, "sort_by")
-    sql = missing_method(_OWNER, "sql")
-    tracked_files = missing_method(_OWNER, "tracked_files")
-    list_indices = missing_method(_OWNER, "list_indices")
+    all_files = missing_method(_OWNER, "all_files", _FILES)
+    centroids = missing_method(_OWNER, "centroids", VECTORS)
+    commit_existing_index_segments = missing_method(_OWNER, "commit_existing_index_segments", INDEX)
+    create_branch = missing_method(_OWNER, "create_branch", BRANCHES)
+    create_index = missing_method(_OWNER, "create_index", INDEX)
+    create_index_uncommitted = missing_method(_OWNER, "create_index_uncommitted", INDEX)
+    create_scalar_index = missing_method(_OWNER, "create_scalar_index", INDEX)
+    describe_indices = missing_method(_OWNER, "describe_indices", INDEX)
+    drop = missing_method(_OWNER, "drop", "delete the table's folder, or its objects, with the tools of its store")
+    drop_index = missing_method(_OWNER, "drop_index", INDEX)
+    filter = missing_method(_OWNER, "filter", "pass filter= to scanner, to_table or to_batches")
+    from_pydantic_model = missing_method(_OWNER, "from_pydantic_model", "pass rows and a schema to write_dataset")
+    get_ivf_model = missing_method(_OWNER, "get_ivf_model", VECTORS)
+    index_statistics = missing_method(_OWNER, "index_statistics", INDEX)
+    initialize_mem_wal = missing_method(_OWNER, "initialize_mem_wal", LOG_OF_ROWS)
+    join = missing_method(_OWNER, "join", _PLAIN_ROWS)
+    join_asof = missing_method(_OWNER, "join_asof", _PLAIN_ROWS)
+    latest_storage_options = missing_method(_OWNER, "latest_storage_options", _OPTIONS)
+    list_indices = missing_method(_OWNER, "list_indices", INDEX)
+    mem_wal_index_details = missing_method(_OWNER, "mem_wal_index_details", LOG_OF_ROWS)
+    mem_wal_writer = missing_method(_OWNER, "mem_wal_writer", LOG_OF_ROWS)
+    merge_existing_index_segments = missing_method(_OWNER, "merge_existing_index_segments", INDEX)
+    merge_index_metadata = missing_method(_OWNER, "merge_index_metadata", INDEX)
+    migrate_manifest_paths_v2 = missing_method(
+        _OWNER, "migrate_manifest_paths_v2", "tables with V1 names are read and written as they are"
+    )
+    new_file_session = missing_method(_OWNER, "new_file_session", "open one by its place: esker.file.LanceFileSession")
+    optimize_indices = missing_method(_OWNER, "optimize_indices", INDEX)
+    prewarm_index = missing_method(_OWNER, "prewarm_index", INDEX)
+    remap_row_addrs = missing_method(
+        _OWNER, "remap_row_addrs", "find rows again by a key of their own, or write with enable_stable_row_ids=True"
+    )
+    replace_schema = missing_method(_OWNER, "replace_schema", "change columns with alter_columns or add_columns")
+    session = missing_method(_OWNER, "session", "make an esker.Session and pass it to dataset(session=...)")
+    sort_by = missing_method(_OWNER, "sort_by", "pass order_by= to scanner, to_table or to_batches")
+    sql = missing_method(_OWNER, "sql", SQL)
+    tracked_files = missing_method(_OWNER, "tracked_files", _FILES)

@@ -35,7 +35,7 @@ def write_dataset(
         max_bytes_per_file: Bytes after which a new file is started.
         commit_lock: Held around the commit, for stores without put-if-absent; that which a dataset given as `uri` was
             opened with by default. The dataset that is returned goes on with it.
-        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
+        progress: Called with the rows taken so far, a `FragmentWriteProgress`, or an `esker.progress.Progress`.
         storage_options: Options of the store, such as credentials.
         data_storage_version: The file version, see `esker.storage_version`; None keeps the table's. An append of
             another version than the table's leaves the table with files of both.

@@ -1,23 +1,30 @@
 """Delta tables, with the names and arguments of deltalake.
 
-In a program that says `from deltalake import DeltaTable, write_deltalake`, say `from esker.delta import ...`.
+In a program that says `from deltalake import DeltaTable, write_deltalake`, say `from esker.delta import ...`. Names
+load when they are used. Those of deltalake that are not here raise `UnsupportedError`, which says what to do instead.
 """
 
-from .convert import convert_to_deltalake
-from .features import TableFeatures
-from .metadata import Metadata, ProtocolVersions
-from .properties import (
-    BloomFilterProperties,
-    ColumnProperties,
-    CommitProperties,
-    PostCommitHookProperties,
-    Transaction,
-    WriterProperties,
-)
-from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
-from .table import DeltaTable
-from .write_transaction import AddAction
-from .writer import write_deltalake
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .features import TableFeatures
+    from .metadata import Metadata, ProtocolVersions
+    from .properties import (
+        BloomFilterProperties,
+        ColumnProperties,
+        CommitProperties,
+        PostCommitHookProperties,
+        Transaction,
+        WriterProperties,
+    )
+    from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
+    from .table import DeltaTable
+    from .write.add_files import AddAction
+    from .write.convert import convert_to_deltalake
+    from .write.writer import write_deltalake
 
 __all__ = [
     "AddAction",
@@ -41,3 +48,50 @@ __all__ = [
     "convert_to_deltalake",
     "write_deltalake",
 ]
+
+_MODULES = {
+    "features": ["TableFeatures"],
+    "metadata": ["Metadata", "ProtocolVersions"],
+    "properties": [
+        "BloomFilterProperties",
+        "ColumnProperties",
+        "CommitProperties",
+        "PostCommitHookProperties",
+        "Transaction",
+        "WriterProperties",
+    ],
+    "schema": ["ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "Schema", "StructType"],
+    "table": ["DeltaTable"],
+    "write.add_files": ["AddAction"],
+    "write.convert": ["convert_to_deltalake"],
+    "write.writer": ["write_deltalake"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_SUBMODULES = (
+    "alter",
+    "exceptions",
+    "features",
+    "metadata",
+    "missing",
+    "properties",
+    "schema",
+    "table",
+    "table_properties",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+        return globals()[name]
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    if not name.startswith("_"):
+        names = import_module(".missing", __name__)
+        if name in names.NAMES:
+            raise names.missing(name, names.NAMES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -6,43 +6,44 @@ Spec: "Change Metadata", "Protocol Evolution".
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..commit.loop import follow
+import pyarrow as pa
+
 from ..exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
-from .commit import DeltaCommit
-from .conflict import ReadSet
-from .constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
+from .definition.constraints import CONSTRAINT, GENERATION, INVARIANTS, Constraints
+from .definition.protocol import WRITER_FEATURES, protocol_with
+from .definition.schema_merge import SchemaMerge
+from .definition.table_state import TableState
 from .features import TableFeatures
-from .incoming import fit, reader_of
-from .log_store import resolve_for_writing
-from .post_commit import PostCommit
+from .log.commit import CommitRequest, DeltaCommit, LogEntry
+from .log.conflict import ReadSet
+from .log.target import WriteTarget
 from .properties import CommitProperties, PostCommitHookProperties
+from .read.file_reader import check_read
+from .read.filesystem import FileLocator
+from .read.scan import TableScan
+from .read.sql_names import columns_in_backticks, in_own_words
 from .schema import Field, Schema, StructType
-from .schema_merge import SchemaMerge
-from .sql_names import columns_in_backticks, in_own_words
-from .table_metadata import TableState
 from .table_properties import check_changes, check_properties
-from .write_protocol import WRITER_FEATURES, protocol_with
-
-if TYPE_CHECKING:
-    from .table import DeltaTable
+from .write.conformed import conformed
 
 
 class TableAlterer:
-    """What `DeltaTable.alter` is. Each change is one commit, and the table goes to the new version.
+    """The value of `DeltaTable.alter`. Each change is one commit, and the table goes to the new version.
 
     Args:
-        table: The table.
+        target: Tells where the table is, and which version of it is open.
 
     Example:
         `DeltaTable("t").alter.add_constraint({"positive": "x > 0"})`
     """
 
-    def __init__(self, table: DeltaTable) -> None:
-        self.table = table
+    def __init__(self, target: Callable[[], WriteTarget]) -> None:
+        self._target = target
 
     def add_columns(
         self,
@@ -67,7 +68,7 @@ class TableAlterer:
             if known is not None:
                 _check_new_fields(known, field)
                 continue
-            if not field.nullable and self.table._snapshot.num_files:
+            if not field.nullable and self._target().base.num_files:
                 raise InvalidArgumentError(
                     f"expected a nullable column, found {field.name!r} not null: rows are there without it",
                     column=field.name,
@@ -79,7 +80,9 @@ class TableAlterer:
                 )
         after = state.with_schema(SchemaMerge().schema(state.schema, Schema(new)))
         columns = json.dumps([{"column": field._json()} for field in new], separators=(",", ":"))
-        self._commit("ADD COLUMNS", {"columns": columns}, after, commit_properties, post_commithook_properties)
+        self._commit(
+            "ADD COLUMNS", {"columns": columns}, after, CommitRequest(commit_properties, post_commithook_properties)
+        )
 
     def add_constraint(
         self,
@@ -111,9 +114,8 @@ class TableAlterer:
             for name, sql in constraints.items():
                 words.enter_context(in_own_words(sql, added[CONSTRAINT + name]))
             check = Constraints(after.schema, added, after.protocol, is_new=True)
-        for batch in self.table.scan():
-            for whole in fit(reader_of([batch]), after.schema):
-                check.enforce(whole)
+        for batch in conformed(_rows(self._target()), after.schema):
+            check.enforce(batch)
         parameters = {key.removeprefix(CONSTRAINT): sql for key, sql in added.items()}
         if len(added) == 1:
             ((name, sql),) = parameters.items()
@@ -122,8 +124,7 @@ class TableAlterer:
             "ADD CONSTRAINT",
             parameters,
             after,
-            commit_properties,
-            post_commithook_properties,
+            CommitRequest(commit_properties, post_commithook_properties),
             read=ReadSet(whole_table=True),
         )
 
@@ -147,7 +148,9 @@ class TableAlterer:
                 raise NotFoundError(f"no constraint {name!r}; the table has {sorted(state.configuration)}")
             return
         after = state.with_configuration(kept)
-        self._commit("DROP CONSTRAINT", {"name": name}, after, commit_properties, post_commithook_properties)
+        self._commit(
+            "DROP CONSTRAINT", {"name": name}, after, CommitRequest(commit_properties, post_commithook_properties)
+        )
 
     def drop_column_not_null(
         self,
@@ -168,7 +171,7 @@ class TableAlterer:
         made = Field(column_name, field.type, True, field.metadata)
         after = self._with_field(made)
         parameters = {"column": column_name}
-        self._commit("CHANGE COLUMN", parameters, after, commit_properties, post_commithook_properties)
+        self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
     def set_column_metadata(
         self,
@@ -189,7 +192,7 @@ class TableAlterer:
         field = self._field(column)
         after = self._with_field(Field(field.name, field.type, field.nullable, {**field.metadata, **metadata}))
         parameters = {"column": column, "metadata": json.dumps(metadata)}
-        self._commit("CHANGE COLUMN", parameters, after, commit_properties, post_commithook_properties)
+        self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
     def set_table_properties(
         self,
@@ -226,7 +229,9 @@ class TableAlterer:
             {**state.configuration, **given}, reader=int(reader or 1), writer=int(writer or 2)
         )
         parameters = {"properties": json.dumps(properties, separators=(",", ":"))}
-        self._commit("SET TBLPROPERTIES", parameters, after, commit_properties, post_commithook_properties)
+        self._commit(
+            "SET TBLPROPERTIES", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
+        )
 
     def set_table_name(
         self,
@@ -242,7 +247,7 @@ class TableAlterer:
         """
         if not 0 < len(name) <= 255:
             raise InvalidArgumentError(f"expected a name of 1 to 255 characters, found {len(name)}")
-        self._describe("name", name, commit_properties, post_commithook_properties)
+        self._describe("name", name, CommitRequest(commit_properties, post_commithook_properties))
 
     def set_table_description(
         self,
@@ -258,7 +263,7 @@ class TableAlterer:
         """
         if len(description) > 4000:
             raise InvalidArgumentError(f"expected a description of up to 4000 characters, found {len(description)}")
-        self._describe("description", description, commit_properties, post_commithook_properties)
+        self._describe("description", description, CommitRequest(commit_properties, post_commithook_properties))
 
     def add_feature(
         self,
@@ -296,22 +301,15 @@ class TableAlterer:
             )
         after = replace(state, protocol=protocol)
         parameters = {"name": json.dumps(sorted(names))}
-        self._commit("ADD FEATURE", parameters, after, commit_properties, post_commithook_properties)
+        self._commit("ADD FEATURE", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
-    def _describe(
-        self,
-        key: str,
-        text: str,
-        commit_properties: CommitProperties | None,
-        post_commithook_properties: PostCommitHookProperties | None,
-    ) -> None:
+    def _describe(self, key: str, text: str, commit: CommitRequest) -> None:
         state = self._state()
         after = replace(state, metadata={**state.metadata, key: text})
-        self._commit("UPDATE TABLE METADATA", {key: text}, after, commit_properties, post_commithook_properties)
+        self._commit("UPDATE TABLE METADATA", {key: text}, after, commit)
 
     def _state(self) -> TableState:
-        resolve_for_writing(self.table.table_uri, self.table._storage_options)
-        state = TableState.of(self.table._snapshot)
+        state = TableState.of(self._target().base)
         state.check_writable()
         return state
 
@@ -330,25 +328,20 @@ class TableAlterer:
         operation: str,
         parameters: dict[str, Any],
         after: TableState,
-        properties: CommitProperties | None,
-        hooks: PostCommitHookProperties | None,
+        commit: CommitRequest,
         *,
         read: ReadSet | None = None,
     ) -> None:
-        table = self.table
-        version = DeltaCommit(
-            table._store,
-            table.table_uri,
-            table._snapshot,
-            operation,
-            parameters,
-            after.actions_after(self._state()),
-            options=table._storage_options,
-            read=read,
-            properties=properties,
-            after=PostCommit(table._store, after.configuration, hooks, table._snapshot),
-        ).run()
-        follow(table.update_incremental, f"version {version}")
+        target = self._target()
+        entry = LogEntry(operation, parameters, after.actions_after(self._state()), read or ReadSet())
+        target.committed(DeltaCommit(target, entry, commit).run())
+
+
+def _rows(target: WriteTarget) -> Iterator[pa.RecordBatch]:
+    """All rows of the version that is open."""
+    snapshot = target.base
+    check_read(pa.schema(snapshot))
+    return TableScan(target.store, snapshot, FileLocator(target.store, snapshot.root, target.storage_options)).batches()
 
 
 def _check_new_fields(known: Field, given: Field) -> None:

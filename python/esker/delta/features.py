@@ -1,4 +1,4 @@
-"""The features of tables, under deltalake's names."""
+"""Table features of the Delta protocol, under deltalake's names."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class TableFeatures(Enum):
     ColumnMapping = "ColumnMapping"
     DeletionVectors = "DeletionVectors"
     TimestampWithoutTimezone = "TimestampWithoutTimezone"
+    TimestampNanos = "TimestampNanos"
     V2Checkpoint = "V2Checkpoint"
     AppendOnly = "AppendOnly"
     Invariants = "Invariants"

@@ -1,4 +1,4 @@
-"""What a Delta table is, and what it asks of readers and writers, under deltalake's names."""
+"""Metadata and protocol versions of a table, under deltalake's names."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class Metadata:
 
 
 class ProtocolVersions(NamedTuple):
-    """What a table asks of readers and writers."""
+    """The protocol versions and features of a table."""
 
     min_reader_version: int
     """Version 3 and above name features."""
     min_writer_version: int
     """Version 7 and above name features."""
     writer_features: list[str] | None
-    """What a writer must be able to do."""
+    """The features that a writer must have."""
     reader_features: list[str] | None
-    """What a reader must be able to do."""
+    """The features that a reader must have."""
 
 
 def protocol_of(snapshot: Snapshot) -> ProtocolVersions:

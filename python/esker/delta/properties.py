@@ -1,14 +1,11 @@
-"""What a write is told beside its rows, under deltalake's names: of the commit, of Parquet, of what follows."""
+"""Options of writes, commits and post-commit hooks, under deltalake's names."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Literal, cast
-
-from pyarrow.parquet import ParquetWriter
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
 
@@ -150,7 +147,7 @@ class ColumnProperties:
         if self.dictionary_enabled:
             raise InvalidArgumentError("expected dictionary_enabled=True or an encoding, found both")
         if self.encoding.upper() not in _ENCODINGS:
-            raise InvalidArgumentError(f"expected one of {', '.join(_ENCODINGS)}, found {self.encoding!r}")
+            raise InvalidArgumentError(f"expected an encoding of {', '.join(_ENCODINGS)}, found {self.encoding!r}")
         self.encoding = self.encoding.upper()
 
 
@@ -197,7 +194,7 @@ class WriterProperties:
             return
         codec = self.compression.upper()
         if codec not in _CODECS:
-            raise InvalidArgumentError(f"expected one of {', '.join(_CODECS)}, found {self.compression!r}")
+            raise InvalidArgumentError(f"expected a compression of {', '.join(_CODECS)}, found {self.compression!r}")
         self.compression = cast("Compression", codec)
         if self.compression_level is None:
             return
@@ -235,6 +232,10 @@ class WriterProperties:
             if (bloom := column.bloom_filter_properties) is not None and bloom.set_bloom_filter_enabled
         }
         if filters:
+            from inspect import signature
+
+            from pyarrow.parquet import ParquetWriter
+
             if "bloom_filter_options" not in signature(ParquetWriter).parameters:
                 raise UnsupportedError(
                     "this release of pyarrow writes no bloom filters; upgrade pyarrow to 24 or newer"

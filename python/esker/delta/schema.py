@@ -12,8 +12,8 @@ from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
+from ..arrow.nested import is_list_like
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .incoming_values import is_list_like
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -37,14 +37,14 @@ _UNREAD = {
     "geometry": pa.binary(),
     "geography": pa.binary(),
 }
-"""What types are in files whose values are not read."""
+"""The Arrow types of columns whose values are not read."""
 
 _NOT_KEPT = ("PARQUET:", "ARROW:", "_PL_", "delta.columnMapping.", "delta.typeChanges")
 """Metadata of Arrow fields that say something of a file, not of a column."""
 
 
 class _Type:
-    """What all types have: to and from JSON and Arrow."""
+    """The base of all types: to and from JSON and Arrow."""
 
     def _json(self) -> Any:
         raise NotImplementedError
@@ -115,7 +115,9 @@ class PrimitiveType(_Type):
                     return pa.decimal128(precision, scale)
             except ValueError:
                 pass
-        raise UnsupportedError(f"expected a type of the Delta protocol, found {self.type!r}; upgrade esker to read it")
+        raise UnsupportedError(
+            f"expected a primitive type of the Delta protocol, found {self.type!r}; upgrade esker to read it"
+        )
 
     @property
     def is_unread(self) -> bool:
@@ -316,7 +318,7 @@ class Schema:
         Raises:
             UnsupportedError: The protocol has no such type.
         """
-        # Names that hold a NUL are cut where a schema is handed on: here they are seen whole.
+        # A name with a NUL is cut at it when a schema crosses the C data interface: pyarrow's own schema has it whole.
         whole = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
         return Schema([Field.from_arrow(found) for found in whole])
 
@@ -356,7 +358,7 @@ def _type(value: Any) -> DataType:
             return PrimitiveType(value)
         except InvalidArgumentError:
             raise UnsupportedError(
-                f"expected a type of the Delta protocol, found {value!r}; upgrade esker to read it"
+                f"expected a column with a type of the Delta protocol, found {value!r}; upgrade esker to read it"
             ) from None
     kind = value["type"]
     if kind == "struct":
@@ -365,7 +367,7 @@ def _type(value: Any) -> DataType:
         return ArrayType(_type(value["elementType"]), value.get("containsNull", True))
     if kind == "map":
         return MapType(_type(value["keyType"]), _type(value["valueType"]), value.get("valueContainsNull", True))
-    raise UnsupportedError(f"expected a type of the Delta protocol, found {kind!r}; upgrade esker to read it")
+    raise UnsupportedError(f"expected a struct, an array or a map, found {kind!r}; upgrade esker to read it")
 
 
 def _of_arrow(found: pa.DataType, name: str) -> DataType:
@@ -392,7 +394,7 @@ def _primitive(found: pa.DataType, name: str) -> str:
         return "timestamp_ntz" if found.tz is None else "timestamp"
     if types.is_date(found):
         return "date"
-    # As deltalake does: unsigned integers become the signed ones of the same width.
+    # As in deltalake, unsigned integers become signed integers of the same width.
     widths = {pa.uint8(): "byte", pa.uint16(): "short", pa.uint32(): "integer", pa.uint64(): "long"}
     for arrow, delta in [*((arrow, delta) for delta, arrow in _PRIMITIVES.items()), *widths.items()]:
         if found == arrow:

@@ -10,40 +10,50 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from .._native.delta import FileSelection, Snapshot
-from ..exceptions import InvalidArgumentError
+from ..exceptions import InvalidArgumentError, NotFoundError
+from ..store.kinds import DELTA, found_instead
 from ..store.pickling import pickled_options
 from ..store.stores import absolute, resolve
-from . import history as versions
-from .add_actions import add_actions
 from .alter import TableAlterer
-from .change_feed import ChangeFeed, version_range
-from .checkpoint_write import write_checkpoint
-from .external_log import ExternalLog
-from .file_errors import file_errors
-from .file_reader import check_read
-from .filesystem import DataFiles
-from .filters import BoundFilter, FilterType, bind
-from .log_cleanup import clean_log
+from .log.checkpoint import write_checkpoint
+from .log.cleanup import clean_log
+from .log.commit import CommitRequest
+from .log.entries import LOG
+from .log.external import ExternalLog
+from .log.store import resolve_for_writing
+from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
+from .missing import MissingMethods
 from .properties import CommitProperties, PostCommitHookProperties
-from .scan import TableScan
+from .read import versions
+from .read.add_actions import add_actions
+from .read.change_feed import ChangeFeed, version_range
+from .read.file_errors import file_errors
+from .read.file_reader import check_read
+from .read.filesystem import FileLocator
+from .read.filters import BoundFilter, FilterType, bind
+from .read.scan import TableScan
+from .read.selection import bind_to, select_files
+from .read.selection_vectors import selection_vectors
+from .read.session_zone import zone_name
 from .schema import Schema, large
-from .session_zone import zone_name
 from .table_properties import check_properties
-from .write_transaction import AddAction, selection_vectors, symlink_manifests, write_transaction
-from .writer import create_table
+from .write.add_files import AddAction, add_files
+from .write.create import create_table
+from .write.plan import WriteRequest
+from .write.symlink_manifests import symlink_manifests
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset as ds
 
     from .._native.table import ArrowSchemaExportable
-    from .filters import RowFilter
+    from .read.filters import RowFilter
 
 
-class DeltaTable:
+class DeltaTable(MissingMethods):
     """One version of a Delta table.
 
     Args:
@@ -93,10 +103,13 @@ class DeltaTable:
         if version is not None and version < 0:
             raise InvalidArgumentError(f"expected a version from 0 on, found {version}", version=version)
         self._finish_newest()
-        return Snapshot.load(self._store, version=version, timezone=self._timezone)
+        try:
+            return Snapshot.load(self._store, version=version, timezone=self._timezone)
+        except NotFoundError as error:
+            raise found_instead(error, self._store, self._uri, DELTA) from None
 
     def _finish_newest(self) -> None:
-        """Has the newest entry in its place, which a writer may have left with an external manifest store only."""
+        """Copies the newest entry to its final path, if a writer left it staged in an external manifest store."""
         external = ExternalLog.of(self._store, self._uri, self._storage_options)
         if external is not None:
             external.latest()
@@ -121,7 +134,7 @@ class DeltaTable:
             False
         """
         store = resolve(table_uri, storage_options=storage_options)
-        return any(path.endswith((".json", ".parquet")) for path in store.list_paths(versions.LOG))
+        return any(path.endswith((".json", ".parquet")) for path in store.list_paths(LOG))
 
     @classmethod
     def create(
@@ -165,19 +178,20 @@ class DeltaTable:
             0
         """
         check_properties(dict(configuration or {}), strict=raise_if_key_not_exists)
-        # `memory://` draws a name each time that it is asked.
+        # `memory://` stands for another name each time that it is resolved.
         table_uri = absolute(table_uri)
-        create_table(
-            table_uri,
-            schema,
-            mode,
-            partition_by,
+        request = WriteRequest(
+            mode=mode,
+            partition_by=partition_by,
             name=name,
             description=description,
             configuration=configuration,
-            storage_options=storage_options,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
+        )
+        create_table(
+            WriteTarget.of(table_uri, storage_options),
+            schema if isinstance(schema, Schema) else Schema.from_arrow(schema),
+            request,
+            CommitRequest(commit_properties, post_commithook_properties),
         )
         return cls(table_uri, storage_options=storage_options)
 
@@ -207,29 +221,27 @@ class DeltaTable:
             SchemaMismatchError: The columns are not the table's.
             CommitConflictError: Others' commits leave no room for this one.
         """
-        write_transaction(
-            self,
+        add_files(
+            self._write_target(),
             actions,
-            mode,
             schema if isinstance(schema, Schema) else Schema.from_arrow(schema),
-            [partition_by] if isinstance(partition_by, str) else list(partition_by or []),
+            WriteRequest(mode=mode, partition_by=partition_by),
             partition_filters,
-            commit_properties,
-            post_commithook_properties,
+            CommitRequest(commit_properties, post_commithook_properties),
         )
 
     def generate(self) -> None:
         """Writes lists of files (`_symlink_format_manifest/`) for engines that read no log."""
-        symlink_manifests(self)
+        symlink_manifests(self._store, self._select(None))
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Of each file with deleted rows `filepath`, a URI, and `selection_vector`: which of its rows are there."""
-        return selection_vectors(self)
+        return selection_vectors(self._scan(), self._select(None))
 
     @property
     def alter(self) -> TableAlterer:
         """Changes of columns, constraints, properties and features."""
-        return TableAlterer(self)
+        return TableAlterer(self._write_target)
 
     def create_checkpoint(self, *, parts: int | None = None) -> None:
         """Writes a checkpoint of the version that is open, so that readers need not replay the log.
@@ -332,13 +344,18 @@ class DeltaTable:
 
     def count(self) -> int:
         """How many rows: from statistics where files have them, else from the files."""
+        known = self._rows_by_statistics()
+        return known if known is not None else sum(batch.num_rows for batch in self._scan().batches([]))
+
+    def _rows_by_statistics(self) -> int | None:
+        """How many rows, None if a file has no statistics that tell."""
         selection = self._select(None)
         records = pa.record_batch(selection.statistics(self._store, bounds=False)[1]).column(0)
-        if records.null_count == 0:
-            vectors = pa.record_batch(selection.describe()).column("deletion_vector")
-            deleted = pc.sum(vectors.field("cardinality")).as_py() or 0
-            return (pc.sum(records).as_py() or 0) - deleted
-        return sum(batch.num_rows for batch in self._scan().batches([]))
+        if records.null_count:
+            return None
+        vectors = pa.record_batch(selection.describe()).column("deletion_vector")
+        deleted: int = pc.sum(vectors.field("cardinality")).as_py() or 0
+        return (pc.sum(records).as_py() or 0) - deleted
 
     def to_pyarrow_dataset(
         self,
@@ -372,9 +389,11 @@ class DeltaTable:
             wanted = pa.schema(
                 [f.with_type(pa.dictionary(pa.int32(), f.type)) if f.name in dictionaries else f for f in wanted]
             )
-        data_files = scan.data_files()
+        data_files = scan.table_files()
         if scan.is_plain(data_files):
             return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)
+        import pyarrow.dataset as ds
+
         return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))
 
     def to_pyarrow_table(
@@ -397,7 +416,7 @@ class DeltaTable:
         self._check_columns(columns)
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
-        data_files = scan.data_files()
+        data_files = scan.table_files()
         if scan.is_plain(data_files) and (where is None or not where.is_widened):
             expression = where.expression if where is not None else None
             with file_errors(self.version()):
@@ -490,20 +509,26 @@ class DeltaTable:
         in_commit = self.metadata().configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
         return versions.commit_times(self._store, in_commit=in_commit)
 
-    def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
-        return bind(
-            filters,
-            TableScan.schema_of(self._snapshot),
-            partition_by=self._snapshot.partition_columns,
-            session_timezone=self._session_timezone,
+    def _write_target(self) -> WriteTarget:
+        """Where a write to the table goes: `OpenTable`."""
+        resolve_for_writing(self._uri, self._storage_options)
+        return WriteTarget(
+            self._uri,
+            self._store,
+            self._snapshot,
+            self._storage_options,
+            self._session_timezone,
+            self.update_incremental,
         )
 
-    def _select(self, filters: RowFilter | None) -> FileSelection:
-        where = self._bind(filters)
-        return self._snapshot.select(self._store, where.predicates if where else None)
+    def _bind(self, filters: RowFilter | None) -> BoundFilter | None:
+        return bind_to(self._snapshot, filters, self._session_timezone)
 
-    def _files(self, filesystem: Any | None = None) -> DataFiles:
-        return DataFiles(self._store, self._snapshot.root, self._storage_options, filesystem)
+    def _select(self, filters: RowFilter | None) -> FileSelection:
+        return select_files(self._store, self._snapshot, filters, self._session_timezone)
+
+    def _files(self, filesystem: Any | None = None) -> FileLocator:
+        return FileLocator(self._store, self._snapshot.root, self._storage_options, filesystem)
 
     def _scan(self, filters: RowFilter | None = None, filesystem: Any | None = None) -> TableScan:
         return TableScan(self._store, self._snapshot, self._files(filesystem), self._select(filters))

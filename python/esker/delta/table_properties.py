@@ -1,4 +1,4 @@
-"""Properties of tables: which there are, what values they have, and which of them a table can go to.
+"""Table properties: which exist, which values they take, and which changes of a value are supported.
 
 Spec: "Table Properties", "Protocol Evolution", "Writer Requirements for Column Mapping".
 """
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from .constraints import CONSTRAINT
-from .durations import milliseconds
+from .definition.constraints import CONSTRAINT
+from .definition.durations import milliseconds
 
 PROPERTY = "delta."
 """How names of the protocol's properties start."""
@@ -106,7 +106,7 @@ def property_name(name: str) -> str:
     for known in _KNOWN:
         if known.lower() == name.lower():
             return known
-    raise InvalidArgumentError(f"expected a property of the protocol, found {name!r}; look at its spelling")
+    raise InvalidArgumentError(f"no property of the protocol is called {name!r}, expected one; look at its spelling")
 
 
 def check_properties(properties: Mapping[str, Any], *, strict: bool) -> None:

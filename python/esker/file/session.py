@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from .._native.store import Store
-from ..exceptions import NotFoundError, UnsupportedError
+from ..exceptions import NotFoundError
+from ..missing import missing_method
+from ..missing_names import BLOBS
 from ..store.stores import resolve
 from .place import refuse_namespace
 from .reader import LanceFileReader
@@ -84,15 +86,8 @@ class LanceFileSession:
             _place=(self._store, path),
         )
 
-    def open_packed_blob_writer(self, path: str, blob_id: int) -> Any:
-        """Raises `UnsupportedError`: blob files are written with their table."""
-        raise UnsupportedError("LanceFileSession.open_packed_blob_writer is not supported yet", operation="blob_writer")
-
-    def open_dedicated_blob_writer(self, path: str, blob_id: int) -> Any:
-        """Raises `UnsupportedError`: blob files are written with their table."""
-        raise UnsupportedError(
-            "LanceFileSession.open_dedicated_blob_writer is not supported yet", operation="blob_writer"
-        )
+    open_packed_blob_writer = missing_method("LanceFileSession", "open_packed_blob_writer", BLOBS)
+    open_dedicated_blob_writer = missing_method("LanceFileSession", "open_dedicated_blob_writer", BLOBS)
 
     def contains(self, path: str) -> bool:
         """Whether there is a file at `path`, relative to the root."""

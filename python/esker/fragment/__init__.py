@@ -1,9 +1,23 @@
 """Fragments: the horizontal slices of a table, each with its own files."""
 
+from typing import TYPE_CHECKING
+
 from .._native.table import DataFile
 from ..lance.deletion_file import DeletionFile
 from ..lance.fragment_metadata import FragmentMetadata
+from ..missing import names_of_peer
 from .lance_fragment import LanceFragment
 from .writing import write_fragments
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of_peer(
+        __name__,
+        {
+            "BatchUDF": "esker.udf",
+            "FragmentSession": "esker.fragment.session",
+            "FragmentWriteProgress": "esker.progress",
+            "NoopFragmentWriteProgress": "esker.progress",
+        },
+    )

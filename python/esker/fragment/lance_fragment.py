@@ -15,8 +15,10 @@ from ..arrow.incoming import ReaderLike
 from ..exceptions import NotFoundError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
+from ..lance.scan.options import blobs_as
 from ..lance.scan.take import take_rows
-from ..progress import Progress
+from ..missing import missing_method, missing_property
+from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
 from ..scanner.lance_scanner import ScannedDataset, pinned
 from .changes import FragmentChangesApi
@@ -117,7 +119,7 @@ class LanceFragment(FragmentChangesApi):
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
-        progress: Progress | None = None,
+        progress: Watcher | None = None,
         mode: str = "append",
         **options: Any,
     ) -> FragmentMetadata:
@@ -155,10 +157,8 @@ class LanceFragment(FragmentChangesApi):
         """The table's schema: a fragment shows all its columns, also those that its files lack."""
         return self._table.schema
 
-    @property
-    def partition_expression(self) -> Any:
-        """Raises `UnsupportedError`: Lance tables are not partitioned by expressions."""
-        raise UnsupportedError("a fragment has no partition expression")
+    partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
+    validate = missing_method("LanceFragment", "validate", "check the whole version: LanceDataset.validate()")
 
     def data_files(self) -> list[DataFile]:
         """The data files, each with all rows of some columns."""
@@ -195,7 +195,9 @@ class LanceFragment(FragmentChangesApi):
         """The first `num_rows` rows."""
         return self.scanner(limit=num_rows, **options).to_table()
 
-    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+    def take(
+        self, indices: Any, columns: list[str] | dict[str, str] | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
         """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
         return take_rows(
             self._table.store,
@@ -205,5 +207,5 @@ class LanceFragment(FragmentChangesApi):
             columns,
             fragment_ids=[self.fragment_id],
             rows=self.count_rows(),
-            blobs="bytes",
+            blobs=blobs_as(blob_handling),
         )

@@ -13,7 +13,6 @@ from ..lance.handle import DatasetHandle
 from ..lance.operation import Transaction
 from ..lance.write.request import FileArguments, WriteRequest, open_for
 from ..lance.write.staging import stage
-from ..progress import report
 
 
 @overload
@@ -80,5 +79,5 @@ def write_fragments(
     request = WriteRequest.of(open_for(dataset_uri, options), data, schema, mode, options)
     staged = stage(request)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in staged.fragments]
-    report(request.progress, fragments)
+    staged.report(request.progress)
     return Transaction.from_native(staged.transaction()) if return_transaction else fragments

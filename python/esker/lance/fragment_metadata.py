@@ -8,8 +8,11 @@ from typing import Any
 
 from .._native import table as native
 from .._native.table import DataFile
-from ..missing import refuse_options
+from ..missing import missing_method, missing_property, refuse_options
+from ..missing_names import OVERLAYS, STABLE_IDS
 from .deletion_file import DeletionFile
+
+_OWNER = "FragmentMetadata"
 
 
 class FragmentMetadata:
@@ -77,6 +80,12 @@ class FragmentMetadata:
     def deletion_file(self) -> DeletionFile | None:
         """What says which rows are deleted, None if no row is."""
         return DeletionFile.of(self._fragment)
+
+    created_at_version_meta = missing_property(_OWNER, "created_at_version_meta", STABLE_IDS)
+    last_updated_at_version_meta = missing_property(_OWNER, "last_updated_at_version_meta", STABLE_IDS)
+    row_id_meta = missing_property(_OWNER, "row_id_meta", STABLE_IDS)
+    overlays = missing_property(_OWNER, "overlays", OVERLAYS)
+    data_files = missing_method(_OWNER, "data_files", "read FragmentMetadata.files")
 
     def to_json(self) -> dict[str, Any]:
         """The fragment as JSON values, with `encoded` holding all of it for `from_json`."""

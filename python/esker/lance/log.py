@@ -23,6 +23,7 @@ from ..commit.external.naming import NamingScheme as NamingScheme
 from ..commit.external.naming import parse_staged_manifest
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..store.base_stores import BaseStores
+from ..store.kinds import LANCE, found_instead
 from ..store.stores import absolute, resolve
 
 VERSIONS = "_versions/"
@@ -198,10 +199,11 @@ class LanceLog:
             detached.check_readable()
             return detached, listing
         if not listing.versions:
-            raise NotFoundError(
+            nothing = NotFoundError(
                 f"no table at {self.uri}: expected manifests in its folder _versions, found none; check the path",
                 uri=self.uri,
             )
+            raise found_instead(nothing, self.store, self.uri, LANCE)
         chosen = listing.latest if version is None else version
         try:
             manifest = self.manifest(chosen, listing.scheme)

@@ -1,21 +1,33 @@
-"""Repositories: git-like commits, branches and merges over all the objects of a lake, with no server.
+"""Repositories: git-like commits, branches and merges over all the objects of a lake, without a server.
 
-Committed storage is lakeFS's, byte for byte; where branches point is told by numbered logs that are put if absent.
-`docs/repository.md` is the layout and the protocol.
+The format of committed objects is lakeFS's, byte for byte. Branches move by numbered logs whose entries are put if
+absent. `docs/repository.md` describes the layout and the protocol.
+
+```
+refs/        what lies below `_esker/`: logs of branches, commits, packs, announcements of garbage collections
+objects/     what is known of objects, their bytes, and what is staged
+core/        one open repository, which all of its handles share; how it is created and opened
+committing/  the way of a commit: staged -> checked -> merged onto the base -> stored -> branch moved
+upkeep/      retention, garbage collection, fsck, packing, dumps of refs
+```
 """
 
-from .branch import Branch, TransactionBranch
-from .commits import Commit
+from typing import TYPE_CHECKING
+
+from .branch import Branch
 from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
 from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
-from .object_io import ObjectReader, ObjectWriter
-from .objects import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.object_io import ObjectReader, ObjectWriter
+from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
+from .refs.commits import Commit
 from .repository import Repository, RepositoryProperties, repositories, repository
+from .sdk_names import module_getattr
 from .settings import Settings
-from .stored_object import StoredObject, WriteableObject
 from .tag import Tag
+from .transaction import TransactionBranch
 
 __all__ = [
     "Branch",
@@ -45,3 +57,6 @@ __all__ = [
     "repositories",
     "repository",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

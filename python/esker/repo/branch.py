@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from itertools import islice
-from typing import Any
 
-from .._native.graveler import Applied
-from ..exceptions import AlreadyExistsError, InvalidArgumentError, UnsupportedError
-from . import branch_store, merging
-from .clock import moment
-from .commits import Commit
-from .core import HIDDEN, RepositoryCore, default_committer
-from .errors import NoChangesError
-from .expired import explained
-from .hooks import HookEvent
+from ..exceptions import AlreadyExistsError, InvalidArgumentError
+from .committing import merging
+from .committing.needs import Needs
+from .committing.new_commit import NewCommit
+from .committing.ref_move import entry_to, move_branch
+from .committing.repack import repack
+from .committing.staged_commit import commit_staging
 from .import_data import ImportManager
-from .layout import check_name
-from .needs import Needs
-from .numbered_log import LogEntry
-from .objects import Change, CommonPrefix, ObjectInfo, infos
-from .reference import Reference, ReferenceType, folded, id_of
-from .staging import Staging
-from .stored_object import StoredObject, WriteableObject
-from .text import check_pairs, check_text
-from .transaction import Transaction
+from .objects.ref_view import BranchView
+from .reference import Reference, ReferenceType, id_of
+from .refs.commit_entry import HIDDEN
+from .refs.commits import Commit
+from .refs.layout import check_name
+from .refs.numbered_log import LogEntry
+from .transaction import TransactionBlock, TransactionBranch
+from .writeable_reference import WriteableReference
 
 
-class Branch(Reference):
+class Branch(WriteableReference):
     """A branch of a repository.
 
     What is written to it is staged in this process until `commit`: this process reads it, others do not. All handles
@@ -45,31 +38,8 @@ class Branch(Reference):
         ```
     """
 
-    def __init__(self, core: RepositoryCore, id: str, staging: Staging | None = None) -> None:
-        super().__init__(core, id)
-        self._own_staging = staging
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self._own_staging is not None:
-            raise UnsupportedError("a transaction stays in its process; pickle the branch that it began on")
-        return super().__reduce__()
-
-    @property
-    def _staging(self) -> Staging:
-        return self._own_staging if self._own_staging is not None else self._core.staging(self.id)
-
-    @property
-    def head(self) -> Reference:
-        """The last commit, without what is staged."""
-        return Reference(self._core, self.get_commit().id)
-
-    def get_commit(self) -> Commit:
-        """The last commit.
-
-        Raises:
-            NotFoundError: There is no such branch.
-        """
-        return self._core.head(self.id)
+    def _make_view(self) -> BranchView:
+        return BranchView(self._core, self.id)
 
     def create(self, source_reference: ReferenceType, exist_ok: bool = False, *, hidden: bool = False) -> Branch:
         """Creates the branch where a ref is now.
@@ -88,13 +58,13 @@ class Branch(Reference):
         def build(head: LogEntry | None) -> LogEntry:
             if head is not None and head.kind != "delete":
                 raise AlreadyExistsError(f"branch {self.id!r} exists already", path=self.id)
-            entry = self._core.entry("create", commit, Needs(frozenset((commit.id,))))
+            entry = entry_to(self._core, "create", commit, Needs(frozenset((commit.id,))))
             if hidden:
                 entry.body[HIDDEN] = True
             return entry
 
         try:
-            self._core.move(self.id, build, f"create branch {self.id}")
+            move_branch(self._core, self.id, build, f"create branch {self.id}")
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -107,9 +77,9 @@ class Branch(Reference):
         self._core.check_unprotected(self.id)
 
         def build(head: LogEntry | None) -> LogEntry:
-            return self._core.entry("delete", self._core.commit_of(head, self.id))
+            return entry_to(self._core, "delete", self._core.commit_of(head, self.id))
 
-        self._core.move(self.id, build, f"delete branch {self.id}")
+        move_branch(self._core, self.id, build, f"delete branch {self.id}")
         self._staging.clear()
 
     def reset_to(self, reference: ReferenceType) -> Commit:
@@ -120,131 +90,10 @@ class Branch(Reference):
 
         def build(head: LogEntry | None) -> LogEntry:
             self._core.commit_of(head, self.id)
-            return self._core.entry("reset", commit, Needs(frozenset((commit.id,))))
+            return entry_to(self._core, "reset", commit, Needs(frozenset((commit.id,))))
 
-        self._core.move(self.id, build, f"reset branch {self.id}")
+        move_branch(self._core, self.id, build, f"reset branch {self.id}")
         return commit
-
-    # What is staged.
-
-    def _frozen(self) -> Reference:
-        staging = Staging()
-        staging.restore(self._staging.saved())
-        staging.base = self._base()
-        return TransactionBranch(self._core, self.id, staging)
-
-    def object(self, path: str) -> WriteableObject:
-        """The object at a path, which need not exist."""
-        return WriteableObject(self, path)
-
-    def objects(
-        self,
-        max_amount: int | None = None,
-        after: str | None = None,
-        prefix: str | None = None,
-        delimiter: str | None = None,
-    ) -> Iterator[ObjectInfo | CommonPrefix]:
-        """The objects whose paths start with `prefix`, with what is staged. See `Reference.objects`."""
-        prefix, after, delimiter = prefix or "", after or "", delimiter or ""
-        staging = self._staging
-        if not len(staging):
-            yield from super().objects(prefix=prefix, after=after, delimiter=delimiter, max_amount=max_amount)
-            return
-        committed = (entry for entry in super().objects(prefix=prefix, after=after))
-        last, given = None, 0
-        for entry in _overlaid(committed, staging.within(prefix, after + "\0" if after else "")):
-            found: ObjectInfo | CommonPrefix = entry
-            head, cut, _ = entry.path[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
-            if cut:
-                found = CommonPrefix(prefix + head + delimiter)
-                if found == last:
-                    continue
-                last = found
-            if max_amount is not None and given >= max_amount:
-                return
-            given += 1
-            yield found
-
-    def _check_writeable(self, path: str) -> Commit:
-        """Refuses what cannot be staged before its bytes are written; returns the commit that it will go over."""
-        if not check_text(path, "a path"):
-            raise InvalidArgumentError("expected a path, found an empty one")
-        if self._staging.base is not None:
-            return self._staging.base
-        self._core.check_unprotected(self.id)
-        return self.get_commit()
-
-    def _stage(self, path: str, change: ObjectInfo | None) -> None:
-        self._staging.begin(self._check_writeable(path))
-        self._staging.stage(path, change)
-
-    def _copy(self, info: ObjectInfo, source: str | Staging, path: str) -> WriteableObject:
-        """Stages an object of a commit, or one that is staged somewhere, at a path of this branch."""
-        self._stage(path, replace(info, path=path))
-        if isinstance(source, Staging):
-            # Its bytes are no younger for being staged once more.
-            self._staging.take_over(source)
-        else:
-            self._staging.sources.add(source)
-        return self.object(path)
-
-    def _found(self, path: str) -> tuple[ObjectInfo | None, str | Staging]:
-        staging = self._staging
-        return (staging.get(path), staging) if check_text(path, "a path") in staging else super()._found(path)
-
-    def delete_objects(self, object_paths: str | StoredObject | Iterable[str | StoredObject]) -> None:
-        """Stages that paths go. No error for those at which there is nothing."""
-        paths = [object_paths] if isinstance(object_paths, str | StoredObject) else list(object_paths)
-        for path in paths:
-            self._stage(path.path if isinstance(path, StoredObject) else path, None)
-
-    def uncommitted(
-        self,
-        max_amount: int | None = None,
-        after: str | None = None,
-        prefix: str | None = None,
-        delimiter: str | None = None,
-    ) -> Iterator[Change]:
-        """What this process has staged and not committed.
-
-        Args:
-            max_amount: At most so many.
-            after: Only paths behind this one.
-            prefix: What paths start with.
-            delimiter: Paths that go on after it are one `prefix_changed` together.
-        """
-        changes = self._staged_changes(prefix or "", after + "\0" if after else "")
-        yield from islice(folded(changes, prefix or "", delimiter) if delimiter else changes, max_amount)
-
-    def _staged_changes(self, prefix: str, from_path: str) -> Iterator[Change]:
-        content = self._base().meta_range_id if len(self._staging) else ""
-        for batch in self._staging.batches(prefix, from_path):
-            committed = dict(infos(self._core.storage.get(content, [path for path, _ in batch])))
-            for path, staged in batch:
-                left = committed.get(path)
-                if staged is None and left is None:
-                    continue
-                kind = "removed" if staged is None else "changed" if left is not None else "added"
-                yield Change(kind, path, "object", staged.size_bytes if staged else 0, left, staged)
-
-    def reset_changes(self, path_type: str = "reset", path: str | None = None) -> None:
-        """Takes back what is staged: all (`reset`), one path (`object`), or what starts with one (`common_prefix`)."""
-        staging = self._staging
-        if path_type == "reset":
-            staging.check_not_shared()
-            staging.clear()
-            return
-        if path_type not in ("object", "common_prefix") or path is None:
-            raise InvalidArgumentError(
-                f"expected 'reset', or 'object' or 'common_prefix' with a path, found {path_type!r} with {path!r}"
-            )
-        wanted = [p for p, _ in staging.within(path)] if path_type == "common_prefix" else [path]
-        for found in wanted:
-            staging.forget(found)
-        if not len(staging):
-            staging.clear()
-
-    # Commits.
 
     def commit(
         self,
@@ -270,72 +119,9 @@ class Branch(Reference):
             NoChangesError: Nothing is staged, or what is staged changes nothing.
             MergeConflictError: Others have changed the same paths; it lists them. What is staged stays.
         """
-        self._core.check_unprotected(self.id)
-        check_text(message, "a message")
-        metadata = check_pairs(metadata, "metadata")
-        staging = self._staging
-        base = staging.base or self.get_commit()
-        self._check_age(staging)
-        began = moment()
-        applied = self._applied(base, staging, allow_empty)
-
-        def content(dest: Commit) -> str:
-            self._check_age(staging)
-            ours = applied.metarange_id or base.meta_range_id
-            if dest.meta_range_id == base.meta_range_id:
-                return ours
-            with explained(self._core, base.id):
-                return self._core.merged(base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""
-
-        needs = Needs(frozenset(staging.sources), began, staging)
-        commit = self._append(content, message, metadata, committer, date, needs, landed=staging.clear)
-        return Reference(self._core, commit.id)
-
-    def _check_age(self, staging: Staging) -> None:
-        grace = self._core.settings().grace_s
-        # With none, collections say what they delete; nobody could commit anything in no time.
-        if 0 < grace < staging.age_s:
-            raise InvalidArgumentError(
-                f"branch {self.id!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
-                "collection may have taken it for left behind: reset the changes and write them again"
-            )
-
-    def _applied(self, base: Commit, staging: Staging, allow_empty: bool) -> Applied:
-        rule = self._core.settings().rule()
-        applied = self._core.storage.apply(base.meta_range_id, staging.changes(), rule=rule)
-        if applied.metarange_id is None and not allow_empty:
-            raise NoChangesError(f"branch {self.id!r}: nothing is staged that changes anything; allow_empty commits it")
-        return applied
-
-    def _append(
-        self,
-        content: Callable[[Commit], str],
-        message: str,
-        metadata: Mapping[str, str] | None,
-        committer: str | None,
-        date: int | None,
-        needs: Needs,
-        landed: Callable[[], None] | None = None,
-    ) -> Commit:
-        def build(head: LogEntry | None) -> LogEntry:
-            dest = self._core.commit_of(head, self.id)
-            commit = Commit.make(
-                committer=check_text(committer or default_committer(), "a committer"),
-                message=message,
-                meta_range_id=content(dest),
-                creation_date=int(time.time()) if date is None else date,
-                parents=(dest,),
-                metadata=metadata,
-            )
-            self._core.hooks.run(HookEvent("pre-commit", self.id, commit))
-            return self._core.entry("commit", commit, needs)
-
-        entry = self._core.move(self.id, build, f"commit to {self.id}")
-        if landed is not None:
-            landed()
-        made = self._core.commit_of(entry, self.id)
-        self._core.hooks.run_after(HookEvent("post-commit", self.id, made))
-        return made
+        new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
+        made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty)
+        return Reference(self._core, made.id)
 
     def transact(
         self,
@@ -364,7 +150,7 @@ class Branch(Reference):
                 tx.object("day=1/a.parquet").upload(data)
             ```
         """
-        return Transaction(self, commit_message, commit_metadata, tag, committer)
+        return TransactionBlock(self._core, self.id, commit_message, commit_metadata, tag, committer)
 
     def repack(self, *, committer: str | None = None) -> Reference:
         """Joins the small ranges that a history of appends has left, with a commit whose content is the same.
@@ -372,21 +158,7 @@ class Branch(Reference):
         Raises:
             NoChangesError: There is nothing to join.
         """
-        began = moment()
-        before = self.get_commit().meta_range_id
-        packed = self._core.storage.repack(before, rule=self._core.settings().rule())
-        if packed.metarange_id is None:
-            raise NoChangesError(f"branch {self.id!r} has no small ranges side by side")
-
-        def content(dest: Commit) -> str:
-            if dest.meta_range_id == before:
-                return packed.metarange_id or ""
-            rule = self._core.settings().rule()
-            return self._core.storage.repack(dest.meta_range_id, rule=rule).metarange_id or dest.meta_range_id
-
-        said = {"esker.operation": "repack"}
-        commit = self._append(content, "Repack ranges", said, committer, None, Needs(began=began))
-        return Reference(self._core, commit.id)
+        return Reference(self._core, repack(self._core, self.id, committer).id)
 
     def revert(
         self,
@@ -422,94 +194,4 @@ class Branch(Reference):
         Example:
             `branch.import_data("logs").prefix("s3://bucket/logs/", "logs/").run()`
         """
-        return ImportManager(self, commit_message, metadata)
-
-
-class TransactionBranch(Branch):
-    """A branch as a transaction sees it: the commit that it began at, with its own writes.
-
-    Attributes:
-        commit_message: What the commit will say.
-        commit_metadata: Keys and values that it will have.
-        tag: A tag that will be created at it.
-    """
-
-    commit_message: str = ""
-    commit_metadata: Mapping[str, str] | None = None
-    tag: str | None = None
-    _token: str | None = None
-    _has_ended = False
-
-    @property
-    def source_id(self) -> str:
-        """The branch that the transaction commits to."""
-        return self.id
-
-    def store_uri(self, path: str = "") -> str:
-        """The URI of a folder of the transaction as a store: for readers and writers of tables, in this process.
-
-        What they write is staged, and committed with the rest. An imported object is not read through it.
-
-        Example:
-            `esker.write_dataset(table, tx.store_uri("tables/t"))`
-        """
-        if self._token is None and self._has_ended:
-            return branch_store.transaction_uri("ended", path)
-        if self._token is None:
-            base = self._check_writeable(path or "/")
-            self._staging.begin(base)
-            self._token = branch_store.begin(self._core, base.meta_range_id, self._staging.share())
-        return branch_store.transaction_uri(self._token, path)
-
-    def commit(
-        self,
-        message: str,
-        metadata: Mapping[str, str] | None = None,
-        *,
-        committer: str | None = None,
-        date: int | None = None,
-        allow_empty: bool = False,
-    ) -> Reference:
-        """Commits what the block has written so far; what it writes from then on is committed at its end.
-
-        Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
-        """
-        made = super().commit(message, metadata, committer=committer, date=date, allow_empty=allow_empty)
-        self._end_stores()
-        return made
-
-    def _end_stores(self) -> None:
-        token, self._token = self._token, None
-        if token is not None:
-            branch_store.end(token)
-
-    def _end(self) -> None:
-        self._end_stores()
-        self._has_ended = True
-
-    def _check_writeable(self, path: str) -> Commit:
-        if self._has_ended:
-            raise UnsupportedError("expected a transaction at work, found one that has ended; begin another")
-        return super()._check_writeable(path)
-
-    def _base(self) -> Commit:
-        return self._staging.base or super()._base()
-
-
-def _overlaid(
-    committed: Iterator[ObjectInfo | CommonPrefix], staged: Iterator[tuple[str, ObjectInfo | None]]
-) -> Iterator[ObjectInfo]:
-    change = next(staged, None)
-    for entry in committed:
-        assert isinstance(entry, ObjectInfo)
-        while change is not None and change[0] < entry.path:
-            if change[1] is not None:
-                yield change[1]
-            change = next(staged, None)
-        if change is not None and change[0] == entry.path:
-            continue
-        yield entry
-    while change is not None:
-        if change[1] is not None:
-            yield change[1]
-        change = next(staged, None)
+        return ImportManager(self._core, self.id, commit_message, metadata)

@@ -1,28 +1,26 @@
-"""A branch is a store: what reads and writes tables may be given a folder of a branch, as if it were a bucket.
+"""A folder of a branch as a store: readers and writers of tables take its URI as if it were a bucket.
 
 ```
 esker-tx://<token>/<path>                               a transaction, in its own process, until it ends
-esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, as it is when the URI is opened
+esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, at the commit it means when it is opened
 ```
 
-Bytes that are written lie in the repository at once, the paths are staged in the transaction: a table's own commit is
-provisional until the transaction's is made, and one commit covers many tables.
+In a transaction, written bytes lie in the repository at once, and their paths are staged. A table's own commit is
+provisional until the transaction commits; one commit of the repository covers many tables.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store import stores
-
-if TYPE_CHECKING:
-    from .core import RepositoryCore
+from .core.opening import origin_of
+from .core.repository_core import RepositoryCore
 
 TRANSACTION = "esker-tx"
 REF = "esker-ref"
@@ -67,13 +65,11 @@ def _open_transaction(uri: str, options: Mapping[str, str], durable: bool) -> St
 
 
 def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
-    from .repository import Repository
-
     place, _, rest = uri.removeprefix(f"{REF}://").partition("/")
     ref, _, path = rest.partition("/")
     if not ref:
         raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
-    core = Repository(unquote(place), storage_options=options)._core
+    core = origin_of(unquote(place), options).open()
     content = core.resolve(unquote(ref)).meta_range_id
     return BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths()).store(
         uri, _folder(path), read_only=True

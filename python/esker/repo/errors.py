@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
-from .objects import Conflict
+from ..exceptions import CommitConflictError, InvalidArgumentError, NotCommittedError, NotFoundError
+from .objects.object_info import Conflict
 
 
 class MergeConflictError(CommitConflictError):
@@ -24,14 +24,14 @@ class MergeConflictError(CommitConflictError):
 
 
 class ExpiredError(NotFoundError):
-    """Garbage collection has given up the content of a commit: no branch or tag led to it within the retention."""
+    """A commit has expired: garbage collection has deleted its content, or is about to, since no ref led to it."""
 
 
 class InvalidSeekError(InvalidArgumentError, OSError):
     """A file was to be read from before its start."""
 
 
-class NoChangesError(InvalidArgumentError):
+class NoChangesError(NotCommittedError, InvalidArgumentError):
     """There is nothing to commit, or nothing to merge. `allow_empty=True` commits nevertheless."""
 
 

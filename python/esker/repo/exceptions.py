@@ -4,24 +4,24 @@
 from esker.repo.exceptions import ConflictException, NotFoundException
 ```
 
-Each stands for the error, or the errors, that esker raises in its place. What only a server says
-(`NotAuthorizedException`, `ForbiddenException`, `ServerException`...) has no name here: a store's refusal is an
-`IOFailedError`.
+Each is the class that esker's errors of that kind have or inherit from. What only a server raises
+(`NotAuthorizedException`, `ServerException`...) raises `UnsupportedError`, which says what to catch instead.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..exceptions import (
     AlreadyExistsError,
-    CommitConflictError,
+    ConflictError,
     EskerError,
     InvalidArgumentError,
+    NotCommittedError,
     NotFoundError,
     UnsupportedError,
 )
-from .errors import NoChangesError
+from .sdk_names import module_getattr
 
 LakeFSException: Final = EskerError
 """The root of all."""
@@ -31,7 +31,7 @@ ObjectNotFoundException: Final = NotFoundError
 """No object at that path."""
 ObjectExistsException: Final = AlreadyExistsError
 """An object is there, and the mode was `x`."""
-ConflictException: Final = (AlreadyExistsError, CommitConflictError)
+ConflictException: Final = ConflictError
 """A branch, a tag or a repository is there already; both sides of a merge changed a path."""
 BadRequestException: Final = InvalidArgumentError
 """A call that makes no sense, or would change nothing."""
@@ -39,7 +39,7 @@ UnsupportedOperationException: Final = UnsupportedError
 """Not here."""
 ImportManagerException: Final = InvalidArgumentError
 """An import that was started twice, or not at all."""
-TransactionException: Final = (CommitConflictError, NoChangesError)
+TransactionException: Final = NotCommittedError
 """A transaction that could not be committed."""
 
 __all__ = [
@@ -53,3 +53,6 @@ __all__ = [
     "TransactionException",
     "UnsupportedOperationException",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -23,12 +23,12 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .branch import Branch
-from .object_io import PIECE_BYTES
-from .objects import CommonPrefix, ObjectInfo
+from .fsspec_transaction import FsspecTransaction
+from .objects.object_info import CommonPrefix, ObjectInfo
+from .objects.object_io import PIECE_BYTES
+from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
 from .repository import Repository
-from .staged_transaction import StagedTransaction
-from .stored_object import StoredObject, WriteableObject
 
 PROTOCOL = "esker"
 
@@ -63,7 +63,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     protocol: ClassVar[str] = PROTOCOL
     root_marker: ClassVar[str] = ""
-    transaction_type: ClassVar[type[StagedTransaction]] = StagedTransaction
+    transaction_type: ClassVar[type[FsspecTransaction]] = FsspecTransaction
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             return RepositoryFile(self, path, self._object(path), block_size, cache_options, **options)
         target = self._writeable(path)
         if mode == "xb" and target.exists():
-            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+            raise AlreadyExistsError(f"{path!r} exists already; open it with 'wb' to replace it", path=path)
         if mode not in ("wb", "ab", "xb"):
             raise InvalidArgumentError(f"expected the mode 'rb', 'wb', 'ab' or 'xb', found {mode!r}")
         writer = target.writer("wb")
@@ -236,7 +236,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """Stages an object with these bytes."""
         target = self._writeable(path)
         if mode == "create" and target.exists():
-            raise AlreadyExistsError(f"{path!r} exists already", path=path)
+            raise AlreadyExistsError(f"{path!r} exists already; pipe it with mode='overwrite' to replace it", path=path)
         target.upload(value)
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
@@ -248,7 +248,7 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
         """Stages the object at another path. No bytes are copied."""
         source = self._object(path1)
         branch, key = self._branch(path2)
-        branch._copy(*source._stat(), key)
+        branch._view.stage_copy(*source._stat(), key)
 
     def rm_file(self, path: str) -> None:
         """Stages that an object goes.

@@ -1,4 +1,4 @@
-"""What users run before and after commits and merges. Hooks bind the clients that set them, and nobody else."""
+"""Hooks: what users run before and after commits and merges of their own handle. Other clients do not run them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError
-from .commits import Commit
+from .refs.commits import Commit
 
 EventType = Literal["pre-commit", "post-commit", "pre-merge", "post-merge"]
 

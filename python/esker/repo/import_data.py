@@ -1,33 +1,31 @@
-"""References to objects that exist elsewhere."""
+"""Imports: commits of references to objects that exist elsewhere. No bytes are copied."""
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from .._native.graveler import ChangeStream, ImportedObjects
 from ..exceptions import CommitConflictError, InvalidArgumentError
 from ..store.stores import absolute
-from .address import address_of, spelled
-from .commits import Commit
-from .staging import Staging
+from .committing.new_commit import NewCommit
+from .committing.staged_commit import commit_staging
+from .core.repository_core import RepositoryCore
+from .objects.address import address_of, spelled
+from .objects.staging import Staging
+from .refs.commits import Commit
+from .sdk_names import LacksNames
 from .text import check_text
-
-if TYPE_CHECKING:
-    from .branch import Branch
-    from .core import RepositoryCore
 
 MEMORY_BYTES = 32 << 20
 """Of what was listed, so much is held; the rest is sorted in files."""
 
 
 @dataclass(frozen=True)
-class ImportStatus:
+class ImportStatus(LacksNames):
     """How far an import is.
 
     Attributes:
@@ -62,10 +60,11 @@ class ImportManager:
         `branch.import_data("logs").prefix("s3://bucket/logs/", "logs/").object("s3://bucket/a.csv", "a.csv").run()`
     """
 
-    def __init__(self, branch: Branch, message: str, metadata: Mapping[str, str] | None) -> None:
+    def __init__(self, core: RepositoryCore, branch: str, message: str, metadata: Mapping[str, str] | None) -> None:
         self.commit_message = message
         self.commit_metadata = metadata
         self.sources: list[tuple[str, str, bool]] = []
+        self._core = core
         self._branch = branch
         self._id: str | None = None
         self._thread: threading.Thread | None = None
@@ -97,8 +96,8 @@ class ImportManager:
         Where two sources give the same path, the one that was added later counts. Memory does not grow with the number
         of objects: what is listed is sorted in files of this machine's temporary folder, about 100 bytes an object.
 
-        The checksums are not of the bytes, which nobody reads: they are made of address, size and time, so that what is
-        replaced there is another object here.
+        The bytes are not read. Checksums are made of address, size and time: what is replaced there is another object
+        here.
         """
         if not self.sources:
             raise InvalidArgumentError("expected something to import; add it with prefix() or object()")
@@ -117,7 +116,7 @@ class ImportManager:
             MergeConflictError: Others have changed the same paths.
         """
         if self._thread is None:
-            raise InvalidArgumentError("the import has not started; start() or run() it")
+            raise InvalidArgumentError("the import has not started; start() it before you wait()")
         self._thread.join()
         if self._status.error is not None:
             raise self._status.error
@@ -154,13 +153,14 @@ class ImportManager:
             self._status = replace(self._status, error=error, update_time=datetime.now(UTC))
 
     def _import(self, committer: str | None) -> None:
-        from .branch import Branch
+        # It takes milliseconds, which who imports nothing need not wait for.
+        import tempfile
 
-        core, name = self._branch._core, self._branch.id
-        core.check_unprotected(name)
+        core, branch = self._core, self._branch
+        core.check_unprotected(branch)
         with tempfile.TemporaryDirectory(prefix="esker-import-") as folder:
             staging = _Imports(folder)
-            staging.begin(self._branch.get_commit())
+            staging.begin(core.head(branch))
             for uri, destination, is_prefix in self.sources:
                 place, is_own = spelled(absolute(uri), core.uri)
                 staging.own_imports |= is_own
@@ -169,9 +169,10 @@ class ImportManager:
                     self._status = ImportStatus(False, len(staging.objects), None, datetime.now(UTC))
             stream = staging.changes()
             self._check_not_cancelled()
-            message = self.commit_message or "Import objects"
-            made = Branch(core, name, staging).commit(message, self.commit_metadata, committer=committer)
-            self._status = ImportStatus(True, stream.count, made.get_commit(), datetime.now(UTC))
+            metadata = {} if self.commit_metadata is None else self.commit_metadata
+            new = NewCommit(branch, self.commit_message or "Import objects", metadata, committer)
+            made = commit_staging(core, staging, new)
+            self._status = ImportStatus(True, stream.count, made, datetime.now(UTC))
 
     def _check_not_cancelled(self) -> None:
         if self._cancelled.is_set():

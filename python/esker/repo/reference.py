@@ -1,4 +1,4 @@
-"""What can be read of a ref: a branch, a tag, a commit, or an expression over them."""
+"""A ref that is read: a branch, a tag, a commit, or an expression over them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ..exceptions import InvalidArgumentError
 from ..store.stores import absolute, resolve
 from . import branch_store
-from .address import uri_of
-from .commits import Commit
-from .core import RepositoryCore
+from .committing.merging import MergeRequest, merge_into
+from .core.repository_core import RepositoryCore
+from .differences import differences, folded, merge_preview
 from .errors import MergeConflictError
-from .expired import explained
-from .export import check_exportable
-from .history import touching
-from .object_io import is_elsewhere
-from .objects import BATCH_ROWS, Change, CommonPrefix, ObjectInfo, info, listed, rows, table
-from .stored_object import StoredObject
-from .text import check_text
-
-if TYPE_CHECKING:
-    from .staging import Staging
+from .objects.address import uri_of
+from .objects.export import check_exportable
+from .objects.object_info import Change, CommonPrefix, ObjectInfo
+from .objects.object_io import is_elsewhere
+from .objects.ref_view import RefView
+from .objects.stored_object import StoredObject
+from .path_history import touching
+from .refs.commits import Commit
+from .refs.expired import explained
 
 _COPIES = 8
 """Objects that are exported side by side."""
@@ -44,6 +43,10 @@ class Reference:
     def __init__(self, core: RepositoryCore, id: str) -> None:
         self._core = core
         self.id = id
+        self._view = self._make_view()
+
+    def _make_view(self) -> RefView:
+        return RefView(self._core, self.id)
 
     @property
     def repo_id(self) -> str:
@@ -56,30 +59,11 @@ class Reference:
         Raises:
             NotFoundError: It means nothing.
         """
-        return self._core.resolve(self.id)
-
-    def _base(self) -> Commit:
-        """The commit that is read."""
-        return self.get_commit()
-
-    def _content(self) -> str:
-        return self._base().meta_range_id
-
-    def _frozen(self) -> Reference:
-        """The same as it is now, whatever is committed or staged later."""
-        return Reference(self._core, self._base().id)
-
-    def _found(self, path: str) -> tuple[ObjectInfo | None, str | Staging]:
-        """What is at a path, and the id of the commit that it is part of, or where it is staged."""
-        commit = self._base()
-        check_text(path, "a path")
-        with explained(self._core, commit.id):
-            found = table(self._core.storage.get(commit.meta_range_id, [path])).to_pylist(maps_as_pydicts="strict")
-        return info(path, found[0]["entry"]) if found else None, commit.id
+        return self._view.commit()
 
     def object(self, path: str) -> StoredObject:
         """The object at a path, which need not exist."""
-        return StoredObject(self, path)
+        return StoredObject(self._view, path)
 
     def objects(
         self,
@@ -96,17 +80,7 @@ class Reference:
             prefix: What paths start with.
             delimiter: Paths that go on after it are one `CommonPrefix` together.
         """
-        commit = self._base()
-        # No more is decoded than was asked for.
-        count = BATCH_ROWS if max_amount is None else max(1, min(max_amount, BATCH_ROWS))
-        with explained(self._core, commit.id):
-            listing = self._core.storage.list(
-                commit.meta_range_id,
-                prefix=check_text(prefix or "", "a prefix"),
-                from_path=_next(check_text(after or "", "a path")),
-                delimiter=check_text(delimiter or "", "a delimiter"),
-            )
-            yield from islice(listed(listing, count), max_amount)
+        yield from self._view.objects(prefix or "", after or "", delimiter or "", max_amount)
 
     def physical_paths(self, prefix: str = "") -> list[str]:
         """URIs of the objects' bytes, as `spark.read.parquet` takes them."""
@@ -192,40 +166,21 @@ class Reference:
         prefix, after = prefix or "", after or ""
         other = other_ref if isinstance(other_ref, Reference) else Reference(self._core, id_of(other_ref))
         left, right = self.get_commit(), other.get_commit()
-        left_content, mine, base = left.meta_range_id, None, None
+        base = self._core.commits.merge_base(left.id, right.id) if type == "three_dot" else None
         if type == "three_dot":
-            base = self._core.commits.merge_base(left.id, right.id)
-            left_content = base.meta_range_id if base else ""
-            mine = (left_content, left.meta_range_id)
-        changes = self._changes(left_content, right, mine, prefix)
+            common = base.meta_range_id if base else ""
+            changes = merge_preview(self._core, common, left.meta_range_id, right.meta_range_id, prefix)
+        else:
+            changes = differences(self._core, left.meta_range_id, right.meta_range_id, prefix)
         shown = folded(changes, prefix, delimiter) if delimiter else changes
         given = 0
-        with explained(self._core, left.id, right.id, *([base.id] if base else [])):
+        with explained(self._core.store, left.id, right.id, *([base.id] if base else [])):
             for change in shown:
                 if max_amount is not None and given >= max_amount:
                     return
                 if change.path > after:
                     given += 1
                     yield change
-
-    def _changes(self, left_content: str, right: Commit, mine: tuple[str, str] | None, prefix: str) -> Iterator[Change]:
-        differences = self._core.storage.diff(left_content, right.meta_range_id, prefix=prefix)
-        changes: Iterator[Change] = (_change(row) for row in rows(differences))
-        if mine is not None and mine[0] != mine[1]:
-            changes = self._against(changes, *mine, prefix)
-        yield from changes
-
-    def _against(self, theirs: Iterator[Change], base: str, mine: str, prefix: str) -> Iterator[Change]:
-        """Leaves out what this side has done as well, and marks what it has done otherwise as conflicts."""
-        ours = (_change(row) for row in rows(self._core.storage.diff(base, mine, prefix=prefix)))
-        own = next(ours, None)
-        for change in theirs:
-            while own is not None and own.path < change.path:
-                own = next(ours, None)
-            if own is None or own.path != change.path:
-                yield change
-            elif not _same(own.right, change.right):
-                yield Change("conflict", change.path, "object", change.size_bytes, own.right, change.right)
 
     def merge_base(self, other: ReferenceType) -> Commit | None:
         """The commit that a merge of this ref and another would compare with; None if they share none."""
@@ -268,19 +223,10 @@ class Reference:
         Example:
             `repository.branch("feature").merge_into("main")`
         """
-        from .merging import merge_into
-
-        branch = id_of(destination_branch)
-        options: dict[str, Any] = {
-            "message": message,
-            "metadata": metadata,
-            "strategy": strategy,
-            "squash_merge": squash_merge,
-            "allow_empty": allow_empty,
-            "dry_run": dry_run,
-            "committer": committer,
-        }
-        return merge_into(self._core, self.id, self.get_commit(), branch, **options)
+        asked = MergeRequest(
+            id_of(destination_branch), message, metadata, strategy, squash_merge, allow_empty, dry_run, committer
+        )
+        return merge_into(self._core, self.id, self.get_commit(), asked)
 
     def export(self, destination: str, *, prefix: str = "", storage_options: Mapping[str, str] | None = None) -> int:
         """Copies the objects whose paths start with `prefix` below a URI, at their paths; how many there were.
@@ -301,10 +247,10 @@ class Reference:
             self._core.elsewhere(place) if storage_options is None else resolve(place, storage_options=storage_options)
         )
         # Gone through twice: whatever is committed or staged meanwhile.
-        frozen = self._frozen()
+        frozen = self._view.frozen()
 
         def found() -> Iterator[ObjectInfo]:
-            return (entry for entry in frozen.objects(prefix=prefix) if isinstance(entry, ObjectInfo))
+            return (entry for entry in frozen.objects(prefix) if isinstance(entry, ObjectInfo))
 
         def copy(entry: ObjectInfo) -> None:
             if is_elsewhere(entry):
@@ -315,7 +261,7 @@ class Reference:
 
         check_exportable((entry.path for entry in found()), place)
         count, entries = 0, found()
-        with explained(self._core, frozen._base().id), ThreadPoolExecutor(_COPIES) as threads:
+        with explained(self._core.store, frozen.base().id), ThreadPoolExecutor(_COPIES) as threads:
             while batch := list(islice(entries, 64 * _COPIES)):
                 count += len(list(threads.map(copy, batch)))
         return count
@@ -353,33 +299,3 @@ def _until(commits: Iterator[Commit], last: str | None, since: datetime | None) 
         yield commit
         if commit.id == last:
             return
-
-
-def _next(after: str) -> str:
-    # The first string behind another one.
-    return after + "\0" if after else ""
-
-
-def _same(left: ObjectInfo | None, right: ObjectInfo | None) -> bool:
-    def identity(side: ObjectInfo | None) -> object:
-        return side and (side.size_bytes, side.checksum, dict(side.metadata), side.content_type)
-
-    return identity(left) == identity(right)
-
-
-def _change(row: dict[str, Any]) -> Change:
-    left, right = info(row["path"], row["left"]), info(row["path"], row["right"])
-    there = right or left
-    return Change(row["type"], row["path"], "object", there.size_bytes if there else None, left, right)
-
-
-def folded(changes: Iterator[Change], prefix: str, delimiter: str) -> Iterator[Change]:
-    """Changes, of which those that go on after a delimiter are one `prefix_changed` together."""
-    last = None
-    for change in changes:
-        head, found, _ = change.path[len(prefix) :].partition(delimiter)
-        if not found:
-            yield change
-        elif (common := prefix + head + delimiter) != last:
-            last = common
-            yield Change("prefix_changed", common, "common_prefix")

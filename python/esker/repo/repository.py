@@ -1,34 +1,37 @@
-"""A repository: git-like commits, branches and merges over the objects of a lake, with no server."""
+"""A repository: branches, tags, commits, settings and upkeep of one lake, without a server."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
 from ..exceptions import AlreadyExistsError
 from ..store.stores import absolute, resolve
-from . import dump, fsck, packed_heads, retention
 from .branch import Branch
-from .core import RepositoryCore, default_committer, is_hidden
-from .creation import create, is_created
-from .dump import RefsDump
+from .committing.new_commit import default_committer
+from .core.creation import create, is_created
+from .core.opening import CACHE_BYTES, origin_of
+from .core.repository_core import RepositoryCore
 from .hooks import EventType, Hook
-from .layout import HEADS, OWN, REPOSITORY, TAGS, branch_of
-from .numbered_log import LogEntry
-from .opening import CACHE_BYTES, origin_of
 from .reference import Reference, ReferenceType, id_of
-from .retention import Collected, Progress
+from .refs.commit_entry import is_hidden
+from .refs.layout import OWN, REPOSITORY, TAGS
+from .refs.refs_dump import RefsDump
+from .sdk_names import LacksNames
 from .settings import Settings
 from .tag import Tag
 
+if TYPE_CHECKING:
+    # What keeps a repository well is imported when it is called for.
+    from .upkeep.garbage_collection import Collected, Progress
+
 
 @dataclass(frozen=True)
-class RepositoryProperties:
+class RepositoryProperties(LacksNames):
     """What a repository is called and where it is; `creation_date` in seconds since the Unix epoch."""
 
     id: str
@@ -204,7 +207,9 @@ class Repository:
 
     def dump_refs(self) -> RefsDump:
         """Writes commits, branches and tags as lakeFS's `refs-restore` takes them, and says where."""
-        return dump.dump_refs(self._core)
+        from .upkeep.dump import dump_refs
+
+        return dump_refs(self._core)
 
     def restore_refs(self, refs: RefsDump | None = None) -> None:
         """Takes over the refs of a dump, by default the newest one that lies in this repository's `_lakefs/`.
@@ -212,7 +217,9 @@ class Repository:
         Raises:
             AlreadyExistsError: Something was committed here already.
         """
-        dump.restore_refs(self._core, refs)
+        from .upkeep.dump import restore_refs
+
+        restore_refs(self._core, refs)
 
     def gc(
         self,
@@ -236,32 +243,22 @@ class Repository:
             IOFailedError: The clocks of this machine and of the store differ by more than an hour, or the collection
                 was held up for as long. What was deleted before was garbage.
         """
-        return retention.collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
+        from .upkeep.garbage_collection import collect_garbage
+
+        return collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
 
     def pack_refs(self) -> int:
         """Writes all commits into one object and the branches' last entries into another, and removes old entries.
 
-        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read. Whoever
-        commits does some of it now and then, so that it is never needed.
+        The newest 100 entries of a log, and all that are younger than 7 days, stay. A history is then one read. Commits
+        do some of it now and then, so that it is never required.
 
         Returns:
             How many commits there are.
         """
-        folders = self._core.store.list_folders(HEADS)
-        now = self._core.atomic.collecting_time()
-        with ThreadPoolExecutor(16) as threads:
-            heads = dict(threads.map(lambda folder: self._pack_head(folder, now), folders))
-        packed_heads.write(self._core.store, {name: head for name, head in heads.items() if head is not None})
-        return self._core.commits.pack()
+        from .upkeep.packing import pack_refs
 
-    def _pack_head(self, folder: str, now: float) -> tuple[str, LogEntry | None]:
-        name = branch_of(folder)
-        log = self._core.log(name)
-        head = log.head()
-        if head is not None:
-            log.hint(head.number)
-            log.compact(now=now)
-        return name, head
+        return pack_refs(self._core)
 
     def fsck(self, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
@@ -270,7 +267,9 @@ class Repository:
             imports: Looks for imported objects too, with a request each.
             progress: Called with what is done, how much of it, and of how much.
         """
-        return fsck.check(self._core, imports=imports, progress=progress)
+        from .upkeep.fsck import check
+
+        return check(self._core, imports=imports, progress=progress)
 
     def __str__(self) -> str:
         return self.id

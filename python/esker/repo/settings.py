@@ -1,4 +1,4 @@
-"""What a repository's users have agreed on; a log of its own, so that it changes like a branch does."""
+"""Settings of a repository, which all of its users share; they change by a log of their own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from .._native.graveler import SplitRule
 from ..exceptions import CorruptFileError, InvalidArgumentError
-from .atomic import AtomicObjects
-from .layout import SETTINGS
-from .numbered_log import LogEntry, NumberedLog
-from .ref_commit import append
+from .refs.atomic_objects import AtomicObjects
+from .refs.layout import SETTINGS
+from .refs.numbered_log import LogEntry, NumberedLog
+from .refs.ref_commit import append
 
 _MOST = 1 << 63
 _FIT = {
@@ -72,7 +72,7 @@ class SettingsLog:
         self._log = NumberedLog(store, SETTINGS)
 
     def read(self) -> Settings:
-        """The settings as they are now; the defaults where nobody has set any."""
+        """The current settings; the defaults where none have been set."""
         return self._of(self._log.head())
 
     def change(self, **changes: Any) -> Settings:

@@ -7,12 +7,14 @@ import time
 import uuid
 
 from ..exceptions import AlreadyExistsError, CommitConflictError, NotFoundError
-from .clock import elapsed_s, moment
-from .commits import Commit
-from .layout import check_name, tag_path
-from .needs import Needs
-from .ref_commit import HELD_UP_S
+from .committing.needs import Needs
+from .committing.ref_move import store_commit
+from .objects.ref_view import RefView, TagView
 from .reference import Reference, ReferenceType, id_of
+from .refs.clock import elapsed_s, moment
+from .refs.commits import Commit
+from .refs.layout import check_name, tag_path
+from .refs.ref_commit import HELD_UP_S
 
 
 class Tag(Reference):
@@ -22,6 +24,9 @@ class Tag(Reference):
         `repository.tag("v1").create("main")`
     """
 
+    def _make_view(self) -> RefView:
+        return TagView(self._core, self.id)
+
     def create(self, source_ref: ReferenceType, exist_ok: bool | None = False) -> Tag:
         """Creates the tag where a ref is now. A tag never moves: with `exist_ok`, one that is there stays where it is.
 
@@ -30,7 +35,7 @@ class Tag(Reference):
         """
         check_name(self.id, "tag")
         commit = self._core.resolve(id_of(source_ref))
-        self._core.announce(commit, Needs(frozenset((commit.id,))))
+        store_commit(self._core, commit, Needs(frozenset((commit.id,))))
         said = {"commit_id": commit.id, "time": time.time(), "write_id": uuid.uuid4().hex}
         announced = moment()
         if self._core.atomic.put_own(tag_path(self.id), json.dumps(said).encode()):
@@ -45,9 +50,9 @@ class Tag(Reference):
     def _check_late(self, commit: Commit) -> None:
         """Looks once more, if putting the tag took so long that a collection may have missed it."""
         try:
-            self._core.announce(commit, Needs(frozenset((commit.id,))))
+            store_commit(self._core, commit, Needs(frozenset((commit.id,))))
         except (NotFoundError, CommitConflictError):
-            # Nobody can have read what it leads to.
+            # Its content may be gone: no reader can rely on it.
             self._core.atomic.delete(tag_path(self.id), free=True)
             raise
 
@@ -60,10 +65,3 @@ class Tag(Reference):
         if self._core.tag_commit(self.id) is None:
             raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
         self._core.atomic.delete(tag_path(self.id), free=True)
-
-    def get_commit(self) -> Commit:
-        """The commit that the tag stands for."""
-        found = self._core.tag_commit(self.id)
-        if found is None:
-            raise NotFoundError(f"no tag {self.id!r} in {self._core.uri}", path=self.id)
-        return self._core.commits.get(found)

@@ -1,4 +1,4 @@
-"""Text that a repository keeps: any, as long as it can be written as UTF-8."""
+"""Text of users that a repository stores: any that can be written as UTF-8."""
 
 from __future__ import annotations
 

@@ -1,30 +1,135 @@
-"""Many writes and one commit, or none."""
+"""Transactions: many writes and one commit, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ..exceptions import AlreadyExistsError, IOFailedError
-from .staging import Staging
+from ..exceptions import AlreadyExistsError, IOFailedError, UnsupportedError
+from . import branch_store
+from .committing.new_commit import NewCommit
+from .committing.staged_commit import commit_staging
+from .core.repository_core import RepositoryCore
+from .objects.ref_view import BranchView
+from .objects.staging import Staging
+from .reference import Reference, ReferenceType
+from .sdk_names import LacksNames
+from .tag import Tag
+from .writeable_reference import WriteableReference
 
-if TYPE_CHECKING:
-    from .branch import Branch, TransactionBranch
-    from .reference import Reference
+
+class TransactionBranch(LacksNames, WriteableReference):
+    """A branch as a transaction sees it: the commit that it began at, with its own writes.
+
+    It has no methods that act on the branch itself: `create`, `delete`, `reset_to`, `revert` and the like raise
+    UnsupportedError. Call them on `repository.branch(...)`, before or after the block.
+
+    Attributes:
+        commit_message: What the commit will say.
+        commit_metadata: Keys and values that it will have.
+        tag: A tag that will be created at it.
+    """
+
+    commit_message: str = ""
+    commit_metadata: Mapping[str, str] | None = None
+    tag: str | None = None
+    _token: str | None = None
+
+    def __init__(self, core: RepositoryCore, id: str, staging: Staging) -> None:
+        super().__init__(core, id)
+        self._view = BranchView(core, id, staging)
+        self._has_ended = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Its view says why not.
+        return self._view.__reduce__()
+
+    @property
+    def source_id(self) -> str:
+        """The branch that the transaction commits to."""
+        return self.id
+
+    def store_uri(self, path: str = "") -> str:
+        """The URI of a folder of the transaction as a store: for readers and writers of tables, in this process.
+
+        What they write is staged, and committed with the rest. An imported object is not read through it.
+
+        Example:
+            `esker.write_dataset(table, tx.store_uri("tables/t"))`
+        """
+        if self._token is None and self._has_ended:
+            return branch_store.transaction_uri("ended", path)
+        if self._token is None:
+            base = self._view.check_writeable(path or "/")
+            self._staging.begin(base)
+            self._token = branch_store.begin(self._core, base.meta_range_id, self._staging.share())
+        return branch_store.transaction_uri(self._token, path)
+
+    def commit(
+        self,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        committer: str | None = None,
+        date: int | None = None,
+        allow_empty: bool = False,
+    ) -> Reference:
+        """Commits what the block has written so far; what it writes from then on is committed at its end.
+
+        Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
+        """
+        new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
+        made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty)
+        self._end_stores()
+        return Reference(self._core, made.id)
+
+    def merge_into(self, destination_branch: ReferenceType, *, dry_run: bool = False, **options: Any) -> str:
+        """Looks for conflicts with another branch, without what the block has written.
+
+        Raises:
+            UnsupportedError: It is no dry run: a merge would go past the transaction.
+        """
+        if not dry_run:
+            raise UnsupportedError(
+                f"a transaction on {self.id!r} merges nothing, since what it has written is not committed yet; merge "
+                "the branch when the block has ended"
+            )
+        return super().merge_into(destination_branch, dry_run=True, **options)
+
+    def _end_stores(self) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            branch_store.end(token)
+
+    def _end(self) -> None:
+        self._end_stores()
+        self._has_ended = True
+        self._staging.end()
 
 
-class Transaction:
-    """See `Branch.transact`."""
+class TransactionBlock:
+    """The block of a `with`: begins a transaction, and commits or forgets it. See `Branch.transact`.
+
+    Args:
+        core: The repository.
+        branch: The branch that is committed to.
+        message: What the commit says.
+        metadata: Keys and values of the commit.
+        tag: A tag to create at the commit.
+        committer: Who; the user of the machine by default.
+    """
 
     def __init__(
         self,
-        branch: Branch,
+        core: RepositoryCore,
+        branch: str,
         message: str,
         metadata: Mapping[str, str] | None,
         tag: str | None,
         committer: str | None,
     ) -> None:
+        self._core = core
         self._branch = branch
         self._message = message
         self._metadata = metadata
@@ -33,12 +138,10 @@ class Transaction:
         self._inner: TransactionBranch | None = None
 
     def __enter__(self) -> TransactionBranch:
-        from .branch import TransactionBranch
-
         staging = Staging()
-        staging.begin(self._branch.get_commit())
-        self._branch._core.check_unprotected(self._branch.id)
-        inner = TransactionBranch(self._branch._core, self._branch.id, staging)
+        staging.begin(self._core.head(self._branch))
+        self._core.check_unprotected(self._branch)
+        inner = TransactionBranch(self._core, self._branch, staging)
         inner.commit_message, inner.commit_metadata, inner.tag = self._message, self._metadata, self._tag
         self._inner = inner
         return inner
@@ -59,19 +162,17 @@ class Transaction:
 
     def _commit(self, inner: TransactionBranch) -> None:
         if len(inner._staging):
-            if inner.tag and inner._core.tag_commit(inner.tag) is not None:
+            if inner.tag and self._core.tag_commit(inner.tag) is not None:
                 raise AlreadyExistsError(f"tag {inner.tag!r} exists already; nothing was committed", path=inner.tag)
-            message = inner.commit_message or f"Transaction on {self._branch.id}"
+            message = inner.commit_message or f"Transaction on {self._branch}"
             made = inner.commit(message, inner.commit_metadata, committer=self._committer)
             if inner.tag:
                 self._tag_made(inner.tag, made)
 
     def _tag_made(self, name: str, made: Reference) -> None:
-        from .tag import Tag
-
-        advice = f"committed as {made.id} to {self._branch.id!r}, but not tagged: create a tag of that commit"
+        advice = f"committed as {made.id} to {self._branch!r}, but not tagged: create a tag of that commit"
         try:
-            Tag(self._branch._core, name).create(made)
+            Tag(self._core, name).create(made)
         except AlreadyExistsError as error:
             raise AlreadyExistsError(f"{advice}: {error}", path=name) from error
         except OSError as error:

@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..exceptions import InvalidArgumentError, UnsupportedError
-from ..lance.scan.options import ColumnOrdering, Columns, ScannedFragment, ScanOptions, ScanStatistics, integer
+from ..lance.scan.options import (
+    ColumnOrdering,
+    Columns,
+    ScannedFragment,
+    ScanOptions,
+    ScanStatistics,
+    blobs_as,
+    integer,
+)
 from ..lance.scan.predicate import Filter
+from ..progress import Progress, as_progress
 from .lance_scanner import LanceScanner, ScannedDataset
 
 
@@ -148,12 +157,7 @@ class ScannerBuilder:
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
         """What comes of blob columns: "all_binary" reads the blobs, "blobs_descriptions" (and "all_descriptions", which
         means the same) tells where they lie."""
-        allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
-        if blob_handling is not None and blob_handling not in allowed:
-            raise InvalidArgumentError(
-                f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
-            )
-        return self._with(blobs="bytes" if blob_handling == "all_binary" else "descriptions")
+        return self._with(blobs=blobs_as(blob_handling))
 
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
         """The order of the rows; a plain name means ascending with nulls last. Holds the result in memory."""
@@ -168,9 +172,9 @@ class ScannerBuilder:
         """Whether groups of rows that statistics rule out are passed over: only files of version 0.1 have any."""
         return self._with(use_stats=bool(use_stats))
 
-    def progress(self, callback: Callable[[int], object]) -> ScannerBuilder:
-        """Called after each batch with the rows that have come so far."""
-        return self._with(progress=callback)
+    def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:
+        """Called after each batch with the rows that have come so far, or a `Progress` that is told of them."""
+        return self._with(progress=as_progress(callback))
 
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
         """Called with what the scan cost, once it is read to its end."""

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from esker.arrow.nested import is_list_like, mask_of
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
-from esker.spark.types import is_list, is_view
+from esker.spark.types import is_view
 
 __all__ = ["cast_batch"]
 
@@ -99,7 +100,7 @@ def _cast(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> pa.Ar
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
         return _cast_map(array, wanted, column, how)
     # No table has a column of list views: they are cast to lists when it is written.
-    if is_list(array.type) and is_list(wanted) and not is_view(wanted):
+    if is_list_like(array.type) and is_list_like(wanted) and not is_view(wanted):
         return _cast_list(array, wanted, column, how)
     return _cast_leaf(array, wanted, column, how)
 
@@ -196,7 +197,7 @@ def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
     item = f"{column}.item"
     if kind.is_fixed_size_list(wanted):
         slots = _fixed_slots(array, wanted, column)
-        mask = pc.is_null(array) if array.null_count else None
+        mask = mask_of(array)
         # Under a null list the slots are null, also where the items may not be.
         field = wanted.value_field.with_nullable(True) if mask is not None else wanted.value_field
         values = _cast_field(slots, field, item, how)
@@ -209,7 +210,7 @@ def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
             f"column {column!r} has too many items in one batch for {wanted}: read it in smaller batches", column=column
         ) from error
     values = _cast_field(pc.list_flatten(array), wanted.value_field, item, how)
-    mask = pc.is_null(array) if array.null_count else None
+    mask = mask_of(array)
     made = pa.LargeListArray if large else pa.ListArray
     return made.from_arrays(offsets, values, type=wanted, mask=mask)
 

@@ -14,13 +14,13 @@ from pyspark.sql.types import StructType
 
 from esker._native.expr import Predicate
 from esker.commit import resolve
-from esker.delta.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from esker.delta.file_reader import DataFile, FileReader
-from esker.delta.filesystem import DataFiles
-from esker.delta.filters import BoundFilter, bind
-from esker.delta.history import LOG
-from esker.delta.scan import TableScan
-from esker.delta.sql_names import columns_in_backticks
+from esker.delta.log.entries import LOG
+from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.delta.read.file_reader import TableFile, TableFileReader
+from esker.delta.read.filesystem import FileLocator
+from esker.delta.read.filters import BoundFilter, bind
+from esker.delta.read.scan import TableScan
+from esker.delta.read.sql_names import columns_in_backticks
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError
 from esker.spark.cast import cast_batch
@@ -89,7 +89,7 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
 class FilePartition(InputPartition):  # type: ignore[misc, unused-ignore]
     """A file, which one task reads."""
 
-    file: DataFile
+    file: TableFile
 
 
 class ChangesPartition(InputPartition):
@@ -116,15 +116,15 @@ class DeltaReader(DataSourceReader):
         self._schema = schema
         self._options = options
         self._driver_zone = machine_zone()
-        self._partitions: list[DataFile] = []
+        self._partitions: list[TableFile] = []
         self._changes = None if options.changes is None else version_range_of(table, options.changes, options.timezone)
         if self._changes is not None:
             return
         snapshot, store = table._snapshot, table._store
         selection = snapshot.select(store, self._pruning(TableScan.schema_of(snapshot)))
-        files = DataFiles(store, snapshot.root, dict(address.storage_options))
-        self._reader = FileReader.of(store, snapshot, files)
-        self._partitions = TableScan(store, snapshot, files, selection).data_files()
+        files = FileLocator(store, snapshot.root, dict(address.storage_options))
+        self._reader = TableFileReader.of(store, snapshot, files)
+        self._partitions = TableScan(store, snapshot, files, selection).table_files()
 
     def _pruning(self, schema: pa.Schema) -> list[Predicate] | None:
         """What leaves out files: the filter, or as much of it as means the same in any zone."""

@@ -28,18 +28,22 @@ from esker._native.delta import Snapshot
 from esker._native.store import Store
 from esker.commit import resolve
 from esker.commit.orphans import StagedFiles
-from esker.delta.commit import NO_TABLE, newest_version
-from esker.delta.constraints import Constraints
-from esker.delta.data_files import DataFileWriter
-from esker.delta.filesystem import DataFiles
-from esker.delta.log_store import resolve_for_writing
-from esker.delta.partition_replacement import PartitionReplacement
+from esker.delta.definition.constraints import Constraints
+from esker.delta.definition.table_state import TableState
+from esker.delta.log.commit import CommitRequest, DeltaCommit
+from esker.delta.log.entries import NO_TABLE, newest_version
+from esker.delta.log.store import resolve_for_writing
+from esker.delta.log.target import WriteTarget
 from esker.delta.properties import CommitProperties
-from esker.delta.replacement import Replacement, keeps_change_feed
 from esker.delta.schema import Schema
-from esker.delta.table_metadata import TableState
 from esker.delta.table_properties import check_properties
-from esker.delta.write_plan import SchemaMode, WritePlan, plan_write
+from esker.delta.write.checked import checked
+from esker.delta.write.conformed import conformed
+from esker.delta.write.entry import write_entry
+from esker.delta.write.partition_replacement import PartitionReplacement
+from esker.delta.write.plan import DeltaWritePlan, SchemaMode, WriteRequest, plan_write
+from esker.delta.write.replacement import Replacement, replaced_files, writes_changes
+from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
@@ -118,22 +122,21 @@ class DeltaWriter(DataSourceArrowWriter):
         self._options = options
         self._overwrite = overwrite
         options.check_format("delta", address.uri)
-        store = self._store()
-        snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
-        self._check(snapshot)
-        self.skips = snapshot is not None and (self._ignores() or self._is_applied(snapshot))
-        self._plan = self._planned(snapshot, schema)
-        predicate = self._plan.predicate
+        target = self._target()
+        self._check(target.snapshot)
+        self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
+        self._plan = self._planned(target, schema)
+        predicate = self._plan.request.predicate
         # Without an option only tasks know the zone of the session.
         told = options.timezone is not None or predicate is None
         self._asks_zone = not told and reads_times(predicate or "", self._plan.after.schema.to_arrow())
         self._driver_zone = machine_zone() if self._asks_zone else None
         # What could only be refused at the end is refused now.
-        replacement = self._plan.replacement(store, snapshot)
+        replacement = replaced_files(self._plan, target)
         if self._asks_zone:
-            self._keeps_changes = snapshot is not None and keeps_change_feed(self._plan.after.configuration)
+            self._keeps_changes = target.snapshot is not None and self._plan.after.keeps_change_feed
         else:
-            self._keeps_changes = self._plan.changes(store, replacement) is not None
+            self._keeps_changes = writes_changes(self._plan, replacement)
 
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
@@ -147,25 +150,24 @@ class DeltaWriter(DataSourceArrowWriter):
         self._check_mode(mode)
         first = next(iterator, None)
         zone = self._zone(first)
-        plan = replace(self._plan, session_timezone=zone)
+        plan = self._plan.in_zone(zone)
         merging = self._options.delta.merge_schema
         wanted = {field.name: field.with_type(nullable_type(field.type)) for field in plan.after.schema.to_arrow()}
-        writer = self._limited(plan.writer(self._store()))
-        changes = plan.change_writer(self._store()) if self._keeps_changes else None
+
+        def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
+            target = pa.schema([wanted[name].with_nullable(True) for name in batch.schema.names])
+            return cast_batch(batch, target, fill=merging)
+
+        rows = map(cast, chain([first] if first is not None else [], iterator))
         try:
-            for batch in chain([first] if first is not None else [], iterator):
-                target = pa.schema([wanted[name].with_nullable(True) for name in batch.schema.names])
-                made = cast_batch(batch, target, fill=merging)
-                plan.stage(writer, pa.RecordBatchReader.from_batches(made.schema, [made]), changes)
-            said = changes.close() if changes is not None else []
-            return FilesMessage(json.dumps(writer.close()), writer.rows, json.dumps(said), zone, mode)
-        except BaseException as error:
-            writer.abandon()
-            if changes is not None:
-                changes.abandon()
-            if isinstance(error, InvalidArgumentError) and "predicate" in str(error):
+            with self._staging(plan, self._store(), writes_changes=self._keeps_changes) as staging:
+                staging.store(checked(conformed(rows, plan.after.schema), plan))
+                written = staging.finish()
+        except InvalidArgumentError as error:
+            if "predicate" in str(error):
                 raise InvalidArgumentError(f"option replaceWhere: {error}") from error
             raise
+        return FilesMessage(json.dumps(written.adds), written.rows, json.dumps(written.changes), zone, mode)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Makes the files of all tasks the table's next version.
@@ -181,7 +183,7 @@ class DeltaWriter(DataSourceArrowWriter):
         staged = StagedFiles((store, path) for path in _paths(found))
         with staged:
             numbered = self._options.delta.txn_app_id is not None and newest_version(store) != NO_TABLE
-            if numbered and self._is_applied(Snapshot.load(store)):
+            if numbered and self._is_applied(self._target()):
                 # Another run of the application was faster, and nothing of ours was put.
                 staged.discard()
                 return
@@ -198,7 +200,9 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def _commit(self, store: Store, found: Sequence[FilesMessage], staged: StagedFiles) -> None:
         version = self._plan.read_version
-        snapshot = Snapshot.load(store, version=version) if version != NO_TABLE else None
+        target = WriteTarget(self._address.uri, store, None, dict(self._address.storage_options))
+        if version != NO_TABLE:
+            target = target.at(version)
         adds = [add for message in found for add in json.loads(message.adds)]
         changes = [change for message in found for change in json.loads(message.changes)]
         zones = {message.zone for message in found} - {None}
@@ -207,38 +211,22 @@ class DeltaWriter(DataSourceArrowWriter):
             raise InvalidArgumentError(
                 f"option replaceWhere: expected one time zone of the session, found {told}; set the option timezone"
             )
-        plan = replace(self._plan, session_timezone=zones.pop()) if self._asks_zone else self._plan
-        replacement = self._replacement(plan, store, snapshot, adds, found)
+        plan = self._plan.in_zone(zones.pop()) if self._asks_zone else self._plan
+        replacement = self._replacement(plan, target, adds, found)
+        # Where tasks have told of changes, the commit tells of all of them.
+        tells = self._keeps_changes and replacement is not None
+        with self._staging(plan, store, staged, writes_changes=tells) as staging:
+            staging.store_survivors(replacement)
+            kept = staging.finish()
+        rows = sum(message.rows for message in found)
+        written = StagedWrite([*adds, *kept.adds], [*changes, *kept.changes], rows)
         delta = self._options.delta
         application = None
         if delta.txn_app_id is not None and delta.txn_version is not None:
             application = (delta.txn_app_id, delta.txn_version)
         metadata = {"userMetadata": delta.user_metadata} if delta.user_metadata is not None else None
-        survivors = self._limited(plan.writer(store, staged))
-        # Where tasks have told of changes, the commit tells of all of them.
-        removed = plan.change_writer(store, staged) if self._keeps_changes and replacement is not None else None
-        try:
-            plan.stage_survivors(survivors, replacement, removed)
-            kept = survivors.close()
-            if removed is not None:
-                changes += removed.close()
-        except BaseException:
-            survivors.abandon()
-            if removed is not None:
-                removed.abandon()
-            raise
-        plan.commit(
-            store,
-            snapshot,
-            [*adds, *kept],
-            sum(message.rows for message in found),
-            replacement=replacement,
-            changes=changes,
-            properties=CommitProperties(metadata),
-            application=application,
-            write_id=self._id,
-            staged=staged,
-        )
+        request = CommitRequest(CommitProperties(metadata), None, application, self._id)
+        DeltaCommit(target, write_entry(plan, written, replacement), request).run(staged)
 
     def _check(self, snapshot: Snapshot | None) -> None:
         """Refuses options that do not go together, or not with the table."""
@@ -287,45 +275,41 @@ class DeltaWriter(DataSourceArrowWriter):
     def _ignores(self) -> bool:
         return self._options.save_mode == "ignore" and not self._overwrite
 
-    def _is_applied(self, snapshot: Snapshot) -> bool:
+    def _is_applied(self, target: WriteTarget) -> bool:
         """Whether the application has committed this number already, or a later one."""
         delta = self._options.delta
-        found = snapshot.transactions.get(delta.txn_app_id or "")
-        return found is not None and delta.txn_version is not None and found[0] >= delta.txn_version
+        return delta.txn_version is not None and target.has((delta.txn_app_id or "", delta.txn_version))
 
-    def _planned(self, snapshot: Snapshot | None, schema: StructType) -> WritePlan:
+    def _planned(self, target: WriteTarget, schema: StructType) -> DeltaWritePlan:
         options, delta, uri = self._options, self._options.delta, self._address.uri
         mode: SchemaMode | None = "merge" if delta.merge_schema else None
         if self._overwrite and options.overwrite_schema:
             mode = "overwrite"
-        if snapshot is not None and mode is None:
-            state = TableState.of(snapshot)
+        if target.snapshot is not None and mode is None:
+            state = TableState.of(target.snapshot)
             generated = Constraints(state.schema, state.configuration, state.protocol).generated
             advice = "select the table's columns, or set the option mergeSchema=true"
             if self._overwrite:
                 advice += ", or overwriteSchema=true"
             check_append(schema, state.schema.to_arrow(), uri, optional=generated, advice=advice)
-        predicate = instants_apart(delta.replace_where) if self._overwrite and delta.replace_where else None
-        plan = plan_write(
-            uri,
-            snapshot,
-            # All of it nullable, as Spark's Delta has it: that a DataFrame has no nulls today binds no later write.
-            Schema.from_arrow(table_schema(schema)),
+        request = WriteRequest(
             mode="overwrite" if self._overwrite else "append",
+            schema_mode=mode,
+            predicate=instants_apart(delta.replace_where) if self._overwrite and delta.replace_where else None,
             partition_by=list(delta.partition_columns) or None,
             configuration=delta.properties,
-            schema_mode=mode,
-            predicate=predicate,
-            storage_options=dict(self._address.storage_options),
             target_file_size=options.max_bytes_per_file,
             session_timezone=options.timezone,
         )
+        # All of it nullable, as Spark's Delta has it: that a DataFrame has no nulls today binds no later write.
+        plan = plan_write(target, Schema.from_arrow(table_schema(schema)), request)
         check_append(schema, plan.after.schema.to_arrow(), uri, optional=plan.missing, merging=delta.merge_schema)
         return plan
 
-    def _limited(self, writer: DataFileWriter) -> DataFileWriter:
-        writer.max_rows = self._options.max_rows_per_file
-        return writer
+    def _staging(
+        self, plan: DeltaWritePlan, store: Store, staged: StagedFiles | None = None, *, writes_changes: bool
+    ) -> Staging:
+        return Staging(plan, store, staged, writes_changes=writes_changes, max_rows=self._options.max_rows_per_file)
 
     def _zone(self, batch: pa.RecordBatch | None) -> str | None:
         """What times without a zone mean: as an option says, the session, or Spark by how it sends times."""
@@ -343,19 +327,22 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def _replacement(
         self,
-        plan: WritePlan,
-        store: Store,
-        snapshot: Snapshot | None,
+        plan: DeltaWritePlan,
+        target: WriteTarget,
         adds: Sequence[Mapping[str, Any]],
         messages: Sequence[FilesMessage],
     ) -> Replacement | None:
         is_dynamic = any(self._is_dynamic(message.overwrite_mode) for message in messages)
-        if snapshot is None or not is_dynamic or not plan.after.partition_by:
-            return plan.replacement(store, snapshot)
-        files = DataFiles(store, snapshot.root, dict(self._address.storage_options))
-        replacement = PartitionReplacement(store, snapshot, files, adds)
+        if target.snapshot is None or not is_dynamic or not plan.after.partition_by:
+            return replaced_files(plan, target)
+        replacement = PartitionReplacement(target, adds)
         replacement.stage()
         return replacement
+
+    def _target(self) -> WriteTarget:
+        store = self._store()
+        snapshot = Snapshot.load(store) if newest_version(store) != NO_TABLE else None
+        return WriteTarget(self._address.uri, store, snapshot, dict(self._address.storage_options))
 
     def _store(self) -> Store:
         return resolve_for_writing(self._address.uri, self._address.storage_options)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from esker.delta.session_zone import zone_name
+from esker.delta.read.session_zone import zone_name
 from esker.delta.table_properties import PROPERTY
 from esker.exceptions import InvalidArgumentError
 from esker.store.stores import OBJECT_STORES

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-from esker.delta.session_zone import zone_name
+from esker.delta.read.session_zone import zone_name
 from esker.exceptions import InvalidArgumentError
 
 __all__ = ["OVERWRITE_MODE", "ZONE", "machine_zone", "session_zone", "setting"]

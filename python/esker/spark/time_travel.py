@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from esker.delta.history import as_milliseconds, version_at
+from esker.delta.read.versions import as_milliseconds, version_at
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark.options import ChangeRange

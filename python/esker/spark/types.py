@@ -30,6 +30,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from esker.arrow.nested import is_list_like
 from esker.exceptions import UnsupportedError
 
 __all__ = ["exchange_schema", "exchange_type", "nullable_type", "spark_schema", "spark_type", "table_schema"]
@@ -113,7 +114,7 @@ def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
     if kind.is_time(arrow) and _TIME is not None:
         made_time: spark.DataType = _TIME(6)
         return made_time
-    if is_list(arrow):
+    if is_list_like(arrow):
         return spark.ArrayType(spark_type(arrow.value_type, f"{column}.item"))
     if kind.is_map(arrow):
         key, value = spark_type(arrow.key_type, f"{column}.key"), spark_type(arrow.item_type, f"{column}.value")
@@ -217,12 +218,6 @@ def has_map(arrow: pa.DataType) -> bool:
         pa.types.is_map(arrow)
         or (pa.types.is_nested(arrow) and any(has_map(arrow.field(i).type) for i in range(arrow.num_fields)))
     )
-
-
-def is_list(arrow: pa.DataType) -> bool:
-    """Whether Spark shows this Arrow type as an array."""
-    kind = pa.types
-    return bool(kind.is_list(arrow) or kind.is_large_list(arrow) or kind.is_fixed_size_list(arrow) or is_view(arrow))
 
 
 def is_view(arrow: pa.DataType) -> bool:

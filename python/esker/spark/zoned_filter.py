@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from esker._native.expr import Predicate
 from esker.arrow.predicate import portable_predicate
-from esker.delta.implied import Term, all_of, implied_terms
-from esker.delta.session_zone import in_zone
-from esker.delta.sql_names import columns_in_backticks
+from esker.delta.read.implied_terms import Term, all_of, implied_terms
+from esker.delta.read.session_zone import in_zone
+from esker.delta.read.sql_names import columns_in_backticks
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.lance.system_columns import with_system_columns
 

@@ -5,30 +5,30 @@ pub mod lance {
     /// The schema, and the metadata of files of version 0.1.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod file {
-        include!(concat!(env!("OUT_DIR"), "/lance.file.rs"));
+        include!("generated/lance.file.rs");
 
         /// The container of 2.x files.
         pub mod v2 {
-            include!(concat!(env!("OUT_DIR"), "/lance.file.v2.rs"));
+            include!("generated/lance.file.v2.rs");
         }
     }
 
     /// How a page of a version 2.0 file lays out one array.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod encodings {
-        include!(concat!(env!("OUT_DIR"), "/lance.encodings.rs"));
+        include!("generated/lance.encodings.rs");
     }
 
     /// How a page of a version 2.1 or 2.2 file lays out its values.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod encodings21 {
-        include!(concat!(env!("OUT_DIR"), "/lance.encodings21.rs"));
+        include!("generated/lance.encodings21.rs");
     }
 
     /// Manifests, fragments, transactions and row ids.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod table {
-        include!(concat!(env!("OUT_DIR"), "/lance.table.rs"));
+        include!("generated/lance.table.rs");
     }
 }
 
@@ -37,19 +37,19 @@ pub mod graveler {
     /// Objects.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod catalog {
-        include!(concat!(env!("OUT_DIR"), "/graveler.catalog.rs"));
+        include!("generated/graveler.catalog.rs");
     }
 
     /// Ranges.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod committed {
-        include!(concat!(env!("OUT_DIR"), "/graveler.committed.rs"));
+        include!("generated/graveler.committed.rs");
     }
 
     /// Commits, branches and tags.
     #[allow(missing_docs, clippy::all, clippy::pedantic)]
     pub mod refs {
-        include!(concat!(env!("OUT_DIR"), "/graveler.refs.rs"));
+        include!("generated/graveler.refs.rs");
     }
 }
 

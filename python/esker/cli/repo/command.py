@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import InvalidArgumentError
+from ...progress import Done, Progress
 from ..output import Output
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from ...repo import Repository
 
 Run = Callable[[argparse.Namespace, Output], None]
@@ -85,13 +84,12 @@ def tell(output: Output, facts: Mapping[str, object]) -> None:
         output.facts("", {name: str(value) for name, value in facts.items()})
 
 
-def moving(bar: Progress | None) -> Callable[[str, int, int | None], None] | None:
-    """What a bar is told while something goes on; None where nobody watches."""
-    if bar is None:
+def by_steps(progress: Progress | None) -> Callable[[str, int, int | None], None] | None:
+    """What a garbage collection or a check calls with the step, what is done of it and the total; None for nobody."""
+    if progress is None:
         return None
-    task = bar.task_ids[0]
 
-    def show(what: str, done: int, total: int | None) -> None:
-        bar.update(task, description=what, completed=done, total=total)
+    def report(step: str, count: int, total: int | None) -> None:
+        progress.report(Done(step=step, parts=count, unit="parts", total=total))
 
-    return show
+    return report

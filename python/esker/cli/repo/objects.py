@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,17 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ...exceptions import InvalidArgumentError, NotFoundError
+from ...progress import Tally
 from ..output import Output, size_text
 from .command import Commands, add_commit_options, open_repository, pairs, tell
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from ...repo import Branch
+    from ...repo import Branch, ImportManager, ImportStatus
 
 _UPLOADS = 8
 """Files that are put side by side."""
 _PIECE_BYTES = 8 << 20
+_LOOK_S = 0.1
+"""Seconds between two looks at how far an import is."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -109,8 +111,9 @@ def put_of(options: argparse.Namespace, output: Output) -> None:
         count = 1
     else:
         files = _files(options.file, options.path)
-        with output.progress("writing", sum(os.path.getsize(file) for _, file in files)) as bar:
-            _upload(branch, files, described, bar)
+        size = sum(os.path.getsize(file) for _, file in files)
+        with output.progress("writing", size, unit="bytes") as tally:
+            _upload(branch, files, described, tally)
         count = len(files)
     message = options.message or f"Put {options.path or 'files'}"
     commit = branch.commit(message, said).id
@@ -146,10 +149,10 @@ def _inside(folder: str) -> Iterator[str]:
         yield from (os.path.join(root, name) for name in names)
 
 
-def _upload(branch: Branch, files: list[tuple[str, str]], described: dict[str, Any], bar: Progress | None) -> None:
+def _upload(branch: Branch, files: list[tuple[str, str]], described: dict[str, Any], tally: Tally) -> None:
     def one(target: tuple[str, str]) -> None:
         with open(target[1], "rb") as file:
-            branch.object(target[0]).upload(_pieces(file, bar), **described)
+            branch.object(target[0]).upload(_pieces(file, tally), **described)
 
     # The first alone: it finds out what the others go over.
     one(files[0])
@@ -158,12 +161,11 @@ def _upload(branch: Branch, files: list[tuple[str, str]], described: dict[str, A
             pass
 
 
-def _pieces(file: BinaryIO, bar: Progress | None) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, tally: Tally) -> Iterator[bytes]:
     """A file's pieces, and a bar that moves with them."""
     while piece := file.read(_PIECE_BYTES):
         yield piece
-        if bar is not None:
-            bar.advance(bar.task_ids[0], len(piece))
+        tally.add(bytes=len(piece))
 
 
 def rm_of(options: argparse.Namespace, output: Output) -> None:
@@ -186,14 +188,27 @@ def import_of(options: argparse.Namespace, output: Output) -> None:
     branch = open_repository(options).branch(options.branch)
     manager = branch.import_data(options.message, pairs(options.meta, "--meta"))
     add = manager.object if options.object else manager.prefix
-    with output.progress("listing", None):
-        done = add(options.source, options.path).run()
+    with output.progress("listing") as tally:
+        done = _watched(add(options.source, options.path), tally)
     tell(output, {"commit": str(done.commit_id), "objects": done.ingested_objects})
+
+
+def _watched(started: ImportManager, tally: Tally) -> ImportStatus:
+    """Runs an import, and tells of the objects that it has listed so far."""
+    if tally.progress is None:
+        return started.run()
+    started.start()
+    told = 0
+    while not (now := started.status()).completed and now.error is None:
+        tally.add(parts=now.ingested_objects - told)
+        told = now.ingested_objects
+        time.sleep(_LOOK_S)
+    return started.wait()
 
 
 def export(options: argparse.Namespace, output: Output) -> None:
     """Copies the objects of a ref below a URI."""
     ref = open_repository(options).ref(options.ref)
-    with output.progress("copying", None):
+    with output.progress("copying"):
         count = ref.export(options.destination, prefix=options.prefix)
     tell(output, {"objects": count})

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._native import graveler
 from ..._native.graveler import Records, Storage
-from ...repo.objects import rows, table
+from ...repo.objects.batches import rows, table
 from ...store.stores import absolute, resolve
 
 Decode = Callable[[bytes], dict[str, Any]]

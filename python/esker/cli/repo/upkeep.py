@@ -9,7 +9,7 @@ from typing import Any
 
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..output import Output, size_text
-from .command import Commands, moving, open_repository, pairs, tell
+from .command import Commands, by_steps, open_repository, pairs, tell
 
 
 def add_commands(commands: Commands) -> None:
@@ -61,8 +61,8 @@ def _value(name: str, text: str) -> Any:
 def gc_of(options: argparse.Namespace, output: Output) -> None:
     """Deletes what no commit within the retention leads to, or counts it."""
     repo = open_repository(options)
-    with output.progress("listing", None) as bar:
-        found = repo.gc(dry_run=not options.delete, progress=moving(bar))
+    with output.progress("listing") as tally:
+        found = repo.gc(dry_run=not options.delete, progress=by_steps(tally.progress))
     if output.as_json:
         output.json(vars(found))
         return
@@ -72,28 +72,28 @@ def gc_of(options: argparse.Namespace, output: Output) -> None:
 
 def repack(options: argparse.Namespace, output: Output) -> None:
     """Joins the small ranges of a branch."""
-    with output.progress("packing ranges", None):
+    with output.progress("packing ranges"):
         id = open_repository(options).branch(options.branch).repack().id
     tell(output, {"commit": id})
 
 
 def pack_refs(options: argparse.Namespace, output: Output) -> None:
     """Copies all commits into one object."""
-    with output.progress("packing commits", None):
+    with output.progress("packing commits"):
         count = open_repository(options).pack_refs()
     tell(output, {"commits": count})
 
 
 def refs_dump(options: argparse.Namespace, output: Output) -> None:
     """Writes refs and commits in lakeFS's form."""
-    with output.progress("writing refs", None):
+    with output.progress("writing refs"):
         dump = open_repository(options).dump_refs()
     tell(output, asdict(dump))
 
 
 def refs_restore(options: argparse.Namespace, output: Output) -> None:
     """Takes over the refs of a dump: of the one that a manifest names, by default the repository's own newest."""
-    from ...repo.dump import RefsDump
+    from ...repo.refs.refs_dump import RefsDump
 
     dump = None
     if options.manifest is not None:
@@ -106,7 +106,7 @@ def refs_restore(options: argparse.Namespace, output: Output) -> None:
             wanted = ", ".join(field.name for field in fields(RefsDump))
             raise InvalidArgumentError(f"{options.manifest}: expected JSON with {wanted}, found {error}") from error
     repo = open_repository(options)
-    with output.progress("reading refs", None):
+    with output.progress("reading refs"):
         repo.restore_refs(dump)
     tell(output, {"branches": len(list(repo.branches())), "tags": len(list(repo.tags()))})
 
@@ -114,8 +114,8 @@ def refs_restore(options: argparse.Namespace, output: Output) -> None:
 def fsck(options: argparse.Namespace, output: Output) -> None:
     """Checks a repository; what it finds makes it fail."""
     findings = []
-    with output.progress("checking refs", None) as bar:
-        for finding in open_repository(options).fsck(imports=options.imports, progress=moving(bar)):
+    with output.progress("checking refs") as tally:
+        for finding in open_repository(options).fsck(imports=options.imports, progress=by_steps(tally.progress)):
             findings.append(finding)
             if not output.as_json:
                 output.line(str(finding))

@@ -29,7 +29,7 @@ from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from ..write.request import DEFAULT_MEMORY_LIMIT, WriteRequest
 from ..write.staging import stage
-from ..write.target import WriteTarget
+from ..write.target import LanceTarget
 
 
 class RowChanges:
@@ -154,7 +154,7 @@ class RowChanges:
         ids: list[pa.Array] = []
         rows = self._without_ids(batches, schema, ids)
         request = WriteRequest(
-            target=WriteTarget(self.table.uri, self._log, self.table.manifest),
+            target=LanceTarget(self.table.uri, self._log, self.table.manifest),
             data=rows,
             schema=schema,
             data_storage_version=data_storage_version,

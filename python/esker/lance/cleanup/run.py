@@ -29,6 +29,7 @@ from contextlib import suppress
 
 from ..._native.table import Manifest
 from ...exceptions import EskerError, NotFoundError, TaggedVersionsError
+from ...progress import Progress, Tally
 from ..log import LanceLog
 from .explanation import CleanupCandidateFile, CleanupExplanation, CleanupStats, counted
 from .inspection import Inspection, concurrency_of, each, inspect, store_time_ns
@@ -68,13 +69,14 @@ def explain(
     )
 
 
-def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy) -> CleanupStats:
+def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None = None) -> CleanupStats:
     """Removes what `explain` tells of.
 
     Args:
         log: The table.
         manifest: The version from which it is cleaned up.
         policy: What goes.
+        progress: Told of the files that are gone.
 
     Raises:
         TaggedVersionsError: A tagged version would go, if the policy makes that an error.
@@ -95,7 +97,7 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy) -> Cleanup
     if found.overtaken or (gone and waiting.brought_back & {version.version for version in found.going}):
         # Somebody brings back what has just gone: its files are another clean-up's.
         files = [file for file in files if file.unverified]
-    removed = remover.remove_all(files)
+    removed = remover.remove_all(files, Tally(progress, "removing files", unit="files", total=len(files)))
     if remover.failure is not None:
         warnings.warn(
             f"{remover.failed} files of {log.uri} could not be removed, the next clean-up finds them again: "
@@ -126,9 +128,15 @@ class _Remover:
         with suppress(NotFoundError):
             delete(path)
 
-    def remove_all(self, files: list[CleanupCandidateFile]) -> list[CleanupCandidateFile]:
+    def remove_all(self, files: list[CleanupCandidateFile], tally: Tally) -> list[CleanupCandidateFile]:
         """Removes files and returns those that are gone."""
-        done = list(each(files, self._try, self._concurrency))
+
+        def one(file: CleanupCandidateFile) -> bool:
+            is_gone = self._try(file)
+            tally.add(files=1, bytes=file.size_bytes if is_gone else 0)
+            return is_gone
+
+        done = list(each(files, one, self._concurrency))
         return [file for file, is_gone in zip(files, done, strict=True) if is_gone]
 
     def _try(self, file: CleanupCandidateFile) -> bool:

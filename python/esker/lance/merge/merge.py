@@ -12,6 +12,7 @@ from ..._native.store import Store
 from ...arrow.incoming import ReaderLike
 from ...commit.orphans import StagedFiles
 from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...progress import Progress, Tally
 from ...storage_version import storage_version
 from ..change.run import CommitTerms, commit_rows
 from ..log import LanceLog
@@ -60,7 +61,11 @@ class KeptSource:
 
 
 def kept_source(
-    table: TableVersion, spec: MergeSpecification, data: ReaderLike, schema: pa.Schema | None
+    table: TableVersion,
+    spec: MergeSpecification,
+    data: ReaderLike,
+    schema: pa.Schema | None,
+    progress: Progress | None = None,
 ) -> KeptSource:
     """Reads a source to its end: incoming -> checked -> conformed -> kept, on disk where it is larger than memory.
 
@@ -81,7 +86,7 @@ def kept_source(
         check_columns_only(clauses, spec.on, rows.schema, table.schema)
     # A condition that makes no sense is found before anything is read.
     clauses.update_condition(rows.schema, table)
-    return KeptSource(rows.schema, rows.keep(spec.memory_limit // 4))
+    return KeptSource(rows.schema, rows.keep(spec.memory_limit // 4, progress))
 
 
 def prepare(
@@ -116,7 +121,11 @@ def prepare(
 
 
 def execute(
-    table: TableVersion, spec: MergeSpecification, source: KeptSource, terms: CommitTerms
+    table: TableVersion,
+    spec: MergeSpecification,
+    source: KeptSource,
+    terms: CommitTerms,
+    progress: Progress | None = None,
 ) -> tuple[TableVersion, ExecuteResult]:
     """Merges a source and commits: the version that this makes, and what the merge did."""
     merged: PreparedMerge | None = None
@@ -126,6 +135,11 @@ def execute(
         merged = prepare(at, spec, source, store=log.store)
         for path in merged.files:
             staged.add(log.store, path)
+        # Once more each time that it is computed again.
+        tally = Tally(progress, "merging rows", unit="files", total=len(merged.files))
+        changed = merged.result
+        rows = changed["num_inserted_rows"] + changed["num_updated_rows"] + changed["num_deleted_rows"]
+        tally.add(rows=rows, bytes=merged.bytes_written, files=len(merged.files))
         return merged.operation
 
     committed = commit_rows(table, compute, terms)

@@ -13,6 +13,7 @@ from ...arrow.conform import conform
 from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.struct_offsets import rebased
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
+from ...progress import Progress
 from ..write.checking import check_input_schema
 
 if TYPE_CHECKING:
@@ -62,14 +63,16 @@ class MergeRows:
         """The columns that there are, in the table's order."""
         return self._source.schema
 
-    def keep(self, memory_limit: int) -> MergeSource:
+    def keep(self, memory_limit: int, progress: Progress | None = None) -> MergeSource:
         """Reads the rows to their end, so that they can be read any number of times.
 
         Args:
             memory_limit: Bytes above which a stream goes to disk. What is in memory anyway stays there.
+            progress: Told of them as they are read.
         """
         limit = ALL_IN_MEMORY if self._materialized else memory_limit
-        return self._source.feed(lambda reader: MergeSource(rebased(reader), memory_limit=limit))
+        source = self._source.counted(progress, "reading rows to merge")
+        return source.feed(lambda reader: MergeSource(rebased(reader), memory_limit=limit))
 
 
 def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ..._native import table as native
+from ...missing import missing_property
+from ...missing_names import INDEX
 
 
 @dataclass
@@ -40,6 +42,9 @@ class Index:
     base_id: int | None = None
     index_details: tuple[str, bytes] | None = None
     _native: native.Index | None = field(default=None, repr=False, compare=False)
+
+    covering_fields = missing_property("Index", "covering_fields", INDEX)
+    files = missing_property("Index", "files", INDEX)
 
     @staticmethod
     def from_native(index: native.Index) -> Index:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from ..._native import table as native
 from ..._native.table import DataFile
 from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...missing import missing_class
+from ...missing_names import OVERLAYS
 from ...schema import LanceSchema
 from ..base_path import DatasetBasePath
 from ..fragment_metadata import FragmentMetadata
@@ -24,6 +26,10 @@ MapChange: TypeAlias = tuple[dict[str, str | None], bool]
 
 class LanceOperation:
     """The operations that `LanceDataset.commit` takes, and that `LanceDataset.read_transaction` returns."""
+
+    DataOverlay = missing_class("LanceOperation", "DataOverlay", OVERLAYS)
+    DataOverlayFile = missing_class("LanceOperation", "DataOverlayFile", OVERLAYS)
+    DataOverlayGroup = missing_class("LanceOperation", "DataOverlayGroup", OVERLAYS)
 
     class BaseOperation:
         """What all operations have in common."""

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ...exceptions import InvalidArgumentError
+from ...missing import missing_property
+from ...progress import Progress
 from .predicate import Filter
+
+_COUNTED = "read iops, requests, bytes_read, rows, seconds, groups and groups_skipped"
 
 Columns: TypeAlias = list[str] | dict[str, str]
 
@@ -42,6 +46,14 @@ class ScanStatistics:
     groups_skipped: int = 0
     """Those among them that the statistics ruled out."""
 
+    all_counts = missing_property("ScanStatistics", "all_counts", _COUNTED)
+    all_times = missing_property("ScanStatistics", "all_times", _COUNTED)
+    index_cache_hits = missing_property("ScanStatistics", "index_cache_hits", _COUNTED)
+    index_cache_misses = missing_property("ScanStatistics", "index_cache_misses", _COUNTED)
+    index_comparisons = missing_property("ScanStatistics", "index_comparisons", _COUNTED)
+    indices_loaded = missing_property("ScanStatistics", "indices_loaded", _COUNTED)
+    parts_loaded = missing_property("ScanStatistics", "parts_loaded", _COUNTED)
+
 
 @dataclass(frozen=True)
 class ScanOptions:
@@ -64,7 +76,26 @@ class ScanOptions:
     use_stats: bool = True
     blobs: Literal["bytes", "descriptions"] = "descriptions"
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
-    progress: Callable[[int], object] | None = field(default=None, compare=False)
+    progress: Progress | None = field(default=None, compare=False)
+
+
+def blobs_as(blob_handling: str | None) -> Literal["bytes", "descriptions"]:
+    """What `blob_handling` says that comes of blob columns.
+
+    Raises:
+        InvalidArgumentError: None of pylance's three words.
+
+    Example:
+        >>> from esker.lance.scan.options import blobs_as
+        >>> blobs_as("all_binary"), blobs_as(None)
+        ('bytes', 'descriptions')
+    """
+    allowed = {"all_binary", "all_descriptions", "blobs_descriptions"}
+    if blob_handling is not None and blob_handling not in allowed:
+        raise InvalidArgumentError(
+            f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(sorted(allowed))}"
+        )
+    return "bytes" if blob_handling == "all_binary" else "descriptions"
 
 
 def integer(name: str, value: Any, *, least: int | None = None) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..._native import scan as native
 from ..._native.expr import Predicate
 from ...arrow.batches import cut_to_bytes, read, read_all
+from ...progress import Tally
 from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
 from .options import ScanOptions, ScanStatistics
@@ -76,7 +77,7 @@ class Scan:
         options = self.options
         started = time.monotonic()
         before = self.table.store.io_stats_snapshot()
-        rows = 0
+        rows, tally = 0, Tally(options.progress, "reading rows")
         batches: Iterable[pa.RecordBatch]
         batches = read(stream)
         if options.batch_size_bytes is not None:
@@ -84,7 +85,7 @@ class Scan:
         for batch in batches:
             rows += batch.num_rows
             if options.progress is not None:
-                options.progress(rows)
+                tally.add(rows=batch.num_rows, bytes=batch.nbytes)
             yield self._shape(batch)
         if options.scan_stats_callback is not None:
             after = self.table.store.io_stats_snapshot()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ from ..._native import table as native
 from ...arrow.batch_source import BatchSource
 from ...arrow.blob_arrays import with_blobs_v2
 from ...arrow.conform import conform
-from ...progress import is_fragment_progress
 from ...storage_version import storage_version
 from .request import WriteRequest
 
@@ -50,28 +48,4 @@ def conformed(source: BatchSource, request: WriteRequest) -> ConformedRows:
             source = with_blobs_v2(source)
         fields = native.Schema.from_arrow(source.schema)
         fields.check_column_names()
-    return ConformedRows(_watched(source, request), fields, version)
-
-
-def _watched(source: BatchSource, request: WriteRequest) -> BatchSource:
-    progress = request.progress
-    if callable(progress):
-        return _counted(source, progress)
-    if progress is not None and not is_fragment_progress(progress):
-        raise TypeError(
-            "expected progress to be called with a number of rows, or to have begin and complete, "
-            f"found {type(progress).__name__}"
-        )
-    return source
-
-
-def _counted(source: BatchSource, progress: Callable[[int], object]) -> BatchSource:
-    rows = 0
-
-    def count(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal rows
-        rows += batch.num_rows
-        progress(rows)
-        return batch
-
-    return source.map(source.schema, count)
+    return ConformedRows(source.counted(request.progress, "writing rows"), fields, version)

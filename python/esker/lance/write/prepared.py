@@ -13,7 +13,7 @@ from ..commit import LanceCommit
 from ..operation import LanceOperation, Transaction, application_properties, merge_message
 from ..version import TableVersion
 from .table import WriteCommit
-from .target import WriteTarget
+from .target import LanceTarget
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def prepared_change(
     return PreparedChange(operation, read_version, noted, uuid)
 
 
-def commit_prepared(target: WriteTarget, prepared: PreparedChange, how: WriteCommit, *, detached: bool) -> TableVersion:
+def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCommit, *, detached: bool) -> TableVersion:
     """Commits a change that was prepared elsewhere: the version that this makes. See `LanceDataset.commit`.
 
     Args:

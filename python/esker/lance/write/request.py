@@ -15,11 +15,11 @@ from ...commit.loop import Backoff
 from ...commit.protocol import CommitLock
 from ...exceptions import InvalidArgumentError
 from ...missing import refuse_options
-from ...progress import Progress
+from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
 from ..handle import table_or_uri
 from ..io_stats import Session
-from .target import WriteTarget, open_target
+from .target import LanceTarget, open_target
 
 WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
 WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
@@ -39,7 +39,7 @@ class FileArguments(TypedDict, total=False):
     max_rows_per_file: int
     max_rows_per_group: int | None
     max_bytes_per_file: int
-    progress: Progress | None
+    progress: Watcher | None
     storage_options: dict[str, str] | None
     data_storage_version: str | None
     durable: bool
@@ -84,7 +84,7 @@ class WriteRequest:
         max_rows_per_group: Rows of a group of files of version 0.1; None for the default.
         memory_limit: Bytes of values that may be buffered. A page takes an eighth of them at most, and at most 8 MiB.
         allow_null_loss: Whether files of version 0.1 may forget nulls.
-        progress: Called with the rows taken so far, or a `FragmentWriteProgress`.
+        progress: Told of the rows as they are taken, and of the fragments that they make.
         external_blobs: What becomes of blobs that are given by their URI.
         initial_bases: The base paths of a new table.
         target_bases: Names or paths of base paths that the files go to in turn.
@@ -94,7 +94,7 @@ class WriteRequest:
         InvalidArgumentError: An unknown mode, or a limit that is not positive.
     """
 
-    target: WriteTarget
+    target: LanceTarget
     data: ReaderLike
     schema: pa.Schema | None = None
     mode: WriteMode = "append"
@@ -120,7 +120,7 @@ class WriteRequest:
 
     @classmethod
     def of(
-        cls, target: WriteTarget, data: ReaderLike, schema: pa.Schema | None, mode: str, given: FileArguments
+        cls, target: LanceTarget, data: ReaderLike, schema: pa.Schema | None, mode: str, given: FileArguments
     ) -> WriteRequest:
         """The request that the arguments of `write_dataset` mean.
 
@@ -130,13 +130,14 @@ class WriteRequest:
         """
         refuse_unknown(given)
         named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
+        named["progress"] = as_progress(given.get("progress"))
         blobs = external_blobs(
             given.get("external_blob_mode", "reference"), given.get("allow_external_blob_outside_bases", False)
         )
         return cls(target=target, data=data, schema=schema, mode=mode, external_blobs=blobs, **named)  # type: ignore[arg-type]
 
 
-def open_for(table: object, given: FileArguments) -> WriteTarget:
+def open_for(table: object, given: FileArguments) -> LanceTarget:
     """The table that the arguments of `write_dataset` are about.
 
     Args:

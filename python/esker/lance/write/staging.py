@@ -16,18 +16,20 @@ from ...arrow.incoming import coerce_reader
 from ...arrow.struct_offsets import rebased
 from ...commit.orphans import StagedFiles
 from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ...progress import Progress, Tally
 from ..base_path import DatasetBasePath, numbered, target_ids
+from ..fragment_metadata import FragmentMetadata
 from .checking import checked
 from .conforming import ConformedRows, conformed
 from .request import DEFAULT_MAX_ROWS_PER_GROUP, WriteMode, WriteRequest
-from .target import WriteTarget
+from .target import LanceTarget
 
 
 @dataclass(frozen=True)
 class StagedFragments:
     """Fragments that wait for their commit, with all that a commit must know of them."""
 
-    target: WriteTarget
+    target: LanceTarget
     mode: WriteMode
     fragments: list[native.Fragment]
     schema: native.Schema
@@ -47,6 +49,19 @@ class StagedFragments:
         for fragment in self.fragments:
             for file in fragment.files:
                 files.add(self.target.log.store, file.location)
+
+    def report(self, progress: Progress | None) -> None:
+        """Reports the fragments."""
+        if progress is None:
+            return
+        tally = Tally(progress, "writing files", unit="files", total=sum(len(one.files) for one in self.fragments))
+        for fragment in self.fragments:
+            tally.add(
+                rows=fragment.physical_rows,
+                bytes=sum(file.file_size_bytes or 0 for file in fragment.files),
+                files=len(fragment.files),
+                fragments=[FragmentMetadata.from_native(fragment)],
+            )
 
 
 def stage(request: WriteRequest) -> StagedFragments:
@@ -91,7 +106,7 @@ def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
     return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial)
 
 
-def _bases(target: WriteTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
+def _bases(target: LanceTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:
     """The base paths that a table has, or will have."""
     if target.base is None:
         return numbered(initial)

@@ -13,9 +13,7 @@ from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff, commit
 from ...commit.orphans import StagedFiles
 from ...commit.protocol import CommitLock
 from ...exceptions import AlreadyExistsError
-from ...progress import report
 from ..commit import LanceCommit, is_applied
-from ..fragment_metadata import FragmentMetadata
 from ..log import NamingScheme
 from ..operation import application_properties, merge_message
 from ..version import TableVersion
@@ -107,7 +105,7 @@ def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
     staged = stage(request)
     with StagedFiles() as files:
         staged.tell(files)
-        report(request.progress, [FragmentMetadata.from_native(fragment) for fragment in staged.fragments])
+        staged.report(request.progress)
         limits = commit_limits(how.max_retries, how.timeout, how.backoff)
         scheme: NamingScheme = "V2" if how.v2_names else "V1"
         first = LanceCommit(

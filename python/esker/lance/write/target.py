@@ -14,7 +14,7 @@ from ..version import TableVersion
 
 
 @dataclass(frozen=True)
-class WriteTarget:
+class LanceTarget:
     """Where a write goes: a table at one of its versions, or a place where none is yet.
 
     Attributes:
@@ -48,7 +48,7 @@ def open_target(
     durable: bool = True,
     manifest_store: ExternalManifestStore | str | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-) -> WriteTarget:
+) -> LanceTarget:
     """The table to write to, at its newest version, or at the version that is given.
 
     Raises:
@@ -59,7 +59,7 @@ def open_target(
         log = table.writable_log(durable=durable, storage_options=storage_options, manifest_store=manifest_store)
         table.check_writable()
         options = storage_options if storage_options is not None else table.storage_options
-        return WriteTarget(table.uri, log, table.manifest, options, table.commit_lock)
+        return LanceTarget(table.uri, log, table.manifest, options, table.commit_lock)
     if not isinstance(table, str | os.PathLike):
         raise TypeError(f"expected a str, a Path or a LanceDataset as uri, found {type(table).__name__}")
     uri = os.fspath(table)
@@ -72,9 +72,9 @@ def open_target(
     )
     listing = log.newest()
     if not listing.versions:
-        return WriteTarget(uri, log, None, storage_options)
+        return LanceTarget(uri, log, None, storage_options)
     base = log.manifest(listing.latest, listing.scheme)
     base.check_readable()
     base.check_writable()
     log.mount(base)
-    return WriteTarget(uri, log, base, storage_options)
+    return LanceTarget(uri, log, base, storage_options)

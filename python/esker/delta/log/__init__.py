@@ -1,0 +1,1 @@
+"""The log of a table: entries, commits, conflicts, checkpoints, clean-up."""

@@ -1,0 +1,101 @@
+"""Log clean-up: finds the expired log files that no retained version needs, and deletes them.
+
+A version can be opened as long as a checkpoint at or before it and all entries after that checkpoint exist. Entries
+older than `delta.logRetentionDuration` are deleted, up to the newest checkpoint from which every retained version can
+be replayed.
+
+Spec: "Metadata Cleanup".
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+
+from ..._native.store import Store
+from ...exceptions import CorruptFileError, NotFoundError
+from ..definition.durations import LOG_FILES, retention
+from .checkpoint_files import SIDECARS, check_checkpoint, sidecars_of
+from .entries import LOG
+
+_NAMED = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*)$")
+_WITH_SIDECARS = re.compile(r"^_delta_log/\d{20}\.checkpoint\.([0-9a-fA-F-]{36}\.(json|parquet)|parquet)$")
+_IN_THE_MAKING_US = 24 * 3600 * 1_000_000
+"""A sidecar is put before the checkpoint that names it."""
+
+
+def expired_log_files(store: Store, configuration: Mapping[str, str], version: int) -> list[str]:
+    """The log files that may go, oldest first.
+
+    Args:
+        store: The table's.
+        configuration: Its properties.
+        version: The newest version, whose files stay.
+
+    Example:
+        `expired_log_files(store, {"delta.logRetentionDuration": "interval 1 day"}, 10)`
+    """
+    cutoff_us = time.time_ns() // 1000 - retention(configuration, LOG_FILES) * 1000
+    files: list[tuple[int, str, int]] = []
+    for meta in store.list(LOG):
+        match = _NAMED.match(meta.path)
+        if match is not None:
+            files.append((int(match.group(1)), meta.path, meta.last_modified_us or time.time_ns() // 1000))
+    kept = [number for number, path, changed in files if path.endswith(".json") and changed >= cutoff_us]
+    first_kept = min([version, *kept])
+    for number in sorted({number for number, path, _ in files if ".checkpoint." in path}, reverse=True):
+        if number > first_kept:
+            continue
+        try:
+            check_checkpoint(store, number)
+        except (NotFoundError, CorruptFileError):
+            continue
+        # An entry that is younger than a later one stays, and so do all entries after it: the log has no gaps.
+        return [path for found, path, changed in sorted(files) if found < number and changed < cutoff_us]
+    return []
+
+
+def clean_log(store: Store, configuration: Mapping[str, str], version: int) -> list[str]:
+    """Deletes the log files that may go, and the sidecars that went with them; their paths.
+
+    Example:
+        `clean_log(store, {}, 10)`
+    """
+    expired = expired_log_files(store, configuration, version)
+    if not expired:
+        return []
+    gone = set(expired)
+    went_with = _sidecars(store, expired)
+    for path in expired:
+        store.delete(path)
+    now_us = time.time_ns() // 1000
+    cutoff_us = now_us - retention(configuration, LOG_FILES) * 1000
+    sidecars = store.list(SIDECARS)
+    used = _sidecars(store, store.list_paths(LOG)) if sidecars else set()
+    if used is None:
+        # A checkpoint that cannot be read may be the last one of the table, and name any sidecar.
+        return sorted(gone)
+    for meta in sidecars:
+        # A young sidecar that no checkpoint names may belong to a checkpoint that is being written.
+        before_us = cutoff_us if meta.path in (went_with or ()) else min(cutoff_us, now_us - _IN_THE_MAKING_US)
+        if meta.path not in used and (meta.last_modified_us or now_us) < before_us:
+            store.delete(meta.path)
+            gone.add(meta.path)
+    return sorted(gone)
+
+
+def _sidecars(store: Store, paths: Iterable[str]) -> set[str] | None:
+    """The sidecars of all checkpoints among some files, None if one of them cannot be read."""
+    found: set[str] = set()
+    for path in paths:
+        if not _WITH_SIDECARS.match(path):
+            continue
+        try:
+            found.update(sidecars_of(store, path))
+        except NotFoundError:
+            # A concurrent clean-up has deleted it.
+            continue
+        except (CorruptFileError, OSError):
+            return None
+    return found

@@ -1,0 +1,518 @@
+"""Delta's `CommitProtocol`: puts one log entry into the log of one table.
+
+A log entry is JSON, one action a line, put if absent as `_delta_log/{version:020}.json`. `commitInfo` stands first and
+has the `txnId` by which a writer finds its own entry again after a lost reply.
+
+Spec: "Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native import __version__
+from ..._native.delta import Snapshot, canonical_path
+from ..._native.store import Store
+from ...commit.clock import seconds_since
+from ...commit.loop import CommitLimits
+from ...commit.loop import commit as run
+from ...commit.orphans import StagedFiles
+from ...commit.protocol import Change, Verdict
+from ...exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from ..definition.durations import LOG_FILES, retention
+from ..definition.protocol import check_writable
+from ..properties import CommitProperties, PostCommitHookProperties
+from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
+from .entries import NO_TABLE, commit_path, newest_version, read_actions
+from .external import ExternalLog
+from .post_commit import PostCommit
+from .target import WriteTarget
+
+DEFAULT_RETRIES = 15
+"""As in deltalake."""
+_ICT = "delta.enableInCommitTimestamps"
+_SINCE = "delta.inCommitTimestampEnablement"
+_HELD_UP_S = 3600.0
+"""A writer that was away for so long asks whether its number came free meanwhile."""
+
+
+def engine_info() -> str:
+    """Who writes: the `engineInfo` of log entries."""
+    return f"esker/{__version__}"
+
+
+def read_change(store: Store, root: str, version: int) -> CommitActions:
+    """The actions of a commit; `known` is false if its entry does not exist any more.
+
+    Raises:
+        CorruptFileError: The entry is not what an entry must be.
+    """
+    info: dict[str, Any] = {}
+    single: dict[str, Any] = {}
+    transactions: dict[str, int] = {}
+    domains = set()
+    files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
+    try:
+        for name, value in read_actions(store, version):
+            if name == "commitInfo":
+                info = value if isinstance(value, dict) else {}
+            elif name in ("protocol", "metaData"):
+                single[name] = value
+            elif name == "txn":
+                transactions[value["appId"]] = value["version"]
+            elif name == "domainMetadata":
+                domains.add(value["domain"])
+            elif name in files:
+                files[name][canonical_path(root, value["path"])] = value
+    except NotFoundError:
+        return CommitActions(version, known=False)
+    except (KeyError, TypeError) as error:
+        path = commit_path(version)
+        raise CorruptFileError(
+            f"corrupt {path}: version {version}: expected an action with its fields, found none of {error}",
+            path=path,
+            version=version,
+        ) from error
+    return CommitActions(
+        version,
+        info,
+        single.get("protocol"),
+        single.get("metaData"),
+        transactions,
+        frozenset(domains),
+        files["add"],
+        files["remove"],
+    )
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What one log entry says: an operation, its actions, and what they were computed from.
+
+    Args:
+        operation: `operation` of `commitInfo`.
+        parameters: `operationParameters` of `commitInfo`.
+        actions: `(name, fields)` in the order in which they are written.
+        read: What the actions were computed from.
+        metrics: `operationMetrics` of `commitInfo`.
+
+    Example:
+        `LogEntry("WRITE", {"mode": "Append"}, [("add", {"path": "part-0.parquet", ...})])`
+    """
+
+    operation: str
+    parameters: Mapping[str, Any]
+    actions: Sequence[tuple[str, dict[str, Any]]]
+    read: ReadSet = field(default_factory=ReadSet)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CommitRequest:
+    """What a caller wants of a commit, whatever it changes.
+
+    Args:
+        properties: Keys of `commitInfo`, transactions of applications, how often a lost race is tried again.
+        hooks: What is done after the commit.
+        application: `(appId, version)`: nothing is committed if the application has committed this or a later one.
+        write_id: The `txnId`, for a caller that looks for it later; drawn if not given.
+    """
+
+    properties: CommitProperties | None = None
+    hooks: PostCommitHookProperties | None = None
+    application: tuple[str, int] | None = None
+    write_id: str | None = None
+
+
+class DeltaCommit:
+    """Commits one log entry to one table: a `CommitProtocol`.
+
+    Args:
+        target: The table, in the version that the entry was computed from.
+        entry: What it says.
+        request: What the caller wants of the commit.
+
+    Example:
+        `version = DeltaCommit(target, LogEntry("WRITE", {"mode": "Append"}, actions)).run()`
+    """
+
+    def __init__(self, target: WriteTarget, entry: LogEntry, request: CommitRequest | None = None) -> None:
+        request = request or CommitRequest()
+        snapshot = target.snapshot
+        self.write_id = request.write_id or str(uuid.uuid4())
+        self.read_version = target.read_version
+        self._store = target.store
+        self._external = ExternalLog.of(target.store, target.uri, target.storage_options)
+        self._uri = target.uri
+        self._root = snapshot.root if snapshot is not None else ""
+        self._operation = entry.operation
+        self._parameters = dict(entry.parameters)
+        self._actions = list(entry.actions)
+        self._properties = request.properties or CommitProperties()
+        self._metrics = dict(entry.metrics)
+        self._application = request.application
+        self._protocol: Mapping[str, Any] = json.loads(snapshot.protocol_json) if snapshot is not None else {}
+        self._configuration = _configuration(snapshot, self._actions)
+        self._hooks = PostCommit(target.store, self._configuration, request.hooks, snapshot)
+        self._transactions = {name: found[0] for name, found in (snapshot.transactions if snapshot else {}).items()}
+        self._turns_times_on = self.read_version >= 0 and self._has_commit_times and not _is_on(_before(snapshot))
+        self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
+        self._changes: dict[int, CommitActions] = {}
+        self._known = NO_TABLE
+        self._stages = False
+        self._listed = self._looked = time.monotonic(), time.time()
+        self._why = ConflictReason.UNKNOWN
+        for transaction in self._properties.app_transactions or []:
+            fields = {"appId": transaction.app_id, "version": transaction.version}
+            updated = transaction.last_updated
+            self._actions.insert(0, ("txn", fields if updated is None else {**fields, "lastUpdated": updated}))
+        if request.application is not None:
+            name, number = request.application
+            self._actions.insert(0, ("txn", {"appId": name, "version": number, "lastUpdated": _now()}))
+        self._ours = self._as_change()
+        self._read = entry.read
+        level = self._configuration.get("delta.isolationLevel", Isolation.SERIALIZABLE.value)
+        self._level = next((known for known in Isolation if known.value == level), Isolation.SERIALIZABLE)
+
+    @property
+    def _has_commit_times(self) -> bool:
+        return _is_on(self._configuration)
+
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self._uri
+
+    @property
+    def advice(self) -> str:
+        """How a caller finds out whether it landed."""
+        return f"look for the txnId {self.write_id} in DeltaTable.history()"
+
+    def run(self, staged: StagedFiles | None = None, *, rerun: Callable[[int], DeltaCommit] | None = None) -> int:
+        """Commits; the version that it became, or the newest if it was applied already.
+
+        Args:
+            staged: The files that were written for it, under unique names.
+            rerun: Where there was no table, and another writer has made one meanwhile: computes the change again on top
+                of the version that it is given. Without it that is a conflict.
+        """
+        retries = self._properties.max_commit_retries
+        limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries, max_reruns=1)
+        self._stages = staged is not None
+        if rerun is None or self.read_version != NO_TABLE:
+            return run(self, limits=limits, staged=staged)
+
+        def again(version: int) -> DeltaCommit:
+            made = rerun(version)
+            made._stages = self._stages
+            return made
+
+        return run(self, limits=limits, staged=staged, rerun=again)
+
+    def latest(self) -> int:
+        """The newest version, -1 if there is none. A listing may lag behind what a put has met.
+
+        Raises:
+            CommitConflictError: The table was deleted or replaced.
+        """
+        if self._external is not None:
+            self._known = max(self._known, self._external.latest())
+        self._listed = time.monotonic(), time.time()
+        newest = max(newest_version(self._store), self._known)
+        if newest < self.read_version:
+            try:
+                self._store.head(commit_path(self.read_version))
+            except NotFoundError:
+                raise CommitConflictError(
+                    f"our {self._operation} was computed from version {self.read_version} of {self._uri}, which is "
+                    "there no more, nor a later one: the table was deleted or replaced; nothing of ours is visible, "
+                    "open it again",
+                    uri=self._uri,
+                    operation=self._operation,
+                    version=self.read_version,
+                    retryable=False,
+                ) from None
+            return self.read_version
+        return newest
+
+    def changes_since(self, version: int, latest: int) -> Iterator[CommitActions]:
+        """The commits after `version` up to `latest`."""
+        for number in range(version + 1, latest + 1):
+            yield self._change(number)
+
+    def _change(self, version: int) -> CommitActions:
+        if version not in self._changes:
+            self._changes[version] = read_change(self._store, self._root, version)
+        return self._changes[version]
+
+    def applied(self, latest: int) -> bool:
+        """Whether the application has committed this number, or a later one, by version `latest`."""
+        if self._application is None:
+            return False
+        name, number = self._application
+        found = self._transactions.get(name)
+        for change in self.changes_since(self.read_version, latest):
+            if change.write_id == self.write_id:
+                return False
+            found = change.transactions.get(name, found)
+        return found is not None and found >= number
+
+    def judge(self, change: Change) -> Verdict:
+        """By the reference's rules; a change that leaves no room can be computed again by the caller."""
+        if self.read_version == NO_TABLE:
+            # There was no table: another writer has created it.
+            return Verdict.RERUN
+        if not isinstance(change, CommitActions):
+            return Verdict.REFUSE
+        found = conflict_of(self._ours, self._read, change, self._level, self._protocol)
+        if found is None:
+            return Verdict.REBASE
+        self._why = found
+        return Verdict.REFUSE if found is ConflictReason.UNKNOWN else Verdict.RERUN
+
+    def rebase(self, change: Change) -> None:
+        """The next entry must be later than theirs, and has their protocol."""
+        if isinstance(change, CommitActions):
+            self._newest_time = _commit_time(change) or self._newest_time
+            self._protocol = change.protocol or self._protocol
+
+    def next_bytes(self, version: int) -> bytes:
+        """The entry that makes `version`."""
+        level = effective_isolation(self._level, self._ours)
+        info: dict[str, Any] = {}
+        now = _now()
+        if self._has_commit_times:
+            now = max(now, (self._newest_time if self._newest_time is not None else -1) + 1)
+            info["inCommitTimestamp"] = now
+        info |= {"timestamp": now, "operation": self._operation, "operationParameters": self._parameters}
+        if self.read_version >= 0:
+            info["readVersion"] = self.read_version
+        info |= {
+            "isolationLevel": level.value,
+            "isBlindAppend": self.is_blind_append,
+            "operationMetrics": {name: str(value) for name, value in self._metrics.items()},
+            "engineInfo": engine_info(),
+            "txnId": self.write_id,
+        }
+        given = dict(self._properties.custom_metadata or {})
+        parameters = {
+            name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            for name, value in given.pop("operationParameters", {}).items()
+        }
+        info |= given
+        info["operationParameters"] = {**parameters, **self._parameters}
+        actions = self._actions
+        if self._turns_times_on:
+            # Readers must know the version from which on entries have in-commit timestamps.
+            since = {f"{_SINCE}Version": str(version), f"{_SINCE}Timestamp": str(now)}
+            actions = [
+                (name, _with_properties(fields, since) if name == "metaData" else fields) for name, fields in actions
+            ]
+        lines = [{"commitInfo": info}, *({name: fields} for name, fields in actions)]
+        text = "\n".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False) for line in lines)
+        try:
+            return f"{text}\n".encode()
+        except UnicodeEncodeError as error:
+            around = text[max(0, error.start - 40) : error.end + 40]
+            raise InvalidArgumentError(
+                f"expected text that has a form in UTF-8, found a lone surrogate in {around!a}; nothing was committed",
+                uri=self._uri,
+            ) from error
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether it only adds, and nothing was read for it."""
+        return self._read.is_empty and not self._ours.removes and bool(self._ours.adds) and self._ours.metadata is None
+
+    def put(self, version: int, data: bytes) -> bool:
+        """Puts the entry of `version` if there is none."""
+        self._looked = self._listed
+        if self._external is not None:
+            landed = self._external.put(version, data)
+        else:
+            landed = self._store.put_if_absent(commit_path(version), data)
+        if not landed:
+            self._known = max(self._known, version)
+        return landed
+
+    def write_id_at(self, version: int) -> str | None:
+        """The `txnId` in the entry of `version`."""
+        if self._external is not None:
+            # An earlier attempt may have put the entry without copying it to its final path.
+            self._external.latest()
+        self._changes.pop(version, None)
+        return self._change(version).write_id
+
+    def is_in_history(self, version: int) -> bool:
+        """Whether `version`, just put, is the newest, or one that others' newer ones follow.
+
+        A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
+        """
+        if self._external is not None or not self._was_held_up():
+            return True
+        try:
+            # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
+            if self._is_followed_well(version) or self.is_part_of(newest_version(self._store)):
+                return True
+            there = self.write_id_at(version)
+            if there == self.write_id:
+                self._store.delete(commit_path(version))
+                self._changes.pop(version, None)
+        except (OSError, ValueError) as error:
+            raise self._lost_sight(version, str(error)) from error
+        if there is None:
+            raise self._lost_sight(version, "its entry is there no more")
+        return False
+
+    def _lost_sight(self, version: int, why: str) -> Exception:
+        return CommitStateUnknownError(
+            f"{why}; version {version} of {self._uri} was put after a long pause, and it is not known whether the "
+            f"table had gone on without it: {self.advice}",
+            uri=self._uri,
+            version=version,
+            transaction=self.write_id,
+        )
+
+    def _was_held_up(self) -> bool:
+        kept_s = retention(self._configuration, LOG_FILES) / 1000
+        return seconds_since(*self._looked) >= min(_HELD_UP_S, kept_s / 2)
+
+    def _is_followed_well(self, version: int) -> bool:
+        """Whether no later version is there, or the next one is and was put after ours.
+
+        A clean-up takes entries away from the oldest on: if ours is there and the next one is not, ours came later.
+        """
+        newest = newest_version(self._store)
+        if newest <= version:
+            return True
+        try:
+            following = self._store.head(commit_path(version + 1)).last_modified_us
+        except NotFoundError:
+            return False
+        try:
+            ours = self._store.head(commit_path(version)).last_modified_us
+        except NotFoundError:
+            return False
+        # Stores may keep times in whole seconds.
+        return ours is None or following is None or ours <= following
+
+    def is_part_of(self, version: int) -> bool:
+        """Whether `version` has a file that only this commit can have brought: their names are random."""
+        if not self._stages or not self._ours.adds:
+            return False
+        selection = Snapshot.load(self._store, version=version).select(self._store)
+        there = pa.record_batch(selection.describe()).column("path").to_pylist()
+        return not self._ours.adds.keys().isdisjoint(there)
+
+    def landed(self, version: int) -> None:
+        """Runs the post-commit hooks, whose failure does not undo the commit."""
+        self._hooks(version)
+
+    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+        """Says who was first and what to do."""
+        if self.read_version == NO_TABLE:
+            return AlreadyExistsError(
+                f"a Delta table at {self._uri} exists already (created by another writer meanwhile); "
+                'use mode="append" or mode="overwrite"',
+                uri=self._uri,
+                version=change.version,
+            )
+        theirs = change.operation if isinstance(change, CommitActions) else "unknown"
+        advice = "run it again on the newest version" if retryable else "look at that version before you write again"
+        return CommitConflictError(
+            f"commit conflict for version {change.version} of {self._uri}: {self._why.value} by the {theirs} that "
+            f"another writer committed after version {self.read_version}, which our {self._operation} was computed "
+            f"from; nothing of ours is visible, {advice}",
+            uri=self._uri,
+            operation=self._operation,
+            version=self.read_version,
+            other_operation=theirs,
+            other_version=change.version,
+            retryable=retryable,
+        )
+
+    def exhausted(self, attempts: int, seconds: float) -> Exception:
+        """Says how often we tried."""
+        return CommitConflictError(
+            f"our {self._operation} to {self._uri} lost the race {attempts} times in {seconds:.1f} s; nothing of ours "
+            "is visible, try again or raise max_commit_retries",
+            uri=self._uri,
+            operation=self._operation,
+            version=self.read_version,
+            retryable=True,
+        )
+
+    def _as_change(self) -> CommitActions:
+        """Our actions as those of others are seen; raises if two of them reconcile with each other."""
+        single: dict[str, Any] = {}
+        files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
+        transactions: dict[str, int] = {}
+        seen = set()
+        for name, fields in self._actions:
+            key = (name, "")
+            if name in files:
+                path = canonical_path(self._root, fields["path"])
+                files[name][path] = fields
+                key = ("file", path)
+            elif name == "txn":
+                transactions[fields["appId"]] = fields["version"]
+                key = (name, fields["appId"])
+            else:
+                single[name] = fields
+            if key in seen and name != "cdc":
+                raise CommitConflictError(
+                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    uri=self._uri,
+                )
+            seen.add(key)
+        if self._protocol:
+            check_writable(self._protocol)
+        return CommitActions(
+            protocol=single.get("protocol"),
+            metadata=single.get("metaData"),
+            transactions=transactions,
+            adds=files["add"],
+            removes=files["remove"],
+        )
+
+
+def _is_on(configuration: Mapping[str, str]) -> bool:
+    return configuration.get(_ICT, "").lower() == "true"
+
+
+def _with_properties(metadata: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    return {**metadata, "configuration": {**metadata["configuration"], **properties}}
+
+
+def _before(snapshot: Snapshot | None) -> dict[str, str]:
+    return dict(json.loads(snapshot.metadata_json)["configuration"] or {}) if snapshot is not None else {}
+
+
+def _configuration(snapshot: Snapshot | None, actions: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    for name, fields in actions:
+        if name == "metaData":
+            return dict(fields["configuration"])
+    return _before(snapshot)
+
+
+def _commit_time(change: CommitActions) -> int | None:
+    found = change.info.get("inCommitTimestamp")
+    return found if isinstance(found, int) else None
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

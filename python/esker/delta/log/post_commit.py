@@ -1,0 +1,75 @@
+"""Post-commit hooks: a checkpoint every `delta.checkpointInterval` versions, and log clean-up after it."""
+
+from __future__ import annotations
+
+import json
+
+from ..._native.delta import Snapshot
+from ..._native.store import Store
+from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
+from ..properties import PostCommitHookProperties
+from .checkpoint import write_checkpoint
+from .cleanup import clean_log
+
+INTERVAL = "delta.checkpointInterval"
+DEFAULT_INTERVAL = 10
+
+
+class PostCommit:
+    """Done once the entry of a version is there.
+
+    Args:
+        store: The table's.
+        configuration: The table's properties.
+        properties: What of it is done.
+        snapshot: An older version, from which the new one is replayed; from the log if not given.
+
+    Example:
+        `DeltaCommit(..., after=PostCommit(store)).run()`
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        configuration: dict[str, str],
+        properties: PostCommitHookProperties | None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        self._store = store
+        self._configuration = configuration
+        self._properties = properties or PostCommitHookProperties()
+        self._snapshot = snapshot
+
+    def __call__(self, version: int) -> None:
+        """After the commit of `version`."""
+        if not self._properties.create_checkpoint or version == 0 or version % self._interval():
+            return
+        snapshot = self._at(version)
+        try:
+            write_checkpoint(self._store, snapshot)
+        except NotFoundError:
+            # A concurrent clean-up deleted the entries that the base version is replayed from.
+            snapshot = Snapshot.load(self._store, version=version)
+            write_checkpoint(self._store, snapshot)
+        clean = self._properties.cleanup_expired_logs
+        if clean is None:
+            clean = self._configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true"
+        if clean:
+            configuration = json.loads(snapshot.metadata_json)["configuration"] or {}
+            clean_log(self._store, configuration, version)
+
+    def _at(self, version: int) -> Snapshot:
+        if self._snapshot is not None and self._snapshot.version < version:
+            try:
+                found = self._snapshot.refresh(self._store, version=version)
+                if found.version == version:
+                    return found
+            except CorruptFileError:
+                pass  # The log itself decides.
+        return Snapshot.load(self._store, version=version)
+
+    def _interval(self) -> int:
+        text = self._configuration.get(INTERVAL, str(DEFAULT_INTERVAL))
+        if not text.isdigit() or int(text) < 1:
+            raise InvalidArgumentError(f"expected {INTERVAL} as a number from 1 on, found {text!r}")
+        return int(text)

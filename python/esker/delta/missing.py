@@ -1,0 +1,130 @@
+"""deltalake's names that this release does not have: each raises `UnsupportedError`, which says what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import NamedTuple, NoReturn
+
+from ..exceptions import UnsupportedError
+from ..missing import missing_method, missing_property
+
+_REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
+_COMMIT = "commit_properties post_commithook_properties"
+_REWRITE = (
+    "target_size max_concurrent_tasks max_spill_size max_temp_directory_size min_commit_interval writer_properties"
+)
+
+
+class MissingMethod(NamedTuple):
+    """A method of deltalake's: what to do instead, and its parameters, so that editors and `help` show them."""
+
+    advice: str
+    parameters: str
+
+
+TABLE_METHODS: dict[str, MissingMethod] = {
+    "compact_logs": MissingMethod(
+        "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
+    ),
+    "delete": MissingMethod(f"give no rows to {_REPLACE}", f"predicate writer_properties {_COMMIT}"),
+    "merge": MissingMethod(
+        f"join the rows yourself, and give the result to {_REPLACE}",
+        "source predicate source_alias target_alias merge_schema error_on_type_mismatch writer_properties "
+        f"streamed_exec max_spill_size max_temp_directory_size {_COMMIT}",
+    ),
+    "repair": MissingMethod(
+        "overwrite the partitions whose files are gone, or repair the table with deltalake", f"dry_run {_COMMIT}"
+    ),
+    "restore": MissingMethod(
+        'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
+        f"target ignore_missing_files protocol_downgrade_allowed {_COMMIT}",
+    ),
+    "update": MissingMethod(
+        f"compute the new rows, and give them to {_REPLACE}",
+        f"updates new_values predicate writer_properties error_on_type_mismatch {_COMMIT}",
+    ),
+    "vacuum": MissingMethod(
+        "run VACUUM with deltalake or Spark; esker deletes no data file of a table",
+        f"retention_hours dry_run enforce_retention_duration {_COMMIT} full keep_versions",
+    ),
+}
+"""Methods of `deltalake.DeltaTable`."""
+
+OPTIMIZER_METHODS: dict[str, MissingMethod] = {
+    "compact": MissingMethod(
+        'write the rows anew with larger files: write_deltalake(..., mode="overwrite", target_file_size=...)',
+        f"partition_filters {_REWRITE} {_COMMIT}",
+    ),
+    "z_order": MissingMethod(
+        'sort the rows and write them anew: write_deltalake(..., mode="overwrite")',
+        f"columns partition_filters {_REWRITE} {_COMMIT}",
+    ),
+}
+"""Methods of `deltalake.DeltaTable.optimize`."""
+
+TABLE_ATTRIBUTES: dict[str, str] = {
+    "table_config": "leave it out; without_files and log_buffer_size change nothing here",
+}
+"""Properties of `deltalake.DeltaTable`."""
+
+NAMES: dict[str, str] = {
+    "DeltaStorageHandler": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
+    "DeltaTableConfig": TABLE_ATTRIBUTES["table_config"],
+    "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
+    "QueryBuilder": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
+    "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
+    "TableMerger": TABLE_METHODS["merge"].advice,
+    "TableOptimizer": OPTIMIZER_METHODS["compact"].advice,
+    "VariantType": "read the other columns by their names; values of type variant are not read",
+    "create_table_with_add_actions": "call DeltaTable.create, then create_write_transaction",
+    "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",
+    "encode_partition_value": "give values as they are; partition values are spelled by write_deltalake",
+    "fs": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
+    "init_tracing": "trace the program that calls esker; it sends no spans of its own",
+    "query": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
+    "rust_core_version": "look at esker.__version__",
+    "transaction": "import AddAction, CommitProperties, PostCommitHookProperties and Transaction from esker.delta",
+    "warnings": "leave it out; esker.delta warns of nothing experimental",
+    "writer": "import write_deltalake, convert_to_deltalake and WriterProperties from esker.delta",
+}
+"""Names of the module `deltalake` and of its submodules."""
+
+
+def missing(name: str, advice: str) -> UnsupportedError:
+    """The error that says that a name of deltalake's modules is not there, and what to do instead.
+
+    Example:
+        >>> from esker.delta.missing import missing
+        >>> print(missing("QueryBuilder", "use DuckDB"))
+        esker.delta.QueryBuilder is not supported yet; use DuckDB
+    """
+    return UnsupportedError(f"esker.delta.{name} is not supported yet; {advice}", operation=name)
+
+
+def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoReturn]:
+    method = missing_method(owner, name, found.advice)
+    names = ["self", *found.parameters.split()]
+    vars(method)["__signature__"] = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    return method
+
+
+class MissingOptimizer:
+    """The value of `DeltaTable.optimize`: its methods say what to do instead."""
+
+
+class MissingMethods:
+    """The methods and properties of deltalake's `DeltaTable` that this release does not have."""
+
+    @property
+    def optimize(self) -> MissingOptimizer:
+        """Its methods raise `UnsupportedError`, which says what to do instead."""
+        return MissingOptimizer()
+
+
+for _name, _found in TABLE_METHODS.items():
+    setattr(MissingMethods, _name, _method("DeltaTable", _name, _found))
+for _name, _found in OPTIMIZER_METHODS.items():
+    setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _found))
+for _name, _advice in TABLE_ATTRIBUTES.items():
+    setattr(MissingMethods, _name, missing_property("DeltaTable", _name, _advice))

@@ -1,0 +1,1 @@
+"""Reads one version: filters, scans, files, the change data feed."""

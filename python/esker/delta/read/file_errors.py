@@ -1,0 +1,67 @@
+"""Turns pyarrow's errors about missing or corrupt data files into errors of esker that name the version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from ...exceptions import CorruptFileError, EskerError, IOFailedError, NotFoundError
+
+
+@contextmanager
+def file_errors(version: int, path: str | None = None) -> Iterator[None]:
+    """Reads files of a version within.
+
+    Args:
+        version: The one whose files are read.
+        path: The file, where it is one.
+
+    Raises:
+        NotFoundError: A file is not there.
+        CorruptFileError: A file is no Parquet.
+        IOFailedError: The system does not let it be read.
+
+    Example:
+        >>> from esker.delta.read.file_errors import file_errors
+        >>> from esker.exceptions import NotFoundError
+        >>> try:
+        ...     with file_errors(3, "a.parquet"):
+        ...         raise FileNotFoundError("a.parquet")
+        ... except NotFoundError as error:
+        ...     print(error)
+        version 3 has file a.parquet, which is not there: a.parquet; if it was vacuumed, open a newer version
+    """
+    name = "a file" if path is None else f"file {path}"
+    known: dict[str, Any] = {"version": version} if path is None else {"version": version, "path": path}
+    try:
+        yield
+    except EskerError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"version {version} has {name}, which is not there: {error}; if it was vacuumed, open a newer version",
+            **known,
+        ) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        # Errors of the operating system have an errno; pyarrow's errors about the bytes have none.
+        if getattr(error, "errno", None) is not None:
+            raise IOFailedError(f"{name} of version {version} cannot be read: {error}") from error
+        raise CorruptFileError(f"corrupt {name.removeprefix('a ')} of version {version}: {error}", path=path) from error
+
+
+def each_batch(batches: Iterable[Any], version: int, path: str | None = None) -> Iterator[Any]:
+    """The batches of a reader, with `file_errors` around each step.
+
+    Example:
+        `each_batch(dataset.to_batches(), version)`
+    """
+    steps = iter(batches)
+    while True:
+        with file_errors(version, path):
+            batch = next(steps, None)
+        if batch is None:
+            return
+        yield batch

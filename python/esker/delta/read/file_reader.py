@@ -1,0 +1,268 @@
+"""Reads one Parquet file of a table: columns by logical names, in the table's types, without deleted rows.
+
+A reader holds the columns of its version and no log, so that it pickles and a task need not open the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.delta import Snapshot, deletion_vector_elsewhere, read_deletion_vector
+from ..._native.store import Store
+from ...exceptions import UnsupportedError
+from .conform import MappingMode, conform, find, physical_name, plain
+from .file_errors import each_batch, file_errors
+from .filesystem import FileLocator
+from .filters import BoundFilter
+from .implied_terms import all_of
+from .parquet_footer import ParquetSources
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+BATCH_ROWS = 64 * 1024
+_UNREAD = b"esker.unread"
+_DV_FIELDS = {
+    "storageType": "storage_type",
+    "pathOrInlineDv": "path_or_inline_dv",
+    "offset": "offset",
+    "sizeInBytes": "size_in_bytes",
+    "cardinality": "cardinality",
+}
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One Parquet file of a version, and what the log says of it."""
+
+    path: str
+    partition: dict[str, pa.Scalar]
+    deletion_vector: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class TableFileReader:
+    """Reads files of one version of a table.
+
+    Args:
+        store: The table's.
+        files: Where its Parquet files are.
+        annotated: Its columns, with what features keep in them.
+        mode: How they lead to those of files.
+        version: For errors.
+        partition_columns: Logical names.
+    """
+
+    store: Store
+    files: FileLocator
+    annotated: pa.Schema
+    mode: MappingMode
+    version: int
+    partition_columns: list[str]
+
+    @classmethod
+    def of(cls, store: Store, snapshot: Snapshot, files: FileLocator) -> TableFileReader:
+        """The reader of a version.
+
+        Example:
+            `TableFileReader.of(store, snapshot, files).read(file, ["id"])`
+        """
+        mode = cast("MappingMode", snapshot.column_mapping)
+        return cls(store, files, pa.schema(snapshot), mode, snapshot.version, snapshot.partition_columns)
+
+    def plain_schema(self) -> pa.Schema:
+        """The table's columns, without what features keep in them."""
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in self.annotated])
+
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return {field.name: physical_name(field, self.mode) for field in self.annotated}
+
+    def read(
+        self,
+        file: TableFile,
+        columns: list[str],
+        where: BoundFilter | None = None,
+        *,
+        extra: Sequence[pa.Field] = (),
+        only: pa.Array | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one file, as the table has them: without the deleted ones, columns by their logical names.
+
+        Args:
+            file: The file.
+            columns: Logical names.
+            where: Which rows are kept.
+            extra: Columns that the file has beside the table's.
+            only: The numbers of the rows to read, ascending, instead of all that are not deleted.
+        """
+        import pyarrow.parquet as pq
+
+        check_read(self.annotated.field(name) for name in columns)
+        deleted = self.deleted(file)
+        filesystem, path = self.files.locate(file.path)
+        sources = ParquetSources(is_filtered=where is not None)
+        with file_errors(self.version, file.path):
+            parquet = pq.ParquetFile(sources.open(filesystem, path), coerce_int96_timestamp_unit="us", pre_buffer=True)
+        there = list(parquet.schema_arrow)
+        fields = [*(self.annotated.field(name) for name in columns), *extra]
+        found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
+        names = sorted({there[index].name for index in found if index is not None})
+        groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
+        batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
+        if names:
+            batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
+        target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
+        # Deletion vectors name rows by their number in the file.
+        for first, batch in batches:
+            rows = batch.num_rows
+            arrays = []
+            for field, index in zip(fields, found, strict=True):
+                if field.name in file.partition:
+                    arrays.append(pa.repeat(file.partition[field.name], rows))
+                elif index is None:
+                    arrays.append(pa.nulls(rows, plain(field.type)))
+                else:
+                    arrays.append(conform(batch.column(there[index].name), field.type, self.mode, field.name))
+            made = pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else _empty(rows)
+            if only is not None:
+                made = made.filter(_among(only, first, rows))
+            elif deleted is not None:
+                made = made.filter(pc.invert(_among(deleted, first, rows)))
+            if where is not None:
+                made = where.keep(made)
+            if made.num_rows:
+                yield made
+
+    def _row_groups(
+        self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None
+    ) -> list[int]:
+        """The row groups that may hold rows that the filter keeps, by their own statistics."""
+        import pyarrow.dataset as ds
+
+        every = list(range(parquet.num_row_groups))
+        if where is None or len(every) < 2:
+            return every
+        there = list(parquet.schema_arrow)
+        names = {}
+        for field in self.annotated:
+            index = None if field.name in file.partition else find(there, field, self.mode)
+            if index is not None:
+                names[field.name] = there[index].name
+        expression = where.implied if self.mode == "none" and where.expression is not None else None
+        if expression is None:
+            expression = all_of(where.terms, names)
+        if expression is None:
+            return every
+        present = [field for field in there if field.name not in file.partition]
+        schema = pa.schema([*present, *(pa.field(name, value.type) for name, value in file.partition.items())])
+        fragment = ds.ParquetFileFormat().make_fragment(*source, partition_expression=guarantee(file.partition))
+        try:
+            return [group.id for group in fragment.subset(expression, schema=schema).row_groups]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
+            # The file's columns differ from the table's: rows are filtered after the cast.
+            return every
+
+    def deleted(self, file: TableFile) -> pa.Array | None:
+        """The numbers of a file's deleted rows, ascending, None if all are there."""
+        if file.deletion_vector is None:
+            return None
+        arguments = {ours: file.deletion_vector[theirs] for theirs, ours in _DV_FIELDS.items()}
+        where = {name: arguments[name] for name in ("storage_type", "path_or_inline_dv")}
+        elsewhere = deletion_vector_elsewhere(self.store.uri, **where)
+        if elsewhere is None:
+            return pa.array(read_deletion_vector(self.store, **arguments))
+        # The files of a shallow clone, and their deletion vectors, lie in the source table.
+        store, path = self.files.store_of(elsewhere)
+        return pa.array(read_deletion_vector(store, **arguments, path=path))
+
+
+def check_read(fields: Iterable[pa.Field]) -> None:
+    """Raises for a column whose values this release does not read.
+
+    Args:
+        fields: Columns of a table, with what features keep in them.
+
+    Raises:
+        UnsupportedError: It names the column and its type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.file_reader import check_read
+        >>> check_read([pa.field("a", pa.int8())])
+    """
+    for field in fields:
+        unread = (field.metadata or {}).get(_UNREAD)
+        if unread is not None:
+            raise UnsupportedError(
+                f"column {field.name!r} is of type {unread.decode()}, which this release does not read; "
+                "name the other columns to read them",
+                column=field.name,
+            )
+
+
+def guarantee(partition: dict[str, pa.Scalar]) -> pc.Expression:
+    """The partition values of a file as an expression that holds for all its rows.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.file_reader import guarantee
+        >>> guarantee({"p": pa.scalar("a")})
+        <pyarrow.compute.Expression (p == "a")>
+    """
+    whole = None
+    for name, value in partition.items():
+        column = pc.field(name)
+        term = column == value if value.is_valid else column.is_null()
+        whole = term if whole is None else whole & term
+    return pc.scalar(True) if whole is None else whole
+
+
+def _numbered(parquet: pq.ParquetFile, names: list[str], groups: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of some row groups, each with the number of its first row in the file."""
+    starts = [0]
+    for group in range(parquet.num_row_groups):
+        starts.append(starts[-1] + parquet.metadata.row_group(group).num_rows)
+    for group in groups:
+        first = starts[group]
+        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=names):
+            yield first, batch
+            first += batch.num_rows
+
+
+class _Rows:
+    """A batch without columns."""
+
+    def __init__(self, rows: int) -> None:
+        self.num_rows = rows
+
+
+def _empty(rows: int) -> pa.RecordBatch:
+    struct = pa.array([{}] * rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(struct)
+
+
+def _among(chosen: pa.Array, first: int, rows: int) -> pa.Array:
+    """Which of the rows from `first` on are chosen."""
+    start, end = _position(chosen, first), _position(chosen, first + rows)
+    here = chosen.slice(start, end - start)
+    if len(here) == 0:
+        return pa.repeat(False, rows)
+    return pc.is_in(pa.array(range(first, first + rows), pa.uint64()), here)
+
+
+def _position(numbers: pa.Array, value: int) -> int:
+    """How many of the ascending numbers lie below a value."""
+    low, high = 0, len(numbers)
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle].as_py() < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

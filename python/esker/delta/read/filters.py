@@ -1,0 +1,259 @@
+"""Filters: tuples, SQL or pyarrow expressions, bound to a table's columns, to skip files and to filter rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.expr import Expression, Predicate
+from ...arrow.predicate import portable_predicate
+from ...exceptions import InvalidArgumentError, UnsupportedError
+from ..definition.partition_text import partition_text
+from .implied_terms import Term, all_of, terms_of
+from .session_zone import in_zone, instant
+from .sql_names import columns_in_backticks, in_own_words
+
+FilterLiteralType: TypeAlias = tuple[str, str, Any]
+FilterConjunctionType: TypeAlias = list[FilterLiteralType]
+FilterDNFType: TypeAlias = list[FilterConjunctionType]
+FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
+if TYPE_CHECKING:
+    RowFilter: TypeAlias = str | FilterType | pc.Expression
+else:
+    RowFilter = Any
+
+_COMPARISONS = {
+    "=": lambda column, value: column == value,
+    "==": lambda column, value: column == value,
+    "!=": lambda column, value: column != value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+}
+
+
+@dataclass(frozen=True)
+class BoundFilter:
+    """A filter bound to the columns of a table.
+
+    `predicates` leave out files, `terms` row groups; `columns` are what it reads, None if that is not known; rows are
+    kept by `sql` or by `expression`, whichever is there. `keeps_nan` says whether `expression` may keep NaN, of which
+    the statistics of row groups say nothing, so that pyarrow would leave it out.
+    """
+
+    predicates: list[Predicate] = field(default_factory=list)
+    columns: list[str] | None = None
+    sql: Expression | None = None
+    expression: pc.Expression | None = None
+    terms: list[Term] = field(default_factory=list)
+    keeps_nan: bool = False
+
+    @property
+    def implied(self) -> pc.Expression | None:
+        """An expression that no row that it keeps is false for, nor what statistics make of it."""
+        if self.expression is not None and not self.keeps_nan:
+            return self.expression
+        return all_of(self.terms, {term.column: term.column for term in self.terms})
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether `implied` keeps other rows as well."""
+        return self.expression is None or self.keeps_nan
+
+    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch for which it is true."""
+        if self.sql is not None:
+            return batch.filter(pa.array(self.sql.evaluate(batch)))
+        if self.expression is not None:
+            return batch.filter(self.expression)
+        return batch
+
+
+def bind(
+    filters: RowFilter | None,
+    schema: pa.Schema,
+    *,
+    partition_by: Collection[str] = (),
+    session_timezone: str | None = None,
+) -> BoundFilter | None:
+    """A filter over the rows of a table with this schema.
+
+    Args:
+        filters: SQL, in which double quotes name columns, a pyarrow expression, or tuples `(column, operator, value)`:
+            a list of them, all of which must hold, or a list of such lists, of which one must.
+        schema: The table's columns.
+        partition_by: Those whose empty text is null.
+        session_timezone: What times without a zone mean in it; UTC if not given.
+
+    Raises:
+        InvalidArgumentError: It does not parse, or names no column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.filters import bind
+        >>> bind([("x", ">", 3)], pa.schema([("x", pa.int64())])).columns
+        ['x']
+    """
+    if filters is None or (isinstance(filters, list) and not filters):
+        return None
+    if isinstance(filters, str):
+        given, filters = filters, columns_in_backticks(filters)
+        zoned = in_zone(schema, session_timezone)
+        with in_own_words(given, filters):
+            predicate = Predicate.parse_sql(filters, zoned)
+            expression = Expression.parse_sql(filters, zoned)
+        return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
+    expression = (
+        filters
+        if isinstance(filters, pc.Expression)
+        else tuples_to_expression(filters, schema, partition_by=partition_by, session_timezone=session_timezone)
+    )
+    terms = [] if isinstance(filters, pc.Expression) else _terms_of(filters, schema, session_timezone)
+    try:
+        predicate = portable_predicate(expression, schema)
+    except (UnsupportedError, InvalidArgumentError):
+        if not _takes(schema, expression):
+            raise
+        # Rows are filtered by it, but no file can be skipped.
+        return BoundFilter(expression=expression, terms=terms, keeps_nan=_reads_floats(schema, expression))
+    if isinstance(filters, pc.Expression):
+        terms = terms_of(predicate)
+    # With a literal NaN pyarrow skips row groups, by bounds, that hold matching rows. A false positive costs time only.
+    names_nan = "nan" in str(expression).lower() and _reads_floats(schema, expression)
+    keeps_nan = names_nan or bool(predicate.keeps_nan)
+    # The simplified predicate may read fewer columns than the expression, by which rows are filtered.
+    read = pa.schema([schema.field(name) for name in predicate.columns])
+    columns = predicate.columns if _takes(read, expression) else None
+    return BoundFilter([predicate], columns, expression=expression, terms=terms, keeps_nan=keeps_nan)
+
+
+def _takes(schema: pa.Schema, expression: pc.Expression) -> bool:
+    """Whether pyarrow filters rows with these columns by an expression."""
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _reads_floats(schema: pa.Schema, expression: pc.Expression) -> bool:
+    return not _takes(pa.schema([column for column in schema if not _holds_floats(column.type)]), expression)
+
+
+def _holds_floats(type_: pa.DataType) -> bool:
+    inner = [type_.field(i).type for i in range(type_.num_fields)]
+    return bool(pa.types.is_floating(type_)) or any(_holds_floats(found) for found in inner)
+
+
+def _terms_of(filters: FilterType, schema: pa.Schema, zone: str | None) -> list[Term]:
+    """The terms that tuples imply, all of which must hold."""
+    terms = []
+    for part in filters:
+        if not isinstance(part, tuple):
+            return []
+        name, operator, value = part
+        kind = schema.field(name).type
+        if operator in ("=", "==", "<", "<=", ">", ">="):
+            found = _value(value, kind, name, False, zone)
+            # An empty text may be null.
+            terms += [] if found is None else [Term(name, operator, (pa.scalar(found, kind),))]
+    return terms
+
+
+def tuples_to_expression(
+    filters: FilterType,
+    schema: pa.Schema,
+    *,
+    partition_by: Collection[str] = (),
+    session_timezone: str | None = None,
+) -> pc.Expression:
+    """Tuples as an expression. Values become the column's type: texts as partition values are spelled, too.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.read.filters import tuples_to_expression
+        >>> tuples_to_expression([("year", "=", "2021")], pa.schema([("year", pa.int32())]))
+        <pyarrow.compute.Expression (year == 2021)>
+    """
+    if all(isinstance(part, list) for part in filters):
+        conjunctions = cast("FilterDNFType", filters)
+    elif all(isinstance(part, tuple) for part in filters):
+        conjunctions = [cast("FilterConjunctionType", filters)]
+    else:
+        raise InvalidArgumentError(
+            "expected filters as a list of (column, operator, value) tuples or a list of such lists, found both"
+        )
+    whole: pc.Expression | None = None
+    for conjunction in conjunctions:
+        if not conjunction:
+            raise InvalidArgumentError("expected tuples in each list of filters, found an empty one; leave it out")
+        joined: pc.Expression | None = None
+        for literal in conjunction:
+            term = _term(literal, schema, partition_by, session_timezone)
+            joined = term if joined is None else joined & term
+        whole = joined if whole is None else whole | joined
+    return whole
+
+
+def _term(
+    literal: FilterLiteralType, schema: pa.Schema, partition_by: Collection[str], zone: str | None
+) -> pc.Expression:
+    try:
+        name, operator, value = literal
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"expected a tuple (column, operator, value), found {literal!r}") from None
+    if name not in schema.names:
+        raise InvalidArgumentError(
+            f"expected one of the columns {', '.join(schema.names)}, found {name!r}", column=name
+        )
+    column, type_ = pc.field(name), schema.field(name).type
+    may_be_empty = _is_text(type_) and name not in partition_by
+    operator = operator.lower()
+    if operator in ("in", "not in"):
+        if isinstance(value, str) or not hasattr(value, "__iter__"):
+            raise InvalidArgumentError(f"expected a list of values after {operator!r}, found {value!r}")
+        values = [_value(item, type_, name, may_be_empty, zone) for item in value]
+        present = [item for item in values if item is not None]
+        found = column.isin(pa.array(present, type_))
+        if pa.types.is_floating(type_) and 0.0 in present:
+            # pyarrow rules out row groups of zeros for a list, as if the zero in it had to have the same sign.
+            found |= column == pa.scalar(0.0, type_)
+        if operator == "not in":
+            return ~found & column.is_valid()
+        return found | column.is_null() if len(present) < len(values) else found
+    if operator not in _COMPARISONS:
+        raise InvalidArgumentError(f"expected one of {', '.join(_COMPARISONS)}, in, not in, found {operator!r}")
+    typed = _value(value, type_, name, may_be_empty, zone)
+    if typed is None:
+        # As deltalake has it: null, and the empty text of a partition, mean null, and can only be equal or not.
+        if operator in ("=", "=="):
+            return column.is_null()
+        if operator == "!=":
+            return ~column.is_null()
+        raise InvalidArgumentError(f"expected a value to compare column {name!r} with, found null", column=name)
+    return _COMPARISONS[operator](column, pa.scalar(typed, type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: str | None) -> Any:
+    if value is None or (isinstance(value, str) and not value and not may_be_empty):
+        return None
+    if pa.types.is_string(type_) and not isinstance(value, str):
+        # As partition values are spelled; Python writes booleans and times otherwise.
+        value = partition_text(pa.scalar(value))
+    try:
+        if pa.types.is_timestamp(type_) and type_.tz is not None:
+            return instant(pa.scalar(value), type_, zone).as_py()
+        return pa.scalar(value).cast(type_).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"expected a value of type {type_} for column {name!r}, found {value!r}", column=name
+        ) from error

@@ -1,0 +1,210 @@
+"""Scans the rows of a version: its files in order, several read ahead, as record batches.
+
+Files whose columns are exactly the table's are read by pyarrow's dataset. Files with deletion vectors, physical names
+or widened types are read one by one, and each batch is cast to the table's types.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..._native.delta import FileSelection, Snapshot
+from ..._native.store import Store
+from .conform import conform, plain
+from .file_errors import each_batch
+from .file_reader import BATCH_ROWS, TableFile, TableFileReader, guarantee
+from .filesystem import FileLocator
+from .filters import BoundFilter
+from .hidden_nulls import loosened, may_hide
+from .parquet_footer import ParquetSources
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+__all__ = ["TableFile", "TableScan"]
+
+
+class TableScan:
+    """The rows of one version.
+
+    Args:
+        store: The table's.
+        snapshot: The version.
+        files: Where its Parquet files are.
+        selection: Which of them are read; all if not given.
+    """
+
+    def __init__(
+        self, store: Store, snapshot: Snapshot, files: FileLocator, selection: FileSelection | None = None
+    ) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._files = files
+        self._selection = selection if selection is not None else snapshot.select(store)
+        self._reader = TableFileReader.of(store, snapshot, files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, without what features keep in them."""
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in self._reader.annotated])
+
+    @staticmethod
+    def schema_of(snapshot: Snapshot) -> pa.Schema:
+        """The columns of a version, without what features keep in them."""
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in pa.schema(snapshot)])
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns as pyarrow's dataset reads them: fields may be null that may be below a null only."""
+        return pa.schema(
+            [field.with_type(loosened(field.type)) if may_hide(field.type) else field for field in self.schema]
+        )
+
+    def conformed(self, rows: pa.RecordBatch | pa.Table) -> Any:
+        """Rows that pyarrow's dataset read, with the table's types."""
+        kinds = {field.name: field.type for field in self.schema if may_hide(field.type)}
+        for index, field in enumerate(rows.schema):
+            if field.name in kinds:
+                kind = kinds[field.name]
+                rows = rows.set_column(
+                    index, field.with_type(kind), conform(rows.column(index), kind, "none", field.name)
+                )
+        return rows
+
+    def table_files(self) -> list[TableFile]:
+        """The files, with their partition values."""
+        batch = pa.record_batch(self._selection.describe())
+        partition = batch.column("partition")
+        names = [partition.type.field(i).name for i in range(partition.type.num_fields)]
+        columns = [partition.field(i) for i in range(len(names))]
+        vectors = batch.column("deletion_vector").to_pylist()
+        return [
+            TableFile(path, {name: column[row] for name, column in zip(names, columns, strict=True)}, vectors[row])
+            for row, path in enumerate(batch.column("path").to_pylist())
+        ]
+
+    def is_plain(self, data_files: list[TableFile]) -> bool:
+        """Whether pyarrow's dataset reads these files right."""
+        if self._reader.mode != "none" or any(_was_widened(field) for field in self._reader.annotated):
+            return False
+        if any(file.deletion_vector is not None for file in data_files):
+            return False
+        return not any(_holds_null_type(field.type) for field in self._reader.annotated)
+
+    def dataset(
+        self,
+        data_files: list[TableFile],
+        *,
+        schema: pa.Schema | None = None,
+        read_options: ds.ParquetReadOptions | None = None,
+        is_filtered: bool = True,
+    ) -> ds.FileSystemDataset:
+        """The files as pyarrow's dataset; partition values are known to it without opening a file.
+
+        Args:
+            data_files: The files.
+            schema: In place of the table's.
+            read_options: How pyarrow reads Parquet.
+            is_filtered: Whether its rows may be filtered.
+        """
+        import pyarrow.dataset as ds
+
+        options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+        format_ = ds.ParquetFileFormat(
+            read_options=options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
+        )
+        fragments = []
+        sources = ParquetSources(is_filtered=is_filtered)
+        for file in data_files:
+            filesystem, path = self._files.locate(file.path)
+            source, where = sources.of(filesystem, path)
+            fragments.append(format_.make_fragment(source, where, partition_expression=guarantee(file.partition)))
+        return ds.FileSystemDataset(fragments, schema or self.read_schema, format_, self._files.filesystem)
+
+    def batches(
+        self, columns: list[str] | None = None, where: BoundFilter | None = None, *, threads: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches of the columns asked for; those that the filter keeps."""
+        names = self.schema.names if columns is None else columns
+        read = list(names)
+        if where is not None:
+            wanted = where.columns if where.columns is not None else self.schema.names
+            read += [name for name in wanted if name not in read]
+        data_files = self.table_files()
+        if self.is_plain(data_files):
+            dataset = self.dataset(data_files, is_filtered=where is not None)
+            expression = where.implied if where is not None else None
+            batches = dataset.to_batches(columns=read, filter=expression, batch_size=BATCH_ROWS)
+            for batch in each_batch(batches, self._snapshot.version):
+                kept = where.keep(batch) if where is not None and where.is_widened else batch
+                if kept.num_rows:
+                    yield self.conformed(kept.select(names))
+            return
+        for batch in self._ahead(data_files, read, where, threads or min(8, os.cpu_count() or 1)):
+            yield batch.select(names)
+
+    def _ahead(
+        self, data_files: list[TableFile], columns: list[str], where: BoundFilter | None, threads: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Files in their order, the next ones being read while one is handed out."""
+        pending: deque[Future[list[pa.RecordBatch]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for file in data_files:
+                    pending.append(pool.submit(self._read_all, file, columns, where))
+                    if len(pending) > threads:
+                        yield from pending.popleft().result()
+                while pending:
+                    yield from pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _read_all(self, file: TableFile, columns: list[str], where: BoundFilter | None) -> list[pa.RecordBatch]:
+        return list(self.read(file, columns, where))
+
+    def physical_names(self) -> dict[str, str]:
+        """The columns: for each logical name the physical one."""
+        return self._reader.physical_names()
+
+    def read(
+        self,
+        file: TableFile,
+        columns: list[str],
+        where: BoundFilter | None = None,
+        *,
+        extra: Sequence[pa.Field] = (),
+        only: pa.Array | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one file; arguments as in `TableFileReader.read`."""
+        return self._reader.read(file, columns, where, extra=extra, only=only)
+
+    def deleted(self, file: TableFile) -> pa.Array | None:
+        """The numbers of a file's deleted rows, ascending, None if all are there."""
+        return self._reader.deleted(file)
+
+
+def _was_widened(field: pa.Field) -> bool:
+    if any(key.startswith(b"delta.typeChanges") for key in field.metadata or {}):
+        return True
+    return any(_was_widened(inner) for inner in _inner(field.type))
+
+
+def _holds_null_type(type_: pa.DataType) -> bool:
+    return pa.types.is_null(type_) or any(_holds_null_type(inner.type) for inner in _inner(type_))
+
+
+def _inner(type_: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(type_):
+        return [type_.field(i) for i in range(type_.num_fields)]
+    if pa.types.is_list(type_):
+        return [type_.value_field]
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    return []

@@ -1,0 +1,77 @@
+"""SQL as deltalake's users write it: double quotes name columns there, as in standard SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...exceptions import EskerError
+
+_UNKNOWN = re.compile(r"expected a (?:column|field[^,]*), found (.+?): there are")
+
+
+def columns_in_backticks(sql: str) -> str:
+    """The same SQL with the names that stand in double quotes in backticks.
+
+    Args:
+        sql: A filter, a predicate or a constraint. Texts are in single quotes.
+
+    Example:
+        >>> from esker.delta.read.sql_names import columns_in_backticks
+        >>> print(columns_in_backticks('"Product.Id" > 3'))
+        `Product.Id` > 3
+    """
+    out: list[str] = []
+    at = 0
+    while at < len(sql):
+        mark = sql[at]
+        if mark not in "'\"`":
+            out.append(mark)
+            at += 1
+            continue
+        end = at + 1
+        while end < len(sql):
+            if sql[end] != mark:
+                end += 1
+            elif sql[end : end + 2] == mark * 2:
+                end += 2
+            else:
+                break
+        quoted = sql[at : end + 1]
+        if mark == '"' and end < len(sql):
+            name = quoted[1:-1].replace('""', '"').replace("`", "``")
+            quoted = f"`{name}`"
+        out.append(quoted)
+        at = end + 1
+    return "".join(out)
+
+
+@contextmanager
+def in_own_words(given: str, sql: str) -> Iterator[None]:
+    """Errors of what runs within speak of the SQL as it was given.
+
+    Args:
+        given: What the caller wrote.
+        sql: What became of it.
+
+    Example:
+        >>> from esker.delta.read.sql_names import in_own_words
+        >>> from esker.exceptions import InvalidArgumentError
+        >>> try:
+        ...     with in_own_words('"a" > 3', "`a` > 3"):
+        ...         raise InvalidArgumentError("expected a column, found `a` > 3")
+        ... except InvalidArgumentError as error:
+        ...     print(error)
+        expected a column, found "a" > 3
+    """
+    try:
+        yield
+    except EskerError as error:
+        if given == sql:
+            raise
+        message = error.message.replace(sql, given)
+        unknown = _UNKNOWN.search(message)
+        if unknown is not None and f'"{unknown[1]}"' in given:
+            message += f"; \"{unknown[1]}\" names a column here, write '{unknown[1]}' for the text"
+        raise type(error)(message, **error.facts) from error

@@ -1,0 +1,90 @@
+"""The versions of a table: when each was committed, by whom, and which one was the newest at a time.
+
+The time of a version is its in-commit timestamp where the table has these, else the time at which its entry was put.
+Clocks differ: no version counts as older than the one before it, as in the reference.
+
+Spec: "In-Commit Timestamps", "Commit Provenance Information".
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from ..._native.store import Store
+from ...exceptions import InvalidArgumentError, NotFoundError
+from ..log.entries import LOG, commit_info
+from .session_zone import zone_of
+
+_COMMIT = re.compile(r"^_delta_log/(\d{20})\.json$")
+
+
+def history(store: Store, newest: int, limit: int | None) -> list[dict[str, Any]]:
+    """The `commitInfo` of versions, the newest first, as far back as there are entries."""
+    found: list[dict[str, Any]] = []
+    for version in range(newest, -1, -1):
+        if limit is not None and len(found) >= limit:
+            break
+        try:
+            info = commit_info(store, version)
+        except NotFoundError:
+            break
+        found.append({**info, "version": version})
+    return found
+
+
+def as_milliseconds(moment: str | datetime, session_timezone: str | None = None) -> int:
+    """A time as milliseconds since the epoch; one without a zone is of the session's, or of UTC.
+
+    Example:
+        >>> from esker.delta.read.versions import as_milliseconds
+        >>> as_milliseconds("1970-01-01T01:00:01+01:00")
+        1000
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InvalidArgumentError(f"expected an ISO 8601 time, found {moment!r}") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone_of(session_timezone))
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
+
+
+def commit_times(store: Store, *, in_commit: bool) -> dict[int, int]:
+    """When versions were made, in milliseconds since the epoch, ascending, of those whose entries are there."""
+    times: dict[int, int] = {}
+    last: int | None = None
+    for meta in store.list(LOG):
+        match = _COMMIT.match(meta.path)
+        if match is None:
+            continue
+        version = int(match.group(1))
+        time = (meta.last_modified_us or 0) // 1000
+        if in_commit:
+            stamp = commit_info(store, version).get("inCommitTimestamp")
+            time = stamp if isinstance(stamp, int) else time
+        if last is not None and time <= last:
+            time = last + 1
+        times[version] = last = time
+    return times
+
+
+def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_timezone: str | None = None) -> int:
+    """The version that was the newest at a time.
+
+    Raises:
+        NotFoundError: The table is younger, or what was there has been cleaned up.
+    """
+    wanted = as_milliseconds(moment, session_timezone)
+    before = [version for version, time in times.items() if time <= wanted]
+    if not before:
+        earliest = min(times.values(), default=0)
+        raise NotFoundError(f"no version of {uri} is as old as {moment}: the oldest is of {_shown(earliest)}", uri=uri)
+    return max(before)
+
+
+def _shown(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,124 @@
+"""Commits files that another program wrote: `DeltaTable.create_write_transaction`, with deltalake's names.
+
+Spec: "Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...exceptions import InvalidArgumentError, SchemaMismatchError
+from ..definition.partition_text import encode_path
+from ..definition.table_state import TableState
+from ..log.commit import CommitRequest, DeltaCommit, LogEntry
+from ..log.conflict import ReadSet
+from ..log.target import WriteTarget
+from ..read.filters import FilterType
+from ..read.selection import select_files
+from ..schema import Schema
+from .plan import MODES, WriteRequest
+from .replacement import remove_actions
+
+
+@dataclass
+class AddAction:
+    """A file that is there already and shall be in the table.
+
+    Args:
+        path: Relative to the table; a `/` before it is none of it, as in deltalake.
+        size: Bytes.
+        partition_values: Texts by column, None for null.
+        modification_time: Milliseconds since the epoch.
+        data_change: Whether its rows are new.
+        stats: Its statistics as the log has them: JSON.
+
+    Example:
+        >>> from esker.delta import AddAction
+        >>> AddAction("part-0.parquet", 100, {}, 0, True, '{"numRecords":1}').size
+        100
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    modification_time: int
+    data_change: bool
+    stats: str
+
+    def fields(self) -> dict[str, Any]:
+        """The `add` action."""
+        return {
+            "path": encode_path(self.path.lstrip("/")),
+            "partitionValues": dict(self.partition_values),
+            "size": self.size,
+            "modificationTime": self.modification_time,
+            "dataChange": self.data_change,
+            "stats": self.stats,
+        }
+
+
+def add_files(
+    target: WriteTarget,
+    actions: Sequence[AddAction],
+    schema: Schema,
+    request: WriteRequest,
+    partition_filters: FilterType | None,
+    commit: CommitRequest,
+) -> None:
+    """Commits added files, in mode `overwrite` with the removal of those that are there.
+
+    Args:
+        target: The table.
+        actions: The files.
+        schema: Their columns.
+        request: The mode, and the table's partition columns.
+        partition_filters: In mode `overwrite`: which partitions are replaced; all if not given.
+        commit: What the caller wants of the commit.
+
+    Example:
+        `add_files(target, [AddAction(...)], schema, WriteRequest(mode="append"), None, CommitRequest())`
+    """
+    mode, partition_by = request.mode, list(request.partition_columns or [])
+    if mode not in ("append", "overwrite"):
+        raise InvalidArgumentError(f"expected mode as append or overwrite, found {mode!r}")
+    snapshot = target.base
+    before = TableState.of(snapshot)
+    before.check_writable()
+    if partition_by != before.partition_by:
+        raise InvalidArgumentError(
+            f"expected files of the table's partition columns {before.partition_by}, found {partition_by}"
+        )
+    after = before
+    if schema.to_arrow() != before.schema.to_arrow():
+        if mode != "overwrite" or partition_filters is not None:
+            raise SchemaMismatchError(
+                f"expected the table's schema {before.schema!r}, found {schema!r}; "
+                "only an overwrite of all rows changes it"
+            )
+        after = before.with_schema(schema)
+    for action in actions:
+        if set(action.partition_values) != set(partition_by):
+            raise InvalidArgumentError(
+                f"expected values of the partition columns {partition_by} for {action.path}, found "
+                f"{sorted(action.partition_values)}"
+            )
+    removes: list[dict[str, Any]] = []
+    if mode == "overwrite":
+        if before.is_append_only:
+            raise InvalidArgumentError("the table is append-only (delta.appendOnly): an overwrite would remove rows")
+        selection = select_files(target.store, snapshot, partition_filters, target.session_timezone)
+        removes = remove_actions(snapshot, selection)
+    entry = LogEntry(
+        "WRITE",
+        {"mode": MODES[mode], "partitionBy": json.dumps(partition_by, separators=(",", ":"))},
+        [
+            *after.actions_after(before),
+            *(("remove", action) for action in removes),
+            *(("add", action.fields()) for action in actions),
+        ],
+        ReadSet(whole_table=mode == "overwrite"),
+    )
+    target.committed(DeltaCommit(target, entry, commit).run())

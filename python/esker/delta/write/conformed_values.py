@@ -1,0 +1,129 @@
+"""Casts values that a caller gives to the table's types: the same values, or an error.
+
+| column | takes |
+|---|---|
+| integers | integers and whole numbers that fit, texts of them |
+| `float`, `double` | numbers; integers that they hold exactly |
+| `decimal` | integers and decimals that fit without rounding, floats |
+| `string`, `binary` | text; bytes, text. With offsets of 32 or 64 bits, as views, as dictionaries, of fixed size |
+| `date`, `timestamp_ntz` | dates and times; nanoseconds are cut off, as in deltalake |
+| `timestamp` | times with a zone, dates; a time without one could mean any moment |
+| structs | structs: fields are found by name, in any order |
+| arrays, maps | every kind of list; maps |
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
+from ...exceptions import SchemaMismatchError
+
+
+def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    """The values as an array of a type.
+
+    Args:
+        values: Of any type.
+        kind: The table's.
+        path: The column, or the field within it, for messages.
+
+    Raises:
+        SchemaMismatchError: Values that the type does not have.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.write.conformed_values import fitted
+        >>> fitted(pa.array([7]), pa.decimal128(10, 2), "x")[0].as_py()
+        Decimal('7.00')
+    """
+    if values.type == kind:
+        return values
+    if isinstance(values, pa.ExtensionArray):
+        return fitted(values.storage, kind, path)
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), kind)
+    if pa.types.is_dictionary(values.type):
+        # pyarrow cannot take views from dictionaries: the distinct values are cast first.
+        return pc.take(fitted(values.dictionary, kind, path), values.indices)
+    if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
+        return _struct(values, kind, path)
+    if pa.types.is_list(kind) and is_list_like(values.type):
+        inner = fitted(values.flatten(), kind.value_type, f"{path}.element")
+        return pa.ListArray.from_arrays(offsets_of(values), inner, kind, mask=mask_of(values))
+    if pa.types.is_map(kind) and pa.types.is_map(values.type):
+        return _map(values, kind, path)
+    try:
+        return _plain(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatchError(
+            f"column {path!r}: expected {kind}, found {values.type}: {error}",
+            column=path,
+            expected=str(kind),
+            found=str(values.type),
+        ) from error
+
+
+def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    names = [values.type.field(i).name for i in range(values.type.num_fields)]
+    # `flatten` drops what lies below null structs.
+    children = values.flatten()
+    parts = []
+    for i in range(kind.num_fields):
+        field = kind.field(i)
+        if field.name in names:
+            parts.append(fitted(children[names.index(field.name)], field.type, f"{path}.{field.name}"))
+        else:
+            parts.append(pa.nulls(len(values), field.type))
+    return struct_of(parts, kind, values)
+
+
+def _map(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
+    keys = fitted(values.keys.slice(first, last - first), kind.key_type, f"{path}.key")
+    items = fitted(values.items.slice(first, last - first), kind.item_type, f"{path}.value")
+    return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, kind, mask=mask_of(values))
+
+
+def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    types, found = pa.types, values.type
+    if types.is_string(kind) and not is_text(found):
+        raise pa.ArrowInvalid("only text becomes text")
+    if types.is_boolean(kind) and not is_text(found):
+        raise pa.ArrowInvalid("only true and false become booleans")
+    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if numeric and types.is_temporal(found):
+        raise pa.ArrowInvalid("times become no numbers")
+    if types.is_temporal(kind) and not (types.is_temporal(found) or is_text(found)):
+        raise pa.ArrowInvalid("only times become times")
+    if types.is_timestamp(found) and found.unit == "ns":
+        # The protocol has microseconds only.
+        values, found = values.cast(pa.timestamp("us", found.tz), safe=False), pa.timestamp("us", found.tz)
+    if types.is_timestamp(kind) and kind.tz is not None and types.is_timestamp(found) and found.tz is None:
+        raise pa.ArrowInvalid(
+            "a time without a zone could be any moment; say which zone it is of: "
+            'pyarrow.compute.assume_timezone(column, "UTC")'
+        )
+    if types.is_decimal(kind) and types.is_integer(found):
+        return values.cast(pa.decimal256(76, kind.scale)).cast(kind)
+    if types.is_floating(kind) and types.is_integer(found):
+        made = values.cast(kind, safe=False)
+        if not pc.all(pc.equal(made.cast(pa.decimal256(76, 0)), values.cast(pa.decimal256(76, 0)))).as_py():
+            raise pa.ArrowInvalid(f"an integer that {kind} does not hold exactly")
+        return made
+    if types.is_floating(kind) and types.is_decimal(found):
+        # By way of text: pyarrow's own cast does not give the nearest float.
+        return values.cast(pa.string()).cast(kind)
+    made = values.cast(kind)
+    if types.is_floating(kind) and types.is_floating(found):
+        lost = pc.and_not(pc.is_finite(values), pc.is_finite(made))
+        if pc.any(lost).as_py():
+            raise pa.ArrowInvalid(f"a number beyond the end of {kind}")
+    return made
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

@@ -1,0 +1,87 @@
+"""Tables without rows: `DeltaTable.create`."""
+
+from __future__ import annotations
+
+import json
+
+from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ..definition.constraints import Constraints
+from ..definition.table_state import TableState
+from ..log.commit import CommitRequest, DeltaCommit, LogEntry
+from ..log.conflict import ReadSet
+from ..log.target import WriteTarget
+from ..schema import Schema
+from .plan import WriteRequest, check_mode
+from .replacement import remove_actions
+
+
+def create_table(target: WriteTarget, schema: Schema, request: WriteRequest, commit: CommitRequest) -> None:
+    """Creates a table without rows, or puts one in the place of another.
+
+    Args:
+        target: Where it shall be.
+        schema: Its columns.
+        request: The mode, and what the table is called, partitioned by and configured with.
+        commit: What the caller wants of the commit.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+        InvalidArgumentError: The one that is there is append-only.
+
+    Example:
+        `create_table(WriteTarget.of("t", None), schema, WriteRequest(mode="error"), CommitRequest())`
+    """
+    check_mode(request.mode)
+    if target.snapshot is not None:
+        if request.mode == "ignore":
+            return
+        if request.mode != "overwrite":
+            raise AlreadyExistsError(
+                f'a Delta table at {target.uri} exists already; use mode="overwrite" or mode="ignore"', uri=target.uri
+            )
+    rerun = None
+    if request.mode == "overwrite":
+
+        def rerun(version: int) -> DeltaCommit:
+            return _create_commit(target.at(version), schema, request, commit)
+
+    try:
+        _create_commit(target, schema, request, commit).run(rerun=rerun)
+    except AlreadyExistsError:
+        # Another writer created the table meanwhile.
+        if request.mode != "ignore":
+            raise
+
+
+def _create_commit(target: WriteTarget, schema: Schema, request: WriteRequest, commit: CommitRequest) -> DeltaCommit:
+    before, removes = None, []
+    if target.snapshot is not None:
+        before = TableState.of(target.snapshot)
+        before.check_writable()
+        if before.is_append_only and target.snapshot.num_files:
+            raise InvalidArgumentError(
+                f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
+            )
+        removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
+    columns = list(request.partition_columns or [])
+    after = TableState.new(
+        schema,
+        columns,
+        name=request.name,
+        description=request.description,
+        configuration=request.configuration,
+        replaced=before,
+    )
+    Constraints(after.schema, after.configuration, after.protocol, is_new=True)
+    entry = LogEntry(
+        "CREATE TABLE" if before is None else "CREATE OR REPLACE TABLE",
+        {
+            "isManaged": "false",
+            "description": request.description,
+            "partitionBy": json.dumps(columns, separators=(",", ":")),
+            "properties": json.dumps(after.configuration, separators=(",", ":")),
+        },
+        [*after.actions_after(before), *(("remove", action) for action in removes)],
+        ReadSet(whole_table=before is not None),
+    )
+    return DeltaCommit(target, entry, commit)

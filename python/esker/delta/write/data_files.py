@@ -1,0 +1,313 @@
+"""Writes data files: rows in, staged Parquet files and their `add` actions out, within a memory limit.
+
+```
+batches -> by partition -> buffered rows -> row groups -> a file of about target_file_size -> store
+```
+
+Rows of each partition are buffered; what is buffered by all partitions together stays within a limit, and beyond it
+the largest file in the making is finished. Row groups are encoded and files are put by threads of the writer's own,
+while the next rows come. A file has a unique name (a UUID), and is staged before a log entry names it.
+
+Spec: "Data Files", "Writer Requirements for Column Mapping".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.store import Store
+from ...commit.orphans import StagedFiles
+from ...exceptions import InvalidArgumentError
+from ..definition.partition_text import check_partition_type, directories, encode_path, partition_text
+from ..definition.physical_names import PhysicalNames
+from ..definition.statistics_columns import statistics_columns
+from ..properties import WriterProperties
+from ..read.hidden_nulls import filled, may_hide
+from ..schema import Schema
+from .file_statistics import FileStatistics
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+DEFAULT_FILE_SIZE = 100 * 1024 * 1024
+MEMORY_LIMIT = 256 * 1024 * 1024
+_ROW_GROUP_BYTES = 32 * 1024 * 1024
+_ROW_GROUP_ROWS = 1024 * 1024
+_THREADS = 8
+
+
+class _OpenFile:
+    """One file in the making."""
+
+    def __init__(self, values: dict[str, str | None], statistics: FileStatistics) -> None:
+        self.values = values
+        self.statistics = statistics
+        self.pending: list[pa.RecordBatch] = []
+        self.pending_bytes = 0
+        self.pending_rows = 0
+        self.rows = 0
+        self.encoding: Future[None] | None = None
+        self.encoding_bytes = 0
+        self.written = 0
+        self.sink: pa.BufferOutputStream | None = None
+        self.writer: pq.ParquetWriter | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory."""
+        return self.pending_bytes + self.encoding_bytes + self.written
+
+    def wait(self) -> None:
+        """Returns once its row groups are encoded."""
+        if self.encoding is not None:
+            self.encoding.result()
+            self.encoding = None
+
+
+class DataFileWriter:
+    """Stages data files.
+
+    Args:
+        store: The table's.
+        schema: The table's columns.
+        partition_by: The partition columns.
+        configuration: The table's properties: which statistics are kept, how large files are.
+        mapped: Whether column mapping is on.
+        target_file_size: Bytes of a file, about; `delta.targetFileSize` or 100 MiB if not given.
+        properties: How Parquet is written.
+        tight: Whether statistics say that their bounds are tight.
+        stem: A folder that all files are in, and how their names start.
+        memory_limit: Bytes that files in the making hold.
+        staged: Takes in each file before it is put; if not given, one of its own.
+
+    Example:
+        `writer = DataFileWriter(store, schema, [], {}); writer.write(batch); adds = writer.close()`
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schema: Schema,
+        partition_by: list[str],
+        configuration: Mapping[str, str],
+        *,
+        mapped: bool = False,
+        target_file_size: int | None = None,
+        properties: WriterProperties | None = None,
+        tight: bool = False,
+        stem: tuple[str, str] = ("", "part"),
+        memory_limit: int = MEMORY_LIMIT,
+        staged: StagedFiles | None = None,
+    ) -> None:
+        arrow = schema.to_arrow()
+        for name in partition_by:
+            check_partition_type(name, arrow.field(name).type)
+        self._store = store
+        self._partition_by = partition_by
+        self._required = [name for name in partition_by if not arrow.field(name).nullable]
+        self._names = PhysicalNames(schema, mapped=mapped)
+        self._file_schema = self._names.file_schema(partition_by)
+        self._hides_nulls = any(may_hide(kind) for kind in self._file_schema.types)
+        self._columns = [field.name for field in schema.fields if field.name not in partition_by]
+        kept = pa.schema([arrow.field(name) for name in self._columns])
+        self._statistics = statistics_columns(kept, configuration)
+        self._target = target_file_size or int(configuration.get("delta.targetFileSize", DEFAULT_FILE_SIZE))
+        properties = properties or WriterProperties()
+        if not self._columns:
+            raise InvalidArgumentError("expected a column to put into data files, found only those to partition by")
+        leaves = [column.path for column in _leaf_columns(self._file_schema)]
+        self._arguments = properties.arguments(leaves)
+        self._codec = str(self._arguments["compression"])
+        self._row_group_rows = properties.max_row_group_size or _ROW_GROUP_ROWS
+        self._tight = tight
+        self._above, self._stem = stem
+        self._limit = memory_limit
+        self._staged = StagedFiles() if staged is None else staged
+        self._open: dict[tuple[str | None, ...], _OpenFile] = {}
+        self._adds: list[dict[str, Any]] = []
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
+        self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
+        self.rows = 0
+        self.max_rows: int | None = None
+        """Rows of one file at most; None if only its bytes count."""
+
+    @property
+    def adds(self) -> list[dict[str, Any]]:
+        """The `add` actions of the files that are staged so far."""
+        return self._adds
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Rows of the table, with its columns under their logical names and types."""
+        self.rows += batch.num_rows
+        for values, rows in self._by_partition(batch):
+            self._append(values, rows)
+        while sum(file.size for file in self._open.values()) > self._limit:
+            largest = max(self._open, key=lambda key: self._open[key].size)
+            self._finish(self._open.pop(largest))
+
+    def close(self) -> list[dict[str, Any]]:
+        """Finishes all files and hands out their `add` actions."""
+        try:
+            while self._open:
+                self._finish(self._open.pop(next(iter(self._open))))
+            self._wait(0, 0)
+        finally:
+            self._pool.shutdown()
+        return self._adds
+
+    def stop(self) -> None:
+        """Drops what is not written yet, and returns once no put is running: then files can be deleted."""
+        self._open.clear()
+        self._pool.shutdown(cancel_futures=True)
+
+    def abandon(self) -> None:
+        """Deletes what was staged, unless a commit may name it."""
+        self.stop()
+        self._staged.discard()
+
+    def __enter__(self) -> DataFileWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
+        if batch.num_rows == 0:
+            return
+        if not self._partition_by:
+            yield {}, batch
+            return
+        code = np.zeros(batch.num_rows, np.int64)
+        for name in self._partition_by:
+            encoded = pc.dictionary_encode(batch.column(name), null_encoding="encode")
+            indices = encoded.indices.to_numpy(zero_copy_only=False)
+            code = np.unique(code * len(encoded.dictionary) + indices, return_inverse=True)[1]
+        order = np.argsort(code, kind="stable")
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        ends = [*starts[1:], batch.num_rows]
+        kept = batch.select(self._columns)
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            first = int(order[start])
+            values = {self._names.of(name): partition_text(batch.column(name)[first]) for name in self._partition_by}
+            for name in self._required:
+                if values[self._names.of(name)] is None:
+                    raise InvalidArgumentError(
+                        f"column {name!r}: expected no nulls (NOT NULL), found an empty text, which is null as a "
+                        "partition value; nothing was written",
+                        column=name,
+                    )
+            # A copy: a slice would hold all rows of the batch for as long as its file is in the making.
+            yield values, kept if len(starts) == 1 else kept.take(pa.array(order[start:end]))
+
+    def _append(self, values: dict[str, str | None], rows: pa.RecordBatch) -> None:
+        key = tuple(values.values())
+        while rows.num_rows:
+            if key not in self._open:
+                statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
+                self._open[key] = _OpenFile(values, statistics)
+            file = self._open[key]
+            room = self._row_group_rows - file.pending_rows
+            part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
+            rows = rows.slice(part.num_rows)
+            file.statistics.add(part)
+            file.pending.append(part)
+            file.rows += part.num_rows
+            file.pending_rows += part.num_rows
+            file.pending_bytes += part.nbytes
+            if file.pending_rows >= self._row_group_rows or file.pending_bytes >= min(_ROW_GROUP_BYTES, self._target):
+                self._write_row_group(file)
+                if file.size >= self._target:
+                    # Encoding makes it smaller: wait for its size.
+                    file.wait()
+                if file.size >= self._target:
+                    self._finish(self._open.pop(key))
+            if key in self._open and self.max_rows is not None and file.rows >= self.max_rows:
+                self._finish(self._open.pop(key))
+
+    def _write_row_group(self, file: _OpenFile) -> None:
+        """Has the rows that are pending encoded, one group of a file at a time."""
+        if not file.pending_rows:
+            return
+        file.wait()
+        batches, file.encoding_bytes = file.pending, file.pending_bytes
+        file.pending, file.pending_bytes, file.pending_rows = [], 0, 0
+        file.encoding = self._pool.submit(self._encode, file, batches)
+
+    def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_batches(batches)
+        batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        if self._hides_nulls:
+            pairs = zip(batch.columns, self._file_schema.types, strict=True)
+            batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
+        if batch.schema.types == self._file_schema.types:
+            batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
+        else:
+            # The same arrays under other names, and without nulls where there may be none: only the schema of the
+            # message is another.
+            batch = pa.ipc.read_record_batch(batch.serialize(), self._file_schema)
+        if file.writer is None:
+            file.sink = pa.BufferOutputStream()
+            file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
+        file.writer.write_batch(batch, row_group_size=self._row_group_rows)
+        file.written, file.encoding_bytes = file.sink.tell() if file.sink is not None else 0, 0
+
+    def _finish(self, file: _OpenFile) -> None:
+        """Has a file put, once its last rows are encoded; waits where many are on their way."""
+        self._write_row_group(file)
+        if file.encoding is None and file.writer is None:
+            return
+        # Directories of physical names would mean nothing to a reader.
+        folder = "" if self._names.mapped else directories(file.values)
+        codec = "" if self._codec == "none" else f".{self._codec}"
+        path = f"{self._above}{folder}{self._stem}-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
+        add = {
+            "path": encode_path(path),
+            "partitionValues": file.values,
+            "size": 0,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": "",
+            "_staged": path,
+        }
+        self._adds.append(add)
+        self._staged.add(self._store, path)
+        # Its last row group was submitted before this, so that the pool cannot deadlock.
+        self._leaving.append((file, self._pool.submit(self._put, file, add)))
+        self._wait(2 * _THREADS, self._limit)
+
+    def _wait(self, files: int, size: int) -> None:
+        """Returns once no more files, and no more bytes, are on their way to the store."""
+        while len(self._leaving) > files or sum(file.size for file, _ in self._leaving) > size:
+            self._leaving.popleft()[1].result()
+
+    def _put(self, file: _OpenFile, add: dict[str, Any]) -> None:
+        file.wait()
+        if file.writer is None or file.sink is None:
+            return
+        file.writer.close()
+        data = file.sink.getvalue()
+        add["size"], add["modificationTime"] = data.size, time.time_ns() // 1_000_000
+        add["stats"] = file.statistics.json()
+        file.sink = file.writer = None
+        self._store.put(add["_staged"], data.to_pybytes())
+        file.written = 0
+
+
+def _leaf_columns(schema: pa.Schema) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema, store_schema=False).close()
+    parquet = pq.ParquetFile(sink.getvalue()).schema
+    return [parquet.column(i) for i in range(len(parquet))]

@@ -1,0 +1,54 @@
+"""The predicate of an overwrite (Spark's `replaceWhere`): which rows it replaces, and which new rows are allowed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.expr import Expression, Predicate
+from ...exceptions import InvalidArgumentError
+from ..read.session_zone import in_zone
+
+
+class RowPredicate:
+    """Which rows an overwrite replaces; its new rows must match as well.
+
+    Args:
+        sql: Its text.
+        schema: The table's columns.
+        session_timezone: What times without a zone mean in it; UTC if not given.
+
+    Raises:
+        InvalidArgumentError: It does not parse, or names no column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.write.row_predicate import RowPredicate
+        >>> RowPredicate("x > 1", pa.schema([("x", pa.int64())])).mask(pa.record_batch({"x": [1, 2, None]})).to_pylist()
+        [False, True, False]
+    """
+
+    def __init__(self, sql: str, schema: pa.Schema, session_timezone: str | None = None) -> None:
+        schema = in_zone(schema, session_timezone)
+        predicate = Predicate.parse_sql(sql, schema)
+        self.predicates = [predicate]
+        self.columns = predicate.columns
+        self._expression = Expression.parse_sql(sql, schema)
+
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Whether each row is one of them: null is no yes."""
+        found = pa.array(self._expression.evaluate(batch))
+        return pc.fill_null(found.cast(pa.bool_()), False)
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raises if new rows are none of them.
+
+        Raises:
+            InvalidArgumentError: It names the first of them.
+        """
+        wrong = pc.invert(self.mask(batch))
+        if pc.any(wrong).as_py():
+            row = batch.filter(wrong).slice(0, 1).select(self.columns).to_pylist()
+            raise InvalidArgumentError(
+                f"expected rows for which the predicate is true, found {row[0]}; nothing was written"
+            )

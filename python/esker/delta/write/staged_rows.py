@@ -1,0 +1,43 @@
+"""Reads staged rows back: those of a new table that another writer has created meanwhile, to append them to it.
+
+The stream that they came from is used up. The other table may have other columns, partitions and constraints, so that
+the rows are written to it like any others; the staged files of the first attempt are deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot
+from ..._native.store import Store
+from ..log.entries import commit_path
+from ..read.filesystem import FileLocator
+from ..read.scan import TableScan
+from .plan import DeltaWritePlan
+
+
+def staged_rows(plan: DeltaWritePlan, store: Store, adds: Sequence[Mapping[str, Any]]) -> pa.RecordBatchReader:
+    """The rows of staged files of a table that was not to be, with the columns that they were given with.
+
+    Args:
+        plan: What they were staged by: for a new table.
+        store: Where they are.
+        adds: Their `add` actions.
+
+    Example:
+        `write_deltalake(plan.uri, staged_rows(plan, store, writer.adds), mode="append")`
+    """
+    # A log with one entry that names the staged files, kept in memory while they are read.
+    place = Store(f"memory://{uuid.uuid4()}")
+    actions = [*plan.after.actions_after(None), *(("add", dict(add)) for add in adds)]
+    lines = [json.dumps({name: fields}) for name, fields in actions]
+    place.put(commit_path(0), "\n".join(lines).encode())
+    scan = TableScan(place, Snapshot.load(place), FileLocator(store, "", dict(plan.storage_options or {})))
+    place.delete(commit_path(0))
+    schema = pa.schema([field for field in scan.schema if field.name not in plan.missing])
+    return pa.RecordBatchReader.from_batches(schema, scan.batches(schema.names))

@@ -1,0 +1,110 @@
+"""The staged files of one write: data files, and change data files where data files do not tell what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.store import Store
+from ...commit.orphans import StagedFiles
+from .change_data import ChangeDataWriter
+from .conformed import conformed
+from .data_files import DataFileWriter
+from .plan import DeltaWritePlan
+from .replacement import Replacement
+
+
+@dataclass(frozen=True)
+class StagedWrite:
+    """The result of staging: `add` actions, `cdc` actions, and the number of new rows."""
+
+    adds: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+    rows: int
+
+
+class Staging:
+    """Stages the files of one write. As a context manager it deletes them when its block fails and no commit can name
+    them.
+
+    Args:
+        plan: The write.
+        store: The table's.
+        staged: Takes in each file before it is put; if not given, one of its own.
+        writes_changes: Whether change data files are written.
+        max_rows: Rows of one file at most.
+
+    Example:
+        `with Staging(plan, store) as staging: staging.store(batches); written = staging.finish()`
+    """
+
+    def __init__(
+        self,
+        plan: DeltaWritePlan,
+        store: Store,
+        staged: StagedFiles | None = None,
+        *,
+        writes_changes: bool = False,
+        max_rows: int | None = None,
+    ) -> None:
+        after, request = plan.after, plan.request
+        self.staged = StagedFiles() if staged is None else staged
+        self._schema = after.schema
+        self._rows = 0
+        self._data = DataFileWriter(
+            store,
+            after.schema,
+            after.partition_by,
+            after.configuration,
+            mapped=after.mapped,
+            target_file_size=request.target_file_size,
+            properties=request.parquet,
+            tight=after.configuration.get("delta.enableDeletionVectors", "").lower() == "true",
+            staged=self.staged,
+        )
+        self._data.max_rows = max_rows
+        self._changes: ChangeDataWriter | None = None
+        if writes_changes:
+            self._changes = ChangeDataWriter(
+                store,
+                after,
+                target_file_size=request.target_file_size,
+                properties=request.parquet,
+                staged=self.staged,
+            )
+
+    def store(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Stores new rows: batches that were conformed and checked."""
+        for batch in batches:
+            self._rows += batch.num_rows
+            self._data.write(batch)
+            if self._changes is not None:
+                self._changes.write(batch, "insert")
+
+    def store_survivors(self, replacement: Replacement | None) -> None:
+        """Stores the surviving rows of removed files, and their removed rows in change data files."""
+        if replacement is None:
+            return
+        for batch in conformed(replacement.survivors(), self._schema):
+            self._data.write(batch)
+        if self._changes is not None:
+            for batch in conformed(replacement.removed_rows(), self._schema):
+                self._changes.write(batch, "delete")
+
+    def finish(self) -> StagedWrite:
+        """Finishes all files, which are at the store then."""
+        adds = self._data.close()
+        return StagedWrite(adds, self._changes.close() if self._changes is not None else [], self._rows)
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._changes is not None:
+            self._changes.stop()
+        self._data.stop()
+        if kind is not None:
+            self.staged.discard()

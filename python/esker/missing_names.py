@@ -1,0 +1,131 @@
+"""What to do instead of each name that pylance has and esker has not yet.
+
+By module of esker, the names that pylance's module of the same name has; what classes lack, they say themselves.
+`esker.missing.names_of_peer` answers with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_PYLANCE = "pylance, which opens the same table"
+
+INDEX = f"scans read only what a filter needs; to make or use an index, take {_PYLANCE}"
+VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYLANCE}"
+TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
+COMPACTION = f"compact with {_PYLANCE}"
+LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
+TAGS = "name versions by their numbers: dataset(uri, version=N)"
+BRANCHES = (
+    "open versions by their numbers, clone a table with shallow_clone, or keep branches of a lake with esker.repo"
+)
+SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
+STATISTICS = "see LanceDataset.get_version()['metadata'] for totals, and the command esker inspect for columns"
+COST = "see LanceDataset.io_stats for requests and bytes"
+BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
+OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
+STABLE_IDS = "write the table with enable_stable_row_ids=True; commits keep the row ids of fragments"
+CATALOGS = "open tables by their URI: dataset(uri, storage_options=...)"
+TRAINING = "read batches with LanceDataset.to_batches, and rows by chance with sample or take"
+INTERNAL = "it is an internal of pylance; call what needed it with esker's own values"
+KEPT = "name a file: batch_udf(checkpoint_file=...)"
+_OPTIONS = "pass plain values; the docstring of the method says which"
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "esker": {
+        "BlobDescriptor": BLOBS,
+        "BlobDescriptorArrayBuilder": BLOBS,
+        "CompactedSsTable": LOG_OF_ROWS,
+        "DataStatistics": STATISTICS,
+        "DedicatedBlobWriter": BLOBS,
+        "ExecutionPlan": "see LanceScanner.explain_plan and analyze_plan for the plan of a scan",
+        "FFILanceTableProvider": "register LanceDataset.scanner().to_reader(), or query with DuckDB",
+        "FieldStatistics": STATISTICS,
+        "FtsToken": TEXTS,
+        "IndexFile": INDEX,
+        "IndexProgress": INDEX,
+        "LsmPointLookupPlanner": LOG_OF_ROWS,
+        "LsmScanner": LOG_OF_ROWS,
+        "LsmVectorSearchPlanner": LOG_OF_ROWS,
+        "PackedBlobWriter": BLOBS,
+        "ShardSnapshot": LOG_OF_ROWS,
+        "ShardWriter": LOG_OF_ROWS,
+        "ShardingField": LOG_OF_ROWS,
+        "ShardingSpec": LOG_OF_ROWS,
+        "bitmap": INTERNAL,
+        "bytes_read_counter": COST,
+        "debug": "see the command esker inspect for what a file holds",
+        "dependencies": INTERNAL,
+        "download": TEXTS,
+        "evaluate_sharding_spec": LOG_OF_ROWS,
+        "hf": "convert to Arrow first: write_dataset(huggingface_dataset.data.table, uri)",
+        "indices": INDEX,
+        "io": "pass storage_options, and register stores of your own with esker.commit.register",
+        "iops_counter": COST,
+        "log": "nothing is logged; errors carry facts, and progress= tells how far a write is",
+        "mem_wal": LOG_OF_ROWS,
+        "namespace": CATALOGS,
+        "optimize": COMPACTION,
+        "otel": COST,
+        "pydantic": "give a pyarrow.Schema to write_dataset(schema=...)",
+        "query": TEXTS,
+        "sampler": TRAINING,
+        "set_logger": "nothing is logged; errors carry facts, and progress= tells how far a write is",
+        "simd_info": "there is nothing to choose: kernels are compiled for the machine's common instructions",
+        "tokenize": TEXTS,
+        "torch": TRAINING,
+        "tracing": "see LanceScanner.analyze_plan for one scan, and LanceDataset.io_stats for its cost",
+        "types": _OPTIONS,
+        "util": INTERNAL,
+        "vector": VECTORS,
+    },
+    "esker.dataset": {
+        "AlterColumn": 'pass a dict: alter_columns({"path": "a", "name": "b"})',
+        "AutoCleanupConfig": "call cleanup_old_versions, or run the command esker cleanup",
+        "Bitmap": INTERNAL,
+        "Branch": BRANCHES,
+        "Branches": BRANCHES,
+        "BatchUDFCheckpoint": KEPT,
+        "Compaction": COMPACTION,
+        "CompactionMetrics": COMPACTION,
+        "DataStatistics": STATISTICS,
+        "DatasetOptimizer": COMPACTION,
+        "DatasetStats": STATISTICS,
+        "DocumentGranularity": TEXTS,
+        "FieldStatistics": STATISTICS,
+        "FullTextQuery": TEXTS,
+        "IndexConfig": INDEX,
+        "IndexFile": INDEX,
+        "IndexInformation": INDEX,
+        "IndexSegment": INDEX,
+        "LanceStats": STATISTICS,
+        "MinHashQuery": TEXTS,
+        "SqlQuery": SQL,
+        "SqlQueryBuilder": SQL,
+        "SupportedDistributedIndices": INDEX,
+        "Tag": TAGS,
+        "Tags": TAGS,
+        "VectorIndexReader": VECTORS,
+        "VectorSearchQuery": VECTORS,
+        "VersionRef": "see LanceDataset.version_refs, which returns dicts",
+        "model_to_dict": INTERNAL,
+        "normalize_transform": INTERNAL,
+        "serialize_row_addrs": INTERNAL,
+        "td_to_micros": INTERNAL,
+    },
+    "esker.fragment": {
+        "Bitmap": INTERNAL,
+        "RowDatasetVersionMeta": STABLE_IDS,
+        "RowIdMeta": STABLE_IDS,
+        "RowIdSequence": STABLE_IDS,
+        "normalize_transform": INTERNAL,
+    },
+    "esker.udf": {
+        "BatchUDFCheckpoint": KEPT,
+        "normalize_transform": INTERNAL,
+    },
+    "esker.progress": {
+        "FileSystemFragmentWriteProgress": "write each fragment's to_json to a file from a FragmentWriteProgress",
+        "IndexProgress": INDEX,
+    },
+}

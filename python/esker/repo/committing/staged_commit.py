@@ -1,0 +1,93 @@
+"""The commit of what is staged.
+
+```
+commit_staging       the line
+  check_committable  staged  -> checked: young enough that garbage collection has deleted none of it
+  stored_ranges      checked -> ranges and a metarange: the base commit with the staged changes
+  merged_onto        merged onto the branch's last commit, where others have committed since; conflicts end here
+  commit_onto        stored -> branch moved: see `new_commit`
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...exceptions import InvalidArgumentError
+from ..core.repository_core import RepositoryCore
+from ..errors import NoChangesError
+from ..objects.staging import Staging
+from ..refs.clock import moment
+from ..refs.commits import Commit
+from ..refs.expired import explained
+from ..text import check_pairs, check_text
+from .merge_content import merged_content
+from .needs import Needs
+from .new_commit import Content, NewCommit, commit_onto
+
+
+def commit_staging(core: RepositoryCore, staging: Staging, new: NewCommit, *, allow_empty: bool = False) -> Commit:
+    """Commits what is staged, and nothing else; it is not staged any more then.
+
+    Args:
+        core: The repository.
+        staging: What is staged: by a branch's handle, a transaction or an import.
+        new: Where it goes, and what the commit says.
+        allow_empty: Commits even if nothing changes.
+
+    Raises:
+        NoChangesError: Nothing is staged, or what is staged changes nothing.
+        MergeConflictError: Others have changed the same paths. What is staged stays.
+    """
+    core.check_unprotected(new.branch)
+    new = replace(new, message=check_text(new.message, "a message"), metadata=check_pairs(new.metadata, "metadata"))
+    base = staging.base or core.head(new.branch)
+    check_committable(core, new.branch, staging)
+    began = moment()
+    ours = stored_ranges(core, new.branch, base, staging, allow_empty=allow_empty)
+    needs = Needs(frozenset(staging.sources), began, staging)
+
+    def content(dest: Commit) -> Content:
+        check_committable(core, new.branch, staging)
+        return Content(merged_onto(core, base, ours, dest), needs)
+
+    return commit_onto(core, new, content, landed=staging.clear)
+
+
+def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> None:
+    """Refuses what was staged so long ago that garbage collection may have deleted it.
+
+    Raises:
+        InvalidArgumentError: It is older than the grace period.
+    """
+    grace = core.settings().grace_s
+    # Without a grace period, collections announce what they delete, and commits look there: see `needs`.
+    if 0 < grace < staging.age_s:
+        raise InvalidArgumentError(
+            f"branch {branch!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
+            "collection may have taken it for left behind: reset the changes and write them again"
+        )
+
+
+def stored_ranges(core: RepositoryCore, branch: str, base: Commit, staging: Staging, *, allow_empty: bool) -> str:
+    """Stores the base version with what is staged, and returns the id of its metarange.
+
+    Raises:
+        NoChangesError: It is the base version's own.
+    """
+    applied = core.storage.apply(base.meta_range_id, staging.changes(), rule=core.settings().rule())
+    if applied.metarange_id is None and not allow_empty:
+        raise NoChangesError(f"branch {branch!r}: nothing is staged that changes anything; allow_empty commits it")
+    return applied.metarange_id or base.meta_range_id
+
+
+def merged_onto(core: RepositoryCore, base: Commit, ours: str, dest: Commit) -> str:
+    """Merges ours, which was made from `base`, onto the branch's last commit, and returns the metarange's id.
+
+    Raises:
+        MergeConflictError: Both changed the same paths.
+    """
+    if dest.meta_range_id == base.meta_range_id:
+        return ours
+    with explained(core.store, base.id):
+        return merged_content(core, base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""

@@ -1,0 +1,1 @@
+"""One repository as its store holds it, and how it is created and opened."""

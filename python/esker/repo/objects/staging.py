@@ -1,0 +1,152 @@
+"""Staged changes: what a handle has written to a branch and not committed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..._native.graveler import ChangeStream, StagedPaths
+from ...exceptions import UnsupportedError
+from ..refs.clock import Moment, elapsed_s, moment
+from ..refs.commits import Commit
+from .batches import BATCH_ROWS, infos
+from .object_info import ObjectInfo, microseconds_of, time_of
+
+
+@dataclass(frozen=True)
+class SavedStaging:
+    """What was staged at one moment."""
+
+    paths: StagedPaths | None = None
+    base: Commit | None = None
+    sources: frozenset[str] = frozenset()
+    started: Moment = (0.0, 0.0)
+
+
+class Staging:
+    """Staged changes over a base commit: paths with new objects, and paths that are removed.
+
+    Attributes:
+        base: The base commit: the branch's last when the first change was staged; None while nothing is staged.
+        sources: Ids of the commits out of which something is staged.
+        own_imports: Whether objects of the repository itself may be among what is imported.
+
+    Example:
+        `repository.branch("main").uncommitted()`
+    """
+
+    def __init__(self) -> None:
+        self._paths = StagedPaths()
+        self._is_shared = False
+        self._has_ended = False
+        self.base: Commit | None = None
+        self.sources: set[str] = set()
+        self.own_imports = False
+        self._started: Moment = (0.0, 0.0)
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the first change, by the clock that says more: one stands still while the machine sleeps."""
+        return elapsed_s(self._started) if self.base else 0.0
+
+    def begin(self, base: Commit) -> None:
+        """Sets the base commit, before the first change."""
+        if self.base is None:
+            self.base = base
+            self._started = moment()
+
+    def take_over(self, other: Staging) -> None:
+        """Takes over the age and the sources of another staging, from which something is staged here."""
+        if other is not self:
+            self._started = (min(self._started[0], other._started[0]), min(self._started[1], other._started[1]))
+            self.sources |= other.sources
+
+    def stage(self, path: str, change: ObjectInfo | None) -> None:
+        """Stages an object at a path, or with None that the path goes."""
+        if change is None:
+            self._paths.stage_removal(path)
+            return
+        self._paths.stage(
+            path,
+            change.physical_address,
+            change.size_bytes,
+            change.checksum,
+            microseconds_of(change.mtime),
+            change.content_type,
+            dict(change.metadata),
+            change.address_type,
+        )
+
+    def end(self) -> None:
+        """Refuses further changes: the transaction that it belongs to has ended."""
+        self._has_ended = True
+
+    def check_open(self) -> None:
+        """Refuses what is written to a transaction that has ended."""
+        if self._has_ended:
+            raise UnsupportedError("expected a transaction at work, found one that has ended; begin another")
+
+    def share(self) -> StagedPaths:
+        """What is staged, for stores over the branch, which from now on stage there as well."""
+        self._is_shared = True
+        return self._paths
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._paths
+
+    def get(self, path: str) -> ObjectInfo | None:
+        """What is staged at a path: an object; None for a path that goes, or at which nothing is staged."""
+        said = self._paths.get(path)
+        if said is None:
+            return None
+        address, size, checksum, time_us, content_type, metadata, address_type = said
+        return ObjectInfo(path, address, size, checksum, time_of(time_us), content_type, metadata, address_type)
+
+    def forget(self, path: str) -> None:
+        """Takes back what is staged at a path."""
+        self.check_not_shared()
+        self._paths.forget(path)
+
+    def check_not_shared(self) -> None:
+        """Refuses to take back changes that stores have seen."""
+        if self._is_shared:
+            raise UnsupportedError("what was written through a store cannot be taken back alone; end the transaction")
+
+    def saved(self) -> SavedStaging:
+        """All of it, to be restored later."""
+        return SavedStaging(self._paths.copy(), self.base, frozenset(self.sources), self._started)
+
+    def restore(self, saved: SavedStaging) -> None:
+        """Takes back what was staged since."""
+        self.check_not_shared()
+        self._paths = StagedPaths() if saved.paths is None else saved.paths.copy()
+        self.base, self.sources, self._started = saved.base, set(saved.sources), saved.started
+
+    def clear(self) -> None:
+        """Forgets all staged changes."""
+        # Stores that are still open keep what they saw.
+        self._paths, self._is_shared = StagedPaths(), False
+        self.sources.clear()
+        self.base = None
+
+    def within(self, prefix: str, from_path: str = "") -> Iterator[tuple[str, ObjectInfo | None]]:
+        """What is staged at paths that start with a prefix, from a path on, in their order."""
+        for batch in self.batches(prefix, from_path):
+            yield from batch
+
+    def batches(self, prefix: str, from_path: str = "") -> Iterator[list[tuple[str, ObjectInfo | None]]]:
+        """The same in batches, which grow: a caller that looks for one path decodes few."""
+        size = 64
+        while (batch := self._paths.within(prefix, from_path, size)) is not None:
+            found = list(infos(batch))
+            yield found
+            size = min(4 * size, BATCH_ROWS)
+            # The first string behind another one.
+            from_path = found[-1][0] + "\0"
+
+    def changes(self) -> ChangeStream:
+        """All of it, for the core."""
+        return self._paths.changes()

@@ -1,0 +1,1 @@
+"""What lies below `_esker/`: logs of refs, commits and their packs, and what garbage collections announce."""

@@ -1,0 +1,135 @@
+"""Put-if-absent for a repository's refs: by the store itself, or by an external manifest store where it cannot.
+
+```
+put   1 put the bytes under a name of their own: {path}-{uuid}
+      2 put that name into the external store, if the path has none     <- this decides who wins
+      3 copy the bytes to the path, update the external store, delete the first copy
+get   the object at the path; if there is none, the one that the external store names, after finishing step 3
+```
+
+For the external store each path is a table with one version. After step 3 the object store alone is enough to read.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from ..._native.store import ObjectMeta, Store
+from ...commit.external import ExternalManifestStore
+from ...exceptions import CommitStateUnknownError, NotFoundError
+from .clock import collecting_time
+
+_ONLY = 1
+
+
+class AtomicObjects:
+    """The objects of a repository by which its refs move.
+
+    Args:
+        store: The repository's root.
+        external: What lends put-if-absent, if the store lacks it.
+        base_uri: The repository's name in it.
+    """
+
+    def __init__(self, store: Store, external: ExternalManifestStore | None = None, base_uri: str = "") -> None:
+        self._store = store
+        self._external = external
+        self._base = base_uri.rstrip("/") + "/"
+
+    def get(self, path: str) -> bytes:
+        """An object.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        try:
+            return self._store.get(path)
+        except NotFoundError:
+            if self._external is None:
+                raise
+            entry = self._external.get(self._base + path, _ONLY)
+            if entry is None:
+                raise
+        if entry.path == path:
+            return self._store.get(path)
+        try:
+            data = self._store.get(entry.path)
+        except NotFoundError:
+            # Another one has finished it meanwhile.
+            return self._store.get(path)
+        self._finish(self._external, path, entry.path, data)
+        return data
+
+    def put(self, path: str, data: bytes) -> None:
+        """Puts an object, replacing what was there."""
+        self._store.put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Puts an object if there is none; False says that there is one."""
+        if self._external is None:
+            return self._store.put_if_absent(path, data)
+        staged = f"{path}-{uuid.uuid4().hex}"
+        self._store.put(staged, data)
+        won = self._external.put_if_not_exists(self._base + path, _ONLY, staged, len(data))
+        if not won:
+            # A lost reply is no refusal: the entry may be ours.
+            entry = self._external.get(self._base + path, _ONLY)
+            won = entry is not None and entry.path == staged
+        if won:
+            self._finish(self._external, path, staged, data)
+        elif entry is not None:
+            # Another writer's: ours is an orphan.
+            self._store.delete(staged)
+        return won
+
+    def put_own(self, path: str, data: bytes) -> bool:
+        """Puts an object if there is none; True if it holds these bytes then, which no other writer would write.
+
+        Raises:
+            IOFailedError: The store failed, and the object is not there.
+            CommitStateUnknownError: The store failed, and so did the look at what is there.
+        """
+        try:
+            if self.put_if_absent(path, data):
+                return True
+            failure = None
+        except OSError as error:
+            failure = error
+        # No reply is not a refusal, and "exists" may be our own first try.
+        try:
+            return self.get(path) == data
+        except NotFoundError:
+            if failure is not None:
+                raise failure from None
+            return False
+        except OSError as error:
+            if failure is None:
+                raise
+            raise CommitStateUnknownError(
+                f"{path}: it is not known whether it was put: {failure}; reading it back failed as well: {error}; "
+                "look for it later",
+                path=path,
+            ) from error
+
+    def collecting_time(self) -> float:
+        """The time for one who deletes what is old. See `clock.collecting_time`."""
+        return collecting_time(self._store)
+
+    def _finish(self, external: ExternalManifestStore, path: str, staged: str, data: bytes) -> None:
+        self._store.put(path, data)
+        external.put_if_exists(self._base + path, _ONLY, path, len(data))
+        self._store.delete(staged)
+
+    def list_paths(self, prefix: str) -> list[str]:
+        """The paths that start with a prefix; those that are not finished have longer names."""
+        return self._store.list_paths(prefix)
+
+    def list(self, prefix: str) -> list[ObjectMeta]:
+        """The same with sizes and times."""
+        return self._store.list(prefix)
+
+    def delete(self, path: str, *, free: bool = False) -> None:
+        """Removes an object. With an external store its name stays taken, unless it is freed."""
+        self._store.delete(path)
+        if free and self._external is not None:
+            self._external.delete(self._base + path)

@@ -1,0 +1,149 @@
+"""The names of deltalake: each is here, or says what to do instead."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from deltalake.table import TableAlterer, TableOptimizer
+
+import esker.delta
+from esker.delta import DeltaTable, Field, Schema, TableFeatures, write_deltalake
+from esker.delta.missing import NAMES, OPTIMIZER_METHODS, TABLE_ATTRIBUTES, TABLE_METHODS
+from esker.exceptions import UnsupportedError
+
+
+def _public(owner: Any) -> list[str]:
+    return [name for name in dir(owner) if not name.startswith("_")]
+
+
+def _own_names(module: Any) -> list[str]:
+    """What a module of deltalake's defines, or hands out."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return [name for name in listed if not name.startswith("_")]
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+# Names by which deltalake's own modules call its Rust, and what they keep for themselves.
+MODULES = [module.name for module in pkgutil.iter_modules(deltalake.__path__, "deltalake.") if "._" not in module.name]
+SAME_MODULES = ("deltalake.table", "deltalake.schema", "deltalake.exceptions")
+
+
+def _is_ours_or_missing(name: str, module: str) -> bool:
+    same = getattr(esker.delta, module.rpartition(".")[2], None) if module in SAME_MODULES else None
+    if hasattr(same, name):
+        return True
+    try:
+        getattr(esker.delta, name)
+    except UnsupportedError as error:
+        return error.operation == name and "; " in str(error)
+    return True
+
+
+@pytest.mark.parametrize("module", ["deltalake", *MODULES])
+def test_every_name_of_a_module_is_here_or_says_what_to_do(module: str) -> None:
+    names = _own_names(importlib.import_module(module))
+    if module == "deltalake.exceptions":
+        assert set(names) <= set(_public(esker.delta.exceptions))
+        return
+    assert [name for name in names if not _is_ours_or_missing(name, module)] == []
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaTable:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2]}))
+    return DeltaTable(tmp_path / "t")
+
+
+def test_every_method_of_a_table_is_here_or_says_what_to_do(table: DeltaTable) -> None:
+    for name in _public(deltalake.DeltaTable):
+        if name in TABLE_METHODS:
+            with pytest.raises(UnsupportedError, match="is not supported yet; ") as raised:
+                getattr(table, name)("any", argument=1)
+            assert raised.value.operation == name
+        elif name in TABLE_ATTRIBUTES:
+            with pytest.raises(UnsupportedError, match="is not supported yet; "):
+                getattr(table, name)
+        else:
+            assert hasattr(table, name), name
+    for name, found in OPTIMIZER_METHODS.items():
+        theirs = [each for each in inspect.signature(getattr(TableOptimizer, name)).parameters if each != "args"]
+        assert theirs == ["self", *found.parameters.split()]
+    for name in _public(TableOptimizer):
+        with pytest.raises(UnsupportedError, match="write them anew|write the rows anew"):
+            getattr(table.optimize, name)()
+    assert set(_public(TableAlterer)) <= set(_public(table.alter))
+
+
+def test_nothing_is_said_to_be_missing_that_deltalake_does_not_have() -> None:
+    assert {*TABLE_METHODS, *TABLE_ATTRIBUTES} <= set(_public(deltalake.DeltaTable))
+    assert set(OPTIMIZER_METHODS) == set(_public(TableOptimizer))
+    known = {name.rpartition(".")[2] for name in MODULES} | set(_public(deltalake))
+    for module in MODULES:
+        known |= set(_public(importlib.import_module(module)))
+    assert set(NAMES) <= known
+    assert not set(NAMES) & set(esker.delta.__all__)
+
+
+def test_importing_a_missing_name_says_what_to_do() -> None:
+    with pytest.raises(UnsupportedError, match="to_pyarrow_dataset"):
+        from esker.delta import QueryBuilder  # noqa: F401
+    with pytest.raises(UnsupportedError, match="storage_options"):
+        from esker.delta import fs  # noqa: F401
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = esker.delta.nonsense
+
+
+def test_a_table_with_missing_names_is_looked_at_copied_and_pickled(table: DeltaTable) -> None:
+    names = {name for name, _ in inspect.getmembers(table)}
+    assert {"merge", "optimize", "version"} <= names
+    assert not hasattr(table, "table_config")
+    assert copy.copy(table).version() == pickle.loads(pickle.dumps(table)).version() == 0
+    assert set(_public(table)) >= set(_public(deltalake.DeltaTable)) - set(TABLE_ATTRIBUTES)
+
+
+def test_features_that_are_not_written_are_refused_by_name(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, Schema([Field("id", "long")]))
+    theirs = {name for name in _public(deltalake.TableFeatures) if not name.startswith("__")}
+    assert theirs <= set(TableFeatures.__members__)
+    with pytest.raises(UnsupportedError, match="timestampNanos"):
+        table.alter.add_feature(TableFeatures.TimestampNanos, allow_protocol_versions_increase=True)
+
+
+def test_what_is_said_to_do_instead_of_delete_and_restore_does_it(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}))
+    nothing = pa.table({"id": pa.array([], pa.int64())})
+    write_deltalake(tmp_path, nothing, mode="overwrite", predicate="id > 1")
+    assert DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist() == [1]
+    write_deltalake(tmp_path, DeltaTable(tmp_path, 0).scan(), mode="overwrite")
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_the_package_loads_its_names_when_they_are_used() -> None:
+    code = (
+        "import sys, esker.delta; assert 'esker.delta.table' not in sys.modules, 'table'; "
+        "from esker.delta import Field; assert 'esker.delta.write.writer' not in sys.modules, 'writer'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_names_what_is_missing() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "delta.md").read_text()
+    section = page.partition("## Names that are not here yet")[2].partition("\n## ")[0]
+    for name in [*TABLE_METHODS, *TABLE_ATTRIBUTES, *OPTIMIZER_METHODS, *NAMES]:
+        assert f"`{name}`" in section or f"DeltaTable.{name}`" in section, name
