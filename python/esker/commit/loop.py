@@ -32,7 +32,7 @@ from ..exceptions import (
     UnsupportedError,
 )
 from .orphans import Outcome, StagedFiles, acknowledge
-from .protocol import Change, CommitProtocol, LeavesTraces, MayMissHistory, NothingPut, Verdict
+from .protocol import CommitProtocol, CommittedChange, LeavesTraces, MayMissHistory, NothingPut, Verdict
 
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
@@ -219,7 +219,7 @@ class _Race:
     def _is_late(self) -> bool:
         return self._limits.timeout_s is not None and self._limits.clock() - self._started > self._limits.timeout_s
 
-    def _of_gone(self, other: Change, latest: int) -> int:
+    def _of_gone(self, other: CommittedChange, latest: int) -> int:
         """The version of `other`, whose writer is not known any more, if the newest version shows that it was ours."""
         change = self.doubts[other.version]
         if isinstance(change, LeavesTraces) and change.is_part_of(latest):

@@ -39,7 +39,7 @@ class Verdict(Enum):
     """A conflict that computing ours again does not solve."""
 
 
-class Change(Protocol):
+class CommittedChange(Protocol):
     """A version that somebody committed."""
 
     @property
@@ -65,17 +65,17 @@ class CommitProtocol(Protocol):
     def latest(self) -> int:
         """The newest version, 0 if there is none."""
 
-    def changes_since(self, version: int, latest: int) -> Iterable[Change]:
+    def changes_since(self, version: int, latest: int) -> Iterable[CommittedChange]:
         """The changes that made the versions after `version` up to `latest`, oldest first."""
 
     def applied(self, latest: int) -> bool:
         """Whether the change has landed by version `latest` under another write id: in an earlier run of a job that
         numbers its commits. Only the newest version is looked at, since the commit itself may be cleaned up already."""
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         """What `change` means for ours."""
 
-    def rebase(self, change: Change) -> None:
+    def rebase(self, change: CommittedChange) -> None:
         """Adapts ours to `change`, for which `judge` returned `Verdict.REBASE`."""
 
     def next_bytes(self, version: int) -> bytes:
@@ -90,7 +90,7 @@ class CommitProtocol(Protocol):
     def landed(self, version: int) -> None:
         """Called after our commit of `version` has landed. A failure in here does not undo it."""
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """The error that says that ours conflicts with `change`."""
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from .._native.table import Fragment, HeldColumns, Manifest, Transaction
 from ..commit.clock import seconds_since
-from ..commit.protocol import Change, CommitLock, NothingPut, Verdict
+from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
 from ..exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.stores import is_behind_network
@@ -185,7 +185,7 @@ class LanceCommit:
                 self._base = manifest
             yield LanceChange(number, self.log.transaction(manifest), manifest)
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         """The format's conflict rule for our operation after theirs; a change without a transaction is a conflict."""
         if not isinstance(change, LanceChange) or change.transaction is None or self._create:
             return Verdict.REFUSE
@@ -218,7 +218,7 @@ class LanceCommit:
         self._held = self._held.after(theirs, made)
         return self._held is not None
 
-    def rebase(self, change: Change) -> None:
+    def rebase(self, change: CommittedChange) -> None:
         """Does nothing: `Transaction.apply` works on any compatible base version."""
 
     def applied(self, latest: int) -> bool:
@@ -409,7 +409,7 @@ class LanceCommit:
         inline = manifest.inline_transaction()
         return inline.uuid if inline else (transaction_uuid(name) if name else None) or name
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """The error that says which operation was committed first and what to do."""
         if self._create:
             return AlreadyExistsError(

@@ -14,7 +14,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_read
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import machine_zone, session_zone
-from esker.spark.table import FragmentSize, Snapshot
+from esker.spark.table import FragmentSize, PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
 
 __all__ = ["SLICE_SCHEMA", "EskerReader", "SlicePartition", "SliceScan", "read_schema"]
@@ -71,11 +71,11 @@ class SliceScan:
 
     def batches(self, slices: Iterator[SlicePartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several slices, one after the other."""
-        snapshot: Snapshot | None = None
+        snapshot: PinnedTable | None = None
         wanted = exchange_schema(self.schema)
         zone = session_zone(self.options.timezone, self.driver_zone)
         for part in slices:
-            snapshot = snapshot or Snapshot(self.address, self.version)
+            snapshot = snapshot or PinnedTable(self.address, self.version)
             found = snapshot.scan(
                 columns=self.schema.names,
                 filter=self.options.filter,
@@ -104,7 +104,7 @@ class EskerReader(DataSourceReader):
     """
 
     def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
-        self._snapshot: Snapshot | None = Snapshot(address, version)
+        self._snapshot: PinnedTable | None = PinnedTable(address, version)
         if options.output == "rows":
             read_schema(self._snapshot, options, schema)
         self._options = options
@@ -116,7 +116,7 @@ class EskerReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One partition for each fragment, or for each slice of a large one."""
-        snapshot = self._snapshot or Snapshot(self._scan.address, self._scan.version)
+        snapshot = self._snapshot or PinnedTable(self._scan.address, self._scan.version)
         return [part for fragment in snapshot.fragments() for part in _slices(fragment, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -134,7 +134,7 @@ class EskerReader(DataSourceReader):
         yield from self._scan.batches(iter([partition]))
 
 
-def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | None = None) -> StructType:
+def read_schema(snapshot: PinnedTable, options: ReadOptions, wanted: StructType | None = None) -> StructType:
     """The Spark schema of the rows of a read, checked against the table.
 
     Args:

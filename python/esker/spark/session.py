@@ -16,7 +16,7 @@ from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_a
 from esker.spark.reader import SlicePartition, SliceScan, lance_version, read_schema
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
-from esker.spark.table import Snapshot
+from esker.spark.table import PinnedTable
 from esker.spark.writer import plan_write
 
 __all__ = ["read", "register", "write"]
@@ -97,7 +97,7 @@ def read(
         delta_schema(open_delta(address, parsed), parsed)
         register(spark)
         return spark.read.format(EskerSource.name()).options(**{**options, "path": address.uri}).load()
-    snapshot = Snapshot(address, lance_version(parsed))
+    snapshot = PinnedTable(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)
     task = SliceScan(address, snapshot.version, schema, parsed)
     register(spark)

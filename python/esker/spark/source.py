@@ -12,7 +12,7 @@ from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_d
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, WriteOptions, pickled_source_options, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
-from esker.spark.table import Snapshot
+from esker.spark.table import PinnedTable
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
 
@@ -51,7 +51,7 @@ class EskerSource(DataSource):
             self._version = table.version()
             return delta_schema(table, options)
         options.check_format("lance", address.uri)
-        snapshot = Snapshot(address, lance_version(options))
+        snapshot = PinnedTable(address, lance_version(options))
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema

@@ -1,4 +1,4 @@
-"""`Snapshot`: a pinned version that Spark's tasks read in slices. `WritePlan`: a write of fragments by tasks, with one
+"""`PinnedTable`: a version that Spark's tasks read in slices. `FragmentPlan`: a write of fragments by tasks, with one
 commit by the driver.
 
 The processes of a job share nothing: the driver and the tasks exchange only plain data that can be pickled, such as
@@ -29,7 +29,7 @@ from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
-__all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
+__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan"]
 
 TOKEN = "esker.dataset.write-token"
 """The transaction property with the token of the Spark write that committed it."""
@@ -49,7 +49,7 @@ class FragmentSize:
     size_bytes: int | None
 
 
-class Snapshot:
+class PinnedTable:
     """One version of a table, open for reading.
 
     Args:
@@ -113,7 +113,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class WritePlan:
+class FragmentPlan:
     """The plan of a write, made by the driver: tasks write fragments with it, and the driver commits with it.
 
     Args:

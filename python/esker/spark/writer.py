@@ -26,7 +26,7 @@ from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.spark.cast import cast_batch
 from esker.spark.matching import check_append, replacing_schema
 from esker.spark.options import TableAddress, WriteOptions
-from esker.spark.table import WritePlan, latest_manifest
+from esker.spark.table import FragmentPlan, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
 from esker.storage_version import storage_version
@@ -98,7 +98,9 @@ def may_discard(messages: Sequence[WriterCommitMessage | None]) -> bool:
 
 
 @in_words_of_spark()
-def plan_write(address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions) -> WritePlan | None:
+def plan_write(
+    address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions
+) -> FragmentPlan | None:
     """Plans a write on the driver, and refuses there what would only fail later in the tasks.
 
     Returns:
@@ -119,7 +121,7 @@ def plan_write(address: TableAddress, schema: StructType, overwrite: bool, optio
                 f'a Lance table at {address.uri} exists already; use mode="append" or mode="overwrite"',
                 uri=address.uri,
             )
-    plan = WritePlan(
+    plan = FragmentPlan(
         address=address,
         token=str(uuid.uuid4()),
         read_version=0 if manifest is None else manifest.version,
