@@ -187,7 +187,7 @@ async fn decode_group(
     }
     Err(DeltaError::corrupt(
         path,
-        "expected the files that it had when it was read first, found others",
+        "expected the files that it had when it was read first, found another number",
     ))
 }
 

@@ -69,7 +69,8 @@ pub fn open(stored: &Bytes) -> Result<Bytes> {
     let corrupt = |message: String| GravelerError::corrupt("block", message);
     let length = stored.len().checked_sub(BLOCK_TRAILER_LEN);
     let parts = length.and_then(|length| stored.split_at_checked(length));
-    let (body, trailer) = parts.ok_or_else(|| corrupt("expected a type and a checksum, found fewer bytes".into()))?;
+    let (body, trailer) =
+        parts.ok_or_else(|| corrupt("expected a block with its trailer, found fewer bytes".into()))?;
     let &[block_type, a, b, c, d] = trailer else {
         return Err(corrupt("expected a type and a checksum, found fewer bytes".into()));
     };

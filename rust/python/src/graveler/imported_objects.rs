@@ -36,7 +36,9 @@ impl Imported {
     fn add(&mut self, root: &str, below: &str, meta: &ObjectMeta) -> std::result::Result<(), GravelerError> {
         join(&mut self.path, below, &meta.path);
         if self.path.is_empty() {
-            return Err(GravelerError::invalid("expected a path, found an empty one"));
+            return Err(GravelerError::invalid(
+                "expected a path to import to, found an empty one",
+            ));
         }
         join(&mut self.address, root, &meta.path);
         checksum_of(&mut self.checksum, meta, &self.address);

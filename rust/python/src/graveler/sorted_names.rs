@@ -152,7 +152,7 @@ fn size_of(entry: &Entry) -> u64 {
 fn text(path: Vec<u8>) -> Found<String> {
     String::from_utf8(path).map_err(|error| {
         let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        GravelerError::corrupt(shown, "expected a path in UTF-8, found other bytes")
+        GravelerError::corrupt(shown, "expected a listed path in UTF-8, found other bytes")
     })
 }
 

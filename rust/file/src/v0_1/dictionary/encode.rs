@@ -77,7 +77,7 @@ impl DictionaryWriters {
     ) -> Result<()> {
         let DataType::Dictionary(key_type, value_type) = &node.data_type else {
             return Err(FileError::invalid(format!(
-                "expected a dictionary, found {}",
+                "expected a dictionary to write to a 0.1 file, found {}",
                 node.data_type
             )));
         };
