@@ -159,8 +159,12 @@ def test_bars_move_while_garbage_is_collected_and_refs_are_checked(
     file.write_text("hello")
     told: list[tuple[str, int, int | None]] = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("esker.cli.repo.upkeep.moving", lambda bar: lambda *said: told.append(said))
+    monkeypatch.setattr(
+        "esker.cli.output._Bar.report", lambda bar, done: told.append((done.step, done.count, done.total))
+    )
     assert main(["repo", "put", uri, "main", "a", str(file)]) == 0
+    assert told == [("writing", 5, 5)]
+    told.clear()
     assert main(["repo", "gc", uri, "--delete"]) == 0
     assert main(["repo", "fsck", uri]) == 0
     assert {what for what, _, _ in told} == {"marking what commits lead to", "checking what commits hold"}

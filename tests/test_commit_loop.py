@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from esker.commit import Backoff, CommitConflictError, CommitLimits, Verdict, commit
-from esker.commit.protocol import Change
+from esker.commit.protocol import CommittedChange
 from esker.exceptions import IOFailedError
 
 
@@ -86,7 +86,7 @@ class Append:
     def changes_since(self, version: int, latest: int) -> Iterable[Entry]:
         return self.log.entries[version:latest]
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         assert isinstance(change, Entry)
         return self.verdicts[change.kind]
 
@@ -98,7 +98,7 @@ class Append:
         if self.fails_afterwards:
             raise IOFailedError("disk full")
 
-    def rebase(self, change: Change) -> None:
+    def rebase(self, change: CommittedChange) -> None:
         self.rebased.append(change.version)
 
     def next_bytes(self, version: int) -> bytes:
@@ -111,7 +111,7 @@ class Append:
     def write_id_at(self, version: int) -> str | None:
         return self.log.entries[version - 1].write_id if version <= len(self.log.entries) else None
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         return CommitConflictError("conflict", other_version=change.version, retryable=retryable)
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:

@@ -11,7 +11,8 @@ import pkgutil
 import pydoc
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -117,13 +118,7 @@ def test_each_attribute_of_a_class_is_there_or_says_what_to_do(name: str) -> Non
         found = inspect.getattr_static(ours, attribute)
         doc = inspect.getdoc(found.fget if isinstance(found, property) else found) or ""
         if doc.startswith("Raises `UnsupportedError`: not supported yet"):
-            call: Callable[[], Any]
-            if isinstance(found, property):
-                getter = found.fget
-                assert getter is not None
-                call = lambda getter=getter: getter(None)  # noqa: E731
-            else:
-                call = getattr(ours, attribute) if not isinstance(found, type) else found
+            call = partial(found.fget, None) if isinstance(found, property) and found.fget else getattr(ours, attribute)
             if ours.__name__ == "ScannerBuilder":
                 # Its setters take what asks for nothing.
                 continue
@@ -167,7 +162,20 @@ def test_tools_that_look_at_all_attributes_pass_over_what_is_missing(uri: str) -
     assert (type(again), str(again), again.operation) == (MissingAttributeError, str(caught.value), "tags")
     for module in ("", *MODULES):
         assert inspect.getmembers(_ours(module))
-    assert "create_index" in pydoc.render_doc(esker.LanceDataset, renderer=pydoc.plaintext)
+    assert "create_index" in pydoc.plain(pydoc.render_doc(esker.LanceDataset))
+
+
+def test_each_argument_of_dataset_is_there_or_refused(uri: str) -> None:
+    esker.write_dataset(pa.table({"a": [1]}), uri)
+    ours = inspect.signature(esker.dataset).parameters
+    assert {"session", "base_store_params"} <= set(ours)
+    lacking = set(inspect.signature(lance.dataset).parameters) - set(ours)
+    assert lacking == {"read_params", "namespace_client", "table_id"}
+    for name in lacking:
+        assert f"`{name}`" in (esker.dataset.__doc__ or "")
+        given: dict[str, Any] = {name: {"a": "b"}}
+        with pytest.raises(UnsupportedError, match=f"option {name} is not supported yet, leave it out"):
+            esker.dataset(uri, **given)
 
 
 def test_the_root_names_that_are_there_are_those_of_their_homes() -> None:

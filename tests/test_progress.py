@@ -12,6 +12,7 @@ import pytest
 
 import esker
 from esker.cli import main
+from esker.delta import write_deltalake
 from esker.fragment import write_fragments
 from esker.progress import Done, FragmentWriteProgress, Tally, as_progress
 from esker.repo import Repository
@@ -103,6 +104,34 @@ def test_a_clean_up_tells_of_the_files_that_are_gone(uri: str) -> None:
     last = seen.last("removing files")
     assert last.count == last.total == gone.data_files_removed + gone.transaction_files_removed
     assert last.bytes < gone.bytes_removed, "manifests come first, and are counted there"
+
+
+def test_a_delta_write_tells_of_rows_and_files(tmp_path: Path) -> None:
+    seen, counts = Seen(), list[int]()
+    rows = people(1000).select(["id", "name"])
+    write_deltalake(tmp_path / "d", rows.to_reader(max_chunksize=300), progress=seen)
+    assert [done.rows for done in seen.reports if done.step == "writing rows"] == [300, 600, 900, 1000]
+    files = seen.last("writing files")
+    sizes = [path.stat().st_size for path in (tmp_path / "d").glob("*.parquet")]
+    assert (files.rows, files.files, files.bytes) == (1000, len(sizes), sum(sizes))
+    write_deltalake(tmp_path / "d", rows, mode="append", progress=counts.append)
+    assert counts[-1] == 1000
+
+
+def test_garbage_collections_and_checks_tell_of_their_steps(tmp_path: Path) -> None:
+    repository = Repository.create(str(tmp_path / "r"))
+    main_branch = repository.branch("main")
+    for number in range(2):
+        main_branch.object(f"{number}.txt").upload("hello")
+        main_branch.commit("more")
+    seen, steps = Seen(), list[tuple[str, int, int | None]]()
+    repository.gc(progress=seen)
+    repository.gc(progress=lambda step, count, total: steps.append((step, count, total)))
+    told = [(done.step, done.count, done.total) for done in seen.reports]
+    assert told == steps
+    assert told[-1] == ("marking what commits lead to", 2, 3)
+    assert list(repository.fsck(progress=seen)) == []
+    assert seen.last("checking what commits hold").total == 3
 
 
 def test_an_error_of_the_watcher_ends_the_work_and_comes_back_as_it_is(uri: str) -> None:

@@ -75,7 +75,7 @@ __all__ = [
     "write_dataset",
 ]
 
-# Names load when they are used: who wants a repository, or one name of a table, does not wait for all of pyarrow.
+# Names are imported when they are used: importing a repository, or one name, does not wait for all of pyarrow.
 _HOMES = {
     "blob": ("Blob", "BlobArray", "BlobColumn", "BlobFile", "BlobType", "blob_array", "blob_field"),
     "dataset": (
@@ -135,7 +135,7 @@ def __dir__() -> list[str]:
 
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
-        # Whoever imports the module `esker.dataset` sets it as an attribute here: the function of that name stays.
+        # An import of the module `esker.dataset` sets it as an attribute here: keep the function of that name instead.
         if name == "dataset" and isinstance(value, ModuleType):
             value = value.dataset
         super().__setattr__(name, value)

@@ -1,4 +1,4 @@
-"""Blob columns: their Arrow type, values to write, and files to read. Names are those of `lance.blob`."""
+"""Blob columns: their Arrow type, values to write, and files to read, under the names of pylance's `lance.blob`."""
 
 from .arrow.blobs import Blob, BlobArray, BlobColumn, BlobIterator, BlobType, blob_array, blob_field
 from .lance.blob.file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile

@@ -1,4 +1,4 @@
-"""Every error that esker raises: one root, one class for each thing that a caller would do about it.
+"""Every error that esker raises: one root, and one class for each kind of response by the caller (docs/errors.md).
 
 ```
 EskerError
@@ -18,8 +18,8 @@ EskerError
     └── CommitConflictError                                the same class, under both
 ```
 
-Each class is also the builtin that a caller would expect, and the one that pylance raises in the same place, so that
-`except` clauses written for pylance go on working. Facts (path, column, version...) are attributes, never only words.
+Each class is also a subclass of the builtin that a caller would expect and that pylance raises in the same place, so
+that `except` clauses written for pylance keep working. Facts (path, column, version...) are attributes, not only text.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class EskerError(Exception):
 
     Args:
         message: What went wrong: lower case, "expected X, found Y", then what to do.
-        **facts: What the message speaks of (`path`, `uri`, `column`, `version`, `operation`...). Each becomes an
-            attribute; `facts` holds them all.
+        **facts: The facts in the message (`path`, `uri`, `column`, `version`, `operation`...). Each becomes an
+            attribute; `facts` holds all of them.
 
     Example:
         >>> from esker.exceptions import EskerError, NotFoundError
@@ -65,7 +65,7 @@ class EskerError(Exception):
     """A stable name of the class for programs; the same word as the error kind in Rust."""
 
     def __init__(self, message: str = "", /, **facts: Any) -> None:
-        # OSError among the bases would read two or more arguments as (errno, strerror): it gets one only.
+        # One argument only: OSError, a base of some classes, takes two or more for (errno, strerror).
         super().__init__(message)
         self.message = message
         self.facts = {name: value for name, value in facts.items() if value is not None}
@@ -73,7 +73,7 @@ class EskerError(Exception):
             setattr(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """A fact that this error does not carry reads as None, so that callers need no `hasattr`."""
+        """A fact that this error does not have reads as None, so that callers need no `hasattr`."""
         if name in _FACTS:
             return None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -85,7 +85,7 @@ class EskerError(Exception):
         return _rebuild, (type(self), self.message, self.facts)
 
 
-# The facts that errors of esker may carry. One that is absent reads as None.
+# The facts that errors of esker may have. One that is absent reads as None.
 _FACTS = frozenset(
     {
         "column",
@@ -111,7 +111,7 @@ def _rebuild(cls: type[EskerError], message: str, facts: dict[str, Any]) -> Eske
 
 
 class InvalidArgumentError(EskerError, ValueError):
-    """A call cannot be served as it was made: an unknown mode, a filter that does not parse, a missing column."""
+    """An argument is invalid: an unknown mode, a filter that does not parse, a column that does not exist."""
 
     kind: ClassVar[str] = "invalid_argument"
 
@@ -129,25 +129,25 @@ class OutOfRangeError(InvalidArgumentError, IndexError):
 
 
 class TaggedVersionsError(InvalidArgumentError, OSError):
-    """A clean-up would remove versions that have tags. Facts: `uri`, `version` (the oldest of them)."""
+    """Tags keep versions that a clean-up would remove otherwise. Facts: `uri`, `version` (the oldest of them)."""
 
     kind: ClassVar[str] = "tagged_versions"
 
 
 class UnsupportedError(EskerError, NotImplementedError):
-    """Written by something newer than this release, or asked for something that esker does not do yet."""
+    """A table or file was written by a newer writer, or a feature is not supported yet."""
 
     kind: ClassVar[str] = "unsupported"
 
 
 class CorruptFileError(EskerError, ValueError):
-    """A file's bytes are not what they must be. Facts: `path`, and where known `offset`, `expected`, `found`."""
+    """A file is damaged. Facts: `path`, and if known `offset`, `expected`, `found`."""
 
     kind: ClassVar[str] = "corrupt"
 
 
 class NotFoundError(EskerError, ValueError, LookupError, FileNotFoundError):
-    """No table, no version, no file or no transaction there. Facts: `uri`, `path`, `version`."""
+    """There is no such table, version, file or transaction. Facts: `uri`, `path`, `version`."""
 
     kind: ClassVar[str] = "not_found"
 
@@ -171,32 +171,32 @@ class NotCommittedError(EskerError):
 
 
 class AlreadyExistsError(ConflictError, FileExistsError):
-    """The table to create is there already. Facts: `uri`, `path`."""
+    """What was to be created exists already. Facts: `uri`, `path`."""
 
     kind: ClassVar[str] = "already_exists"
 
 
 class IOFailedError(EskerError, OSError):
-    """The store did not do what it was asked; nothing is known to be wrong with the data. Facts: `path`, `uri`."""
+    """A store failed; nothing is known to be wrong with the data. Facts: `path`, `uri`."""
 
     kind: ClassVar[str] = "io"
 
 
 class CommitStateUnknownError(IOFailedError):
-    """A commit may be there or not: the store failed, or a version is gone, before anybody could tell.
+    """It is not known whether a commit landed: the store failed, or versions were cleaned up, before that was known.
 
-    Its files are left as they are. Facts: `uri`, `version` (the number under which it was put), `transaction` (the id
-    to look for: `LanceDataset.find_transaction` finds it in a Lance table, `txnId` in the history of a Delta table).
+    The staged files are kept. Facts: `uri`, `version` (the number under which it was put), `transaction` (the id to
+    look for: `LanceDataset.find_transaction` finds it in a Lance table; it is `txnId` in the history of a Delta table).
     """
 
     kind: ClassVar[str] = "commit_state_unknown"
 
 
 class CommitConflictError(ConflictError, NotCommittedError, OSError):
-    """Another writer's commit leaves no room for ours; nothing of ours became visible.
+    """Another writer's commit conflicts with ours; nothing of ours became visible.
 
-    Facts: `operation` and `version` (what we wanted to commit, on which version), `other_operation` and
-    `other_version` (who was first), `retryable` (True: the same call on the newest version can succeed).
+    Facts: `operation` and `version` (our operation and its base version), `other_operation` and `other_version` (the
+    commit of the other writer), `retryable` (True: the same call on the newest version can succeed).
     """
 
     kind: ClassVar[str] = "commit_conflict"

@@ -1,8 +1,8 @@
-"""Names and options that a peer has and esker has not: each answers with an error that says what to do instead.
+"""Names and options of a peer that esker does not have: each raises an error that says what to do instead.
 
 A module raises `UnsupportedError`, so that `from esker import tokenize` says why. An attribute of an object raises an
-error that is an `AttributeError` too, so that `hasattr` is False and tools that look at all attributes of an object
-(inspect, pydoc, debuggers) pass over it. `dir` of a module lists none of these names.
+error that is also an `AttributeError`, so that `hasattr` is False and tools that look at all attributes of an object
+(inspect, pydoc, debuggers) skip it. `dir` of a module lists none of these names.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .exceptions import UnsupportedError
 
 
 class MissingAttributeError(UnsupportedError, AttributeError):
-    """An attribute that the peer's objects have and ours have not yet."""
+    """An attribute of the peer's objects that ours do not have yet."""
 
 
 def missing_method(owner: str, name: str, advice: str) -> Callable[..., NoReturn]:
     """A method of that name that raises `UnsupportedError`.
 
     Args:
-        owner: The class, or the module, that a user finds it in.
+        owner: The class or the module that it belongs to.
         name: Its name.
         advice: What to do instead.
 
@@ -55,7 +55,7 @@ def missing_property(owner: str, name: str, advice: str) -> property:
 
 
 def missing_class(owner: str, name: str, advice: str) -> type:
-    """A class of that name that nothing is an instance of; see `missing_method`."""
+    """A class of that name without instances: its constructor raises `UnsupportedError`; see `missing_method`."""
 
     def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnsupportedError(_told(owner, name, advice), operation=name)
@@ -64,13 +64,13 @@ def missing_class(owner: str, name: str, advice: str) -> type:
 
 
 def names_of_peer(module: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """A module's `__getattr__`: for names that its peer has there, and we have elsewhere or not at all.
+    """A module's `__getattr__` for names of its peer that esker has in another module or not at all.
 
-    What to do instead of the latter is in `esker.missing_names`, which loads when a name is first missed.
+    The advice for missing names is in `esker.missing_names`, which is imported when it is first needed.
 
     Args:
         module: The module's `__name__`.
-        homes: By name, the module of ours that has it.
+        homes: Our module of each name that esker has elsewhere.
 
     Example:
         >>> from esker.missing import names_of_peer
@@ -87,7 +87,7 @@ batch_udf(checkpoint_file=...)
     def find(name: str) -> Any:
         if homes is not None and name in homes:
             return getattr(importlib.import_module(homes[name]), name)
-        # Python itself asks modules for names with underscores, which no peer has.
+        # Python itself looks up names with underscores in modules; no peer has such names.
         if not name.startswith("_"):
             from .missing_names import NAMES
 
@@ -103,10 +103,10 @@ def _told(owner: str, name: str, advice: str) -> str:
 
 
 def refuse_options(**options: Any) -> None:
-    """Refuses options of a peer that this release does not have, rather than ignore what they ask for.
+    """Refuses options of a peer that this release does not have, instead of ignoring them.
 
     Raises:
-        UnsupportedError: One of them is given.
+        UnsupportedError: One of them has a value other than None and False.
     """
     for name, value in options.items():
         if value is not None and value is not False:

@@ -1,7 +1,6 @@
-"""What to do instead of each name that pylance has and esker has not yet.
+"""The advice for each module-level name of pylance that esker does not have yet, by the module of the same name.
 
-By module of esker, the names that pylance's module of the same name has; what classes lack, they say themselves.
-`esker.missing.names_of_peer` answers with these.
+`esker.missing.names_of_peer` raises errors with it. Classes hold the advice for their own missing names.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""Being told how far something is.
+"""`Progress`: how long operations report their progress.
 
 ```
-work ──Tally.add──> Done ──Progress.report──> whoever watches: a user's own object, a bar of the command line
+operation ──Tally.add──> Done ──Progress.report──> a user's object, or the progress bar of the command line
 ```
 
-Whatever takes long (a write, a scan, a merge, a clean-up) has an argument `progress=`, and reports to a `Progress` in
-one form, `Done`. The other things that users may give, a function or pylance's `FragmentWriteProgress`, are adapted by
-`as_progress` where they come in.
+Long operations (writes, scans, merges, clean-ups) have an argument `progress=`, and report a `Done` to a `Progress`.
+`as_progress` adapts the other objects that users may pass: a function, or pylance's `FragmentWriteProgress`.
 """
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .missing import names_of_peer
 
@@ -24,16 +23,16 @@ Unit: TypeAlias = Literal["rows", "bytes", "files", "parts"]
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """How much of something is done. All counts are from its start.
+    """The progress of one step. All counts are from its start.
 
     Attributes:
-        step: What is being done, in words for people: "writing rows".
+        step: What is being done, as text for people: "writing rows".
         rows: Rows so far.
         bytes: Bytes so far: of rows in memory, or of files where these are counted.
         files: Files so far.
-        parts: Of what is counted by something else: commits, versions, fragments, pages.
+        parts: Other things so far: commits, versions, fragments or pages.
         unit: Which of these counts goes up to `total`.
-        total: What it goes up to, None if nobody knows.
+        total: The final value of that count, None if it is not known.
         fragments: The fragments (`FragmentMetadata`) that are complete since the last report.
     """
 
@@ -48,7 +47,7 @@ class Done:
 
     @property
     def count(self) -> int:
-        """How many of its unit.
+        """The count of its unit.
 
         Example:
             >>> from esker.progress import Done
@@ -59,9 +58,9 @@ class Done:
 
 
 class Progress(Protocol):
-    """What work reports to: any object that has this method, and that cannot be called.
+    """The interface that operations report to: any object with this method that is not callable.
 
-    Reports may come from any thread, one at a time. An error that `report` raises ends the work.
+    Reports may come from any thread, one at a time. An exception in `report` ends the operation.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -74,11 +73,11 @@ class Progress(Protocol):
     """
 
     def report(self, done: Done, /) -> object:
-        """Told how much is done by now."""
+        """Called with the progress so far."""
 
 
 class FragmentWriteProgress(ABC):
-    """Told of each fragment that a write makes, under pylance's names.
+    """The interface of callbacks for each fragment of a write, under pylance's names.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -95,11 +94,11 @@ class FragmentWriteProgress(ABC):
 
     @abstractmethod
     def begin(self, fragment: Any, **kwargs: Any) -> None:
-        """A fragment (`FragmentMetadata`) is about to be reported; its file is whole already."""
+        """Called before `complete` for a fragment (`FragmentMetadata`), whose file is complete already."""
 
     @abstractmethod
     def complete(self, fragment: Any, **kwargs: Any) -> None:
-        """The fragment's file is whole. The fragment is in no version yet."""
+        """Called for a fragment whose file is complete. The fragment is staged, and not committed yet."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
@@ -113,19 +112,23 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
 
 Watcher: TypeAlias = Progress | Callable[[int], object] | FragmentWriteProgress
-"""What users give as `progress=`: a `Progress`, a function that is called with a count (of rows, where nothing else is
-said), or an object that is told of each fragment of a write."""
+"""What users can pass as `progress=`: a `Progress`, a function that is called with a count (of rows, unless documented
+otherwise), or a `FragmentWriteProgress`."""
+
+
+StepWatcher: TypeAlias = Progress | Callable[[str, int, int | None], object]
+"""What users give to work of several steps: a `Progress`, or a function that is called with step, count and total."""
 
 
 def as_progress(given: Watcher | None, unit: Unit = "rows") -> Progress | None:
-    """What a user gave as `progress=`, as work reports to it.
+    """Adapts the argument `progress=` to a `Progress`.
 
     Args:
-        given: See `Watcher`; None for nobody who watches.
-        unit: What a function is called with the count of.
+        given: See `Watcher`; None for no progress.
+        unit: The unit of the count that a function is called with.
 
     Raises:
-        TypeError: None of these.
+        TypeError: It is none of these.
 
     Example:
         >>> from esker.progress import Done, as_progress
@@ -142,6 +145,58 @@ def as_progress(given: Watcher | None, unit: Unit = "rows") -> Progress | None:
             f"found {type(given).__name__}"
         )
     return given  # type: ignore[return-value]
+
+
+def as_progress_of_steps(given: StepWatcher | None) -> Progress | None:
+    """The same for work of several steps, whose functions are called with the step, the count and the total.
+
+    Example:
+        >>> from esker.progress import Done, as_progress_of_steps
+        >>> as_progress_of_steps(print).report(Done(step="deleting", files=3, unit="files"))
+        deleting 3 None
+    """
+    return _StepAdapter(given) if callable(given) else as_progress(given)
+
+
+def counted(batches: Iterable[_Batch], progress: Progress | None, step: str) -> Iterable[_Batch]:
+    """Record batches, which are reported as they are taken.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.progress import as_progress, counted
+        >>> batches = pa.table({"a": range(10)}).to_batches(max_chunksize=6)
+        >>> [batch.num_rows for batch in counted(batches, as_progress(print), "writing rows")]
+        6
+        10
+        [6, 4]
+    """
+    if progress is None:
+        return batches
+    tally = Tally(progress, step)
+
+    def count(batch: _Batch) -> _Batch:
+        tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+        return batch
+
+    return map(count, batches)
+
+
+class _Countable(Protocol):
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+_Batch = TypeVar("_Batch", bound=_Countable)
+
+
+class _StepAdapter:
+    def __init__(self, given: Callable[[str, int, int | None], object]) -> None:
+        self._given = given
+
+    def report(self, done: Done, /) -> None:
+        self._given(done.step, done.count, done.total)
 
 
 def _is_told_of_fragments(given: object) -> bool:
@@ -164,13 +219,13 @@ class _Adapter:
 
 
 class Tally:
-    """Counts what is done of one step, in any thread, and reports each time. Free where nobody watches.
+    """Counts the progress of one step, from any thread, and reports each change. Costs nothing without a `Progress`.
 
     Args:
-        progress: What to report to.
-        step: What is being done, in words for people.
-        unit: What `total` is of.
-        total: How many there are, None if nobody knows.
+        progress: The `Progress` to report to, or None.
+        step: What is being done, as text for people.
+        unit: The unit of `total`.
+        total: The final count, None if it is not known.
 
     Example:
         >>> from esker.progress import Tally

@@ -1,4 +1,4 @@
-"""Schemas as Lance tables keep them: Arrow types, and an id for every field."""
+"""`LanceSchema`: the schema of a Lance table, with an id for every field; and schemas as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYS = "look for lance-schema:unenforced-primary-key in LanceField.metadata of 
 
 
 class LanceField:
-    """One column or part of a column, with the id that data files know it by.
+    """A column or a field within one, with its field id.
 
     Example:
         >>> import pyarrow as pa
@@ -34,11 +34,11 @@ class LanceField:
         return self._field.name
 
     def id(self) -> int:
-        """Unique within the table."""
+        """The field id, unique within the table."""
         return self._field.id
 
     def logical_type(self) -> str:
-        """The format's word for the type, such as "int64" or "fixed_size_list:float:768"."""
+        """The format's name of the type, such as "int64" or "fixed_size_list:float:768"."""
         return self._field.logical_type
 
     def nullable(self) -> bool:
@@ -47,7 +47,7 @@ class LanceField:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The Arrow field's own key-values."""
+        """The metadata of the Arrow field."""
         return {key: value.decode("utf-8", "replace") for key, value in self._field.metadata.items()}
 
     def children(self) -> list[LanceField]:
@@ -119,7 +119,7 @@ def _find(fields: list[LanceField], path: list[str], *, casefold: bool) -> Lance
     return None
 
 
-# The spelling of types in JSON: names as in the Lance format, so that they are stable across releases of pyarrow.
+# The names of types in JSON are those of the Lance format, so that they are stable across releases of pyarrow.
 _SIMPLE: dict[str, pa.DataType] = {
     "null": pa.null(),
     "bool": pa.bool_(),
@@ -158,7 +158,7 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
         schema: The schema.
 
     Raises:
-        InvalidArgumentError: A type has no spelling.
+        InvalidArgumentError: A type has no name in JSON.
 
     Example:
         >>> import pyarrow as pa
@@ -173,13 +173,13 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
 
 
 def json_to_schema(schema_json: dict[str, Any]) -> pa.Schema:
-    """The schema that `schema_to_json` described.
+    """The schema of JSON values that `schema_to_json` returned.
 
     Args:
         schema_json: The JSON values.
 
     Raises:
-        InvalidArgumentError: It describes no schema.
+        InvalidArgumentError: They do not describe a schema.
 
     Example:
         >>> from esker.schema import json_to_schema

@@ -1,4 +1,4 @@
-"""Versions of the data files: their names, what a new table gets, and which may stand in one table."""
+"""File versions: their names, the default of new tables, and which ones a table may mix (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ._native import table as native
 from .exceptions import InvalidArgumentError, UnsupportedError
 
 DEFAULT_STORAGE_VERSION = "2.1"
-"""What a new table gets."""
+"""The file version of new tables."""
 WRITABLE_VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 
 _NAMES = {"legacy": "0.1", "0.1": "0.1", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "stable": "2.2"}
@@ -14,14 +14,14 @@ _UNSTABLE = ("2.3", "next")
 
 
 def file_version(name: str | None) -> str:
-    """The file version that a name means: "0.1" is also "legacy", "2.2" is also "stable".
+    """The file version of a name: "legacy" is "0.1", and "stable" is "2.2".
 
     Args:
-        name: The name; None for what a new table gets.
+        name: The name; None for `DEFAULT_STORAGE_VERSION`.
 
     Raises:
-        InvalidArgumentError: No such version.
-        UnsupportedError: A version that this release does not write.
+        InvalidArgumentError: There is no such version.
+        UnsupportedError: This release does not write the version.
 
     Example:
         >>> from esker.storage_version import file_version
@@ -45,16 +45,16 @@ def file_version(name: str | None) -> str:
 def storage_version(requested: str | None, base: native.Manifest | None, mode: str) -> str:
     """The file version to write.
 
-    A table may hold files of 2.0 and later side by side; files of 0.1 stand alone.
+    A table may mix files of version 2.0 and later, but not files of 0.1 with others.
 
     Args:
-        requested: What the caller asked for; None keeps the table's, `DEFAULT_STORAGE_VERSION` for a new one.
-        base: The table, if there is one.
-        mode: What the write does to it: "create", "append" or "overwrite".
+        requested: The version that the caller asked for; None keeps the table's, or means `DEFAULT_STORAGE_VERSION`.
+        base: The table's manifest, if there is a table.
+        mode: The mode of the write: "create", "append" or "overwrite".
 
     Raises:
-        InvalidArgumentError: No such version.
-        UnsupportedError: A version that this release does not write, or one that cannot stand beside the table's.
+        InvalidArgumentError: There is no such version.
+        UnsupportedError: This release does not write the version, or it cannot be mixed with the table's.
 
     Example:
         `storage_version(None, manifest, "append")`
@@ -84,7 +84,7 @@ def may_stand_together(left: str, right: str) -> bool:
 
 
 def version_of_numbers(major: int, minor: int) -> str:
-    """The file version that a manifest names by two numbers.
+    """The file version for the two numbers in a manifest.
 
     Example:
         >>> from esker.storage_version import version_of_numbers
@@ -97,7 +97,7 @@ def version_of_numbers(major: int, minor: int) -> str:
 
 
 def numbers_of_version(version: str) -> tuple[int, int]:
-    """The two numbers by which a manifest names a file version.
+    """The two numbers of a file version in a manifest.
 
     Example:
         >>> from esker.storage_version import numbers_of_version

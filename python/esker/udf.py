@@ -1,4 +1,4 @@
-"""Functions that compute new columns from batches of a table, and what of them survives a failure."""
+"""`BatchUDF`: functions that compute new columns from batches of a table, and checkpoints of their results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .exceptions import CorruptFileError, InvalidArgumentError
 from .missing import names_of_peer
 
 BatchNumber: TypeAlias = tuple[int, int, int]
-"""A batch of a table: version, id of the fragment, number within it."""
+"""A batch of a table: the version, the fragment's id, and the number of the batch within the fragment."""
 
 
 class BatchUDF:
-    """A function from a batch to a batch of as many rows, with the columns that it makes.
+    """A function from a batch to the new columns of its rows, a batch with as many rows.
 
     Args:
-        function: Gets a record batch, returns a record batch (or a pandas data frame).
-        output_schema: The columns that it returns; those of its first batch by default.
-        checkpoint_file: Keeps results for a run that is started again; see `batch_udf`.
+        function: Takes a record batch, returns a record batch (or a pandas data frame).
+        output_schema: The columns that it returns; by default those of its first result.
+        checkpoint_file: A file of results for a rerun after a failure; see `batch_udf`.
 
     Example:
         `dataset.add_columns(esker.batch_udf()(lambda batch: pa.record_batch([...], ["new"])))`
@@ -43,7 +43,7 @@ class BatchUDF:
         """The new columns of a batch.
 
         Raises:
-            InvalidArgumentError: The function returned something else.
+            InvalidArgumentError: The function did not return a batch of as many rows and of the output schema.
         """
         result = self.function(batch)
         if not isinstance(result, pa.RecordBatch):
@@ -60,7 +60,7 @@ class BatchUDF:
         if self.output_schema is not None:
             try:
                 result = result.select(self.output_schema.names)
-                # A cast to the same types would say of a null in a required field no more than that it is there.
+                # Without a cast to the same types, whose error about a null in a non-nullable field is unclear.
                 if result.schema != self.output_schema:
                     result = result.cast(self.output_schema)
             except (KeyError, pa.ArrowInvalid) as error:
@@ -76,12 +76,12 @@ class BatchUDF:
         return self._kept is not None
 
     def forget(self) -> None:
-        """Removes the results that were kept: they are in the table."""
+        """Deletes the checkpoint file. To be called when the results are in the table."""
         if self._kept is not None:
             self._kept.remove()
 
     def of_batch(self, number: BatchNumber, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The new columns of a batch of a table, computed once if results are kept."""
+        """The new columns of a batch of a table, from the checkpoint file if they are in it."""
         if self._kept is None:
             return self(batch)
         found = self._kept.get(number)
@@ -92,13 +92,13 @@ class BatchUDF:
 
 
 class KeptResults:
-    """Results of a function by batch, in a SQLite file: those of a run that failed serve the next one.
+    """The checkpoint file: results of a function by batch, in a SQLite file, which a rerun after a failure reuses.
 
     Args:
-        path: The file. It is made if it is not there.
+        path: The file. It is created if it is missing.
 
     Raises:
-        CorruptFileError: It is no such file.
+        CorruptFileError: It is not a checkpoint file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -156,10 +156,10 @@ def batch_udf(
     """A decorator of functions for `LanceDataset.add_columns`.
 
     Args:
-        output_schema: The columns that the function returns; those of its first batch by default.
-        checkpoint_file: A local file that keeps each batch's result as it comes, so that a run that failed can be
-            started again and computes only what it had not. It counts for one version of one table, and grows as large
-            as the new columns, which it is removed after.
+        output_schema: The columns that the function returns; by default those of its first result.
+        checkpoint_file: A local file that stores the result of each batch, so that a rerun after a failure computes
+            only the missing ones. It is valid for one version of one table and grows as large as the new columns. It
+            is deleted when they are committed.
 
     Example:
         >>> import esker, pyarrow as pa, pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Blobs: where they lie, and their bytes."""
+"""Blobs: their locations and their bytes."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -10,7 +10,7 @@ __all__ = ["LocatedBlob", "locate_blobs", "read_blob_ranges", "read_blobs"]
 
 @final
 class LocatedBlob:
-    """One blob that is there: where it lies, and ranges of its bytes on request."""
+    """One blob that is not null: its location, and ranges of its bytes on request."""
 
     @property
     def address(self) -> int:

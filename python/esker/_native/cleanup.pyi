@@ -9,17 +9,17 @@ __all__ = ["FileListing", "FileReferences"]
 
 @final
 class FileReferences:
-    """What versions and transactions refer to. 100,000 fragments cost their names once, however many versions have them."""
+    """The files that versions and transactions refer to. Each name is held once, however many versions refer to it."""
 
     def __new__(cls) -> FileReferences: ...
     def keep(self, manifest: Manifest) -> None:
-        """Keeps the files that a version is made of."""
+        """Adds the files of a kept version."""
 
     def discard(self, manifest: Manifest) -> None:
-        """Notes the files that a version is made of which goes. What is kept stays kept."""
+        """Adds the files of a dropped version. Files of kept versions stay kept."""
 
     def keep_transaction(self, transaction: Transaction) -> None:
-        """Keeps the files that a transaction names which may still be committed, and its own file."""
+        """Keeps the files of a transaction that may still be committed, and the transaction's own file."""
 
 @final
 class FileListing:
@@ -30,8 +30,8 @@ class FileListing:
         """Lists all of them, or only those in one of the folders, which ends in `/`."""
 
     def leftovers(self, references: FileReferences) -> list[tuple[str, str, int, int | None, bool]]:
-        """The files that nothing kept refers to: kind ("data", "deletion", "transaction", "index", "unfinished"), path,
-        size in bytes, last change in microseconds since the Unix epoch where the store says, and whether a version that
-        goes refers to it. Manifests are not among them, nor files of a form that no writer gives to a table's files."""
+        """The orphans: kind ("data", "deletion", "transaction", "index", "unfinished"), path,
+        size in bytes, last change in microseconds since the Unix epoch if the store says, and whether a dropped version
+        refers to it. Manifests are not among them, nor files whose names no writer of tables makes."""
 
     def __len__(self) -> int: ...

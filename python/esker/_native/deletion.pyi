@@ -1,4 +1,4 @@
-"""Rows on their way out of a Lance table."""
+"""Rows to delete from a Lance table."""
 
 from typing import final
 
@@ -10,7 +10,7 @@ __all__ = ["RowsToDelete"]
 
 @final
 class RowsToDelete:
-    """Rows of one version on their way out, collected by address. Takes bits per row."""
+    """Rows of one version to delete, collected by address in roaring bitmaps."""
 
     def __new__(cls) -> RowsToDelete: ...
     def add(self, addresses: ArrowArrayExportable) -> int:

@@ -1,4 +1,4 @@
-"""The Delta log: versions of a table, the files that they have, the files that a filter leaves."""
+"""The Delta log: the versions of a table, their files, and file pruning by a filter."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -83,7 +83,7 @@ class Snapshot:
 
     @property
     def domains(self) -> dict[str, str]:
-        """What features keep: configurations by domain."""
+        """The domain metadata: configurations by domain."""
 
     def parse_partition_values(self, column: str, values: Sequence[str | None]) -> ArrowData:
         """Values of a partition column as the log has them, as an array of the column's type."""
@@ -121,10 +121,10 @@ class FileSelection:
         """Canonical paths: relative to the table, or absolute."""
 
     def log_paths(self) -> list[str]:
-        """Paths as the log has them."""
+        """Paths as spelled in the log."""
 
     def uris(self) -> list[str]:
-        """Where they are: absolute paths, or URIs."""
+        """Absolute paths, or URIs."""
 
     def partitions(self) -> list[dict[str, Any]]:
         """The partitions that they lie in, each once: texts by logical name, None for null."""
@@ -154,7 +154,7 @@ def read_deletion_vector(
     """
 
 def deletion_vector_elsewhere(root: str, *, storage_type: str, path_or_inline_dv: str) -> str | None:
-    """Where a deletion vector's file is if it lies outside of the table at `root`: its canonical path."""
+    """The canonical path of a deletion vector's file, if it lies outside of the table at `root`."""
 
 def read_changes(
     store: Store, root: str, first: int, last: int
@@ -165,4 +165,4 @@ def read_changes(
     """
 
 def canonical_path(root: str, path: str) -> str:
-    """A path of the log, decoded once, in the one form that all its spellings have."""
+    """The canonical form of a path in the log."""

@@ -46,11 +46,11 @@ class Predicate:
 
     @property
     def paths(self) -> list[tuple[str, str | None]]:
-        """What it reads of which top-level column: a field of a struct, or with None the column as a whole."""
+        """What it reads: a top-level column and a field of it, or the whole column with None."""
 
     @property
     def implied(self) -> list[tuple[str, str, ArrowArrayExportable | None]]:
-        """Comparisons of single columns that each row fulfils for which it is true: column, operator, values.
+        """Comparisons of single columns that hold for every row that it keeps: column, operator, values.
 
         The operator is `=`, `<`, `<=`, `>`, `>=`, `in`, `is null` or `is not null`; the last two have no values. They mean
         the same to every evaluator: none is an order of floats.
@@ -61,7 +61,7 @@ class Predicate:
         """The paths of float columns of which it may keep rows with NaN where NaN compares with nothing."""
 
     def __str__(self) -> str:
-        """It as SQL."""
+        """The SQL text."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -90,6 +90,6 @@ class Expression:
         """
 
     def __str__(self) -> str:
-        """It as SQL."""
+        """The SQL text."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...

@@ -1,4 +1,4 @@
-"""A store that fails on purpose: for tests, and reached from nowhere else."""
+"""Fault injection: a store that fails on purpose, for tests only."""
 
 from collections.abc import Callable
 from typing import final

@@ -1,4 +1,4 @@
-"""One data file: read, written, and what it holds where."""
+"""One data file: reader, writer and layout."""
 
 from typing import final
 
@@ -149,7 +149,7 @@ class FileReader:
         """The schema that the file holds."""
 
     def layout(self) -> FileLayout:
-        """What the file holds where. Nothing but its metadata is read."""
+        """The layout of the file. Nothing but its metadata is read."""
 
     def read_global_buffer(self, index: int) -> bytes:
         """The bytes of a global buffer; 0 is the file's descriptor."""
@@ -195,10 +195,10 @@ class FileWriter:
         """Makes the file visible and returns its rows and its size in bytes."""
 
     def abort(self) -> None:
-        """Gives the file up and leaves nothing behind."""
+        """Abandons the file and leaves nothing behind."""
 
 def inspect(store: Store, path: str) -> FileLayout:
-    """What the data file at `path` holds where. Only its metadata are read.
+    """The layout of the data file at `path`. Only its metadata is read.
 
     Raises:
         NotFoundError: No such file.
@@ -212,7 +212,7 @@ def plain_bytes(store: Store, path: str, column: int) -> int | None:
     """
 
 def why(store: Store, path: str, column: int, page: int) -> list[Alternative]:
-    """What one page of a column could be written as, weighed from its own values: the page is read.
+    """The alternative encodings of one page of a column with their sizes, computed from its values: the page is read.
 
     Raises:
         InvalidArgumentError: No such column or page.

@@ -4,7 +4,7 @@ Everything here is immutable and named by the hash of its content, so nothing ne
 metarange's id stands for a content; `None` and `""` are the empty content that a repository starts with. Which commit a
 branch points at is decided in `esker.repo`.
 
-An entry is told in eight columns: `physical_address` (string), `address_type` (`relative` to the repository's root, `full`,
+An entry has eight columns: `physical_address` (string), `address_type` (`relative` to the repository's root, `full`,
 or `by_prefix` in old ones), `size_bytes` (int64), `checksum` (string), `mtime` (timestamp[us, UTC]), `content_type` (string),
 `metadata` (map of strings), `identity` (32 bytes).
 """
@@ -65,7 +65,7 @@ class SplitRule:
 
 @final
 class Batch:
-    """A record batch on its way to Arrow: `pyarrow.record_batch(batch)`."""
+    """A record batch for Arrow: `pyarrow.record_batch(batch)`."""
 
     @property
     def num_rows(self) -> int:
@@ -79,13 +79,13 @@ class Batch:
 
 @final
 class BranchStaging:
-    """What is written to a branch through stores, over one content. It is committed by whoever holds it, or not at all.
+    """The staging of a branch: uncommitted changes over a content, written through stores. Its holder may commit them.
 
     Args:
         storage: The repository's tables; the objects are in the same store.
         metarange: The content.
-        token: Random: makes addresses that nobody else writes to.
-        staged: What is staged over it, here and by whoever shares it.
+        token: Random; makes addresses that no other writer uses.
+        staged: The staged changes, which may be shared.
     """
 
     def __new__(cls, storage: Storage, metarange: str | None, token: str, staged: StagedPaths) -> BranchStaging: ...
@@ -93,11 +93,11 @@ class BranchStaging:
         """The objects whose paths start with `prefix` (ending in `/`, or empty), as a store. Writes to it are staged."""
 
     def end(self) -> None:
-        """Nothing is staged any more: writes through stores are errors."""
+        """Ends the staging: later writes through stores are errors."""
 
 @final
 class StagedPaths:
-    """Paths that get an object and paths that go, sorted by path. A handle and a `BranchStaging` may share one."""
+    """Staged changes (new objects and deletions), sorted by path. A handle and a `BranchStaging` may share one."""
 
     def __new__(cls) -> StagedPaths: ...
     def stage(
@@ -118,12 +118,12 @@ class StagedPaths:
         """
 
     def stage_removal(self, path: str) -> None:
-        """Stages that a path goes."""
+        """Stages the deletion of a path."""
 
     def get(
         self, path: str
     ) -> tuple[str, int, str, int | None, str, dict[str, str], Literal["relative", "full", "by_prefix"]] | None:
-        """What is staged at a path; None if it goes, or nothing is.
+        """The object staged at a path; None if its deletion, or nothing, is staged.
 
         Returns:
             Address, size in bytes, checksum, time in microseconds since the Unix epoch, media type, metadata and the
@@ -133,24 +133,24 @@ class StagedPaths:
     def within(self, prefix: str, from_path: str, count: int) -> Batch | None:
         """The first `count` paths that start with a prefix and are not before `from_path`; None if there are none.
 
-        It has the columns `path` and `entry`, which is null for a path that goes.
+        It has the columns `path` and `entry`, which is null for a deletion.
         """
 
     def forget(self, path: str) -> None:
-        """Takes back what is staged at a path."""
+        """Removes the staged change of a path."""
 
     def copy(self) -> StagedPaths:
-        """A copy. Both share memory until one of them changes."""
+        """A copy-on-write copy."""
 
     def changes(self) -> ChangeStream:
-        """All of it, as what a commit changes. The identities are computed."""
+        """All staged changes, for a commit. The identities are computed."""
 
     def __len__(self) -> int: ...
     def __contains__(self, path: str, /) -> bool: ...
 
 @final
 class ImportedObjects:
-    """References to objects that exist elsewhere, in any order in, sorted by path: of one path, the last one counts.
+    """Imported objects (references to objects outside of the repository), sorted by path. Of equal paths, the last one wins.
 
     Args:
         folder: Of this machine and there: what is more than memory should hold is written there.
@@ -171,14 +171,14 @@ class ImportedObjects:
         """Adds one. Its checksum is of size, time and address."""
 
     def __len__(self) -> int:
-        """How many were added, those of equal paths counted apart."""
+        """How many were added, equal paths included."""
 
     def changes(self) -> ChangeStream:
         """What was added so far."""
 
 @final
 class ChangeStream:
-    """Sorted changes that `Storage.apply` reads once, some at a time."""
+    """A stream of sorted changes, which `Storage.apply` reads once, in batches."""
 
     @property
     def count(self) -> int:
@@ -186,7 +186,7 @@ class ChangeStream:
 
 @final
 class SortedNames:
-    """Names with a size and a note each, in any order in; memory does not grow with their number.
+    """Sorts names with a size and a note each, in bounded memory.
 
     Args:
         folder: Of this machine and there: what is more than memory should hold is written there.
@@ -196,7 +196,7 @@ class SortedNames:
 
     def __new__(cls, folder: str, name: str, *, memory_bytes: int = 33_554_432) -> SortedNames: ...
     def add(self, name: str, size_bytes: int = 0, note: str = "") -> None:
-        """Adds a name. One that is added twice comes out twice."""
+        """Adds a name. A name that is added twice is returned twice."""
 
     def add_batch(self, listed: ListedObjects, *, before_us: float | None = None, but: Sequence[str] = ...) -> bool:
         """Adds the paths of a batch of a listing; False at its end.
@@ -232,7 +232,7 @@ class SortedNames:
 
 @final
 class MissingNames:
-    """Names that others lack, in their order."""
+    """The names that others lack, sorted."""
 
     def next_rows(self, count: int) -> list[tuple[str, int, str, int | None]]:
         """Name, size, note, and size among the others, of the next ones; an empty list at the end."""
@@ -256,7 +256,7 @@ class Changes:
 
 @final
 class Applied:
-    """A content that was written, and what that took."""
+    """A written content, with the counts of changes and ranges."""
 
     @property
     def metarange_id(self) -> str | None:
@@ -264,15 +264,15 @@ class Applied:
 
     @property
     def added(self) -> int:
-        """Paths that were not there."""
+        """New paths."""
 
     @property
     def removed(self) -> int:
-        """Paths that were there and are gone."""
+        """Removed paths."""
 
     @property
     def changed(self) -> int:
-        """Paths whose identity is another."""
+        """Paths whose identity changed."""
 
     @property
     def ranges_written(self) -> int:
@@ -288,7 +288,7 @@ class Applied:
 
 @final
 class Merged:
-    """What a merge came to."""
+    """The result of a merge."""
 
     @property
     def merged(self) -> bool:
@@ -300,7 +300,7 @@ class Merged:
 
     @property
     def conflict_count(self) -> int:
-        """Paths that both sides changed, each in its way; those that the strategy decided among them."""
+        """Conflicts: paths that both sides changed differently, including those that the strategy resolved."""
 
     def conflicts(self) -> Batch:
         """The first of them: `path`, and the structs `base`, `source`, `dest`, null where the path is not there."""
@@ -337,7 +337,7 @@ class Records:
 
     @property
     def properties(self) -> dict[str, bytes]:
-        """What the table says of itself."""
+        """The table's properties."""
 
     @property
     def file_size(self) -> int:
@@ -364,10 +364,10 @@ class Commit:
     ) -> Commit: ...
     @staticmethod
     def decode(data: bytes) -> Commit:
-        """Reads the message that a dump of refs holds; its id must be that of what it says."""
+        """Decodes the message in a dump of refs; its id must match its content."""
 
     def encode(self) -> bytes:
-        """The message that a dump of refs holds."""
+        """The commit's message in a dump of refs."""
 
     @property
     def id(self) -> str:
@@ -375,19 +375,19 @@ class Commit:
 
     @property
     def committer(self) -> str:
-        """Who."""
+        """Who committed."""
 
     @property
     def message(self) -> str:
-        """Why."""
+        """The commit message."""
 
     @property
     def metarange_id(self) -> str:
-        """The content; empty for the commit that a repository starts with."""
+        """The id of the content's metarange; empty for a repository's first commit."""
 
     @property
     def creation_date(self) -> int:
-        """When: seconds since the Unix epoch."""
+        """The time of the commit, in seconds since the Unix epoch."""
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -395,7 +395,7 @@ class Commit:
 
     @property
     def parents(self) -> list[str]:
-        """Ids; a merge's first is the branch that was merged into."""
+        """The parents' ids; the first of a merge is the destination's commit."""
 
     @property
     def generation(self) -> int:
@@ -403,7 +403,7 @@ class Commit:
 
     @property
     def version(self) -> int:
-        """How the parents are ordered: 1 today."""
+        """The version of the parents' order, currently 1."""
 
 @final
 class Storage:
@@ -434,7 +434,7 @@ class Storage:
         rule: SplitRule,
         allow_empty: bool = False,
     ) -> Applied:
-        """Lays changes over a content. Ranges that they do not touch are taken over by reference.
+        """Applies changes to a content. Ranges that they do not touch are reused by reference.
 
         A stream has the columns that `Changes.of_entries` takes. Its batches are encoded as they come, while those before
         are written, so that no more than a few of them are in memory at once.
@@ -489,10 +489,10 @@ class Storage:
         """The same of a file of any name below the prefix."""
 
     def repack(self, metarange: str, *, rule: SplitRule) -> Applied:
-        """Joins small ranges that lie side by side. The content stays; no id means that there was nothing to join."""
+        """Repacks: joins adjacent small ranges. The content stays the same; no id means that there was nothing to join."""
 
     def verify(self, table: str) -> Batch:
-        """Reads a whole table and computes its id again; what a metarange would say of it, in the form of `ranges`."""
+        """Reads a whole table and recomputes its id; returns its record for a metarange, in the form of `ranges`."""
 
 def decode_entry(data: bytes) -> Batch:
     """One row with the columns of an entry, out of a record's data."""
@@ -503,10 +503,10 @@ def decode_range(data: bytes) -> tuple[bytes, bytes, int, int]:
 def entry_identity(
     *, size_bytes: int, checksum: str, metadata: Mapping[str, str] = ..., content_type: str = ""
 ) -> bytes:
-    """By which two objects are the same: 32 bytes."""
+    """The identity of an entry, by which objects are compared: 32 bytes."""
 
 def encode_ref(id: str, commit_id: str) -> bytes:
-    """The message that says which commit a branch or a tag leads to, as a dump of refs holds it."""
+    """The message of a branch or a tag in a dump of refs."""
 
 def decode_ref(data: bytes) -> tuple[str, str]:
-    """Name and commit out of such a message."""
+    """Decodes such a message to its name and commit."""

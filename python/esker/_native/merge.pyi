@@ -1,4 +1,4 @@
-"""Upserts: the rows of a source against those of a table, by key."""
+"""Merges (upserts): a source's rows are joined with a table's rows by key."""
 
 from collections.abc import Sequence
 from typing import Literal, final
@@ -13,7 +13,7 @@ __all__ = ["MergeRequest", "MergeSource", "Merged", "changed_rows", "merge"]
 
 @final
 class MergeSource:
-    """The rows that a merge brings, kept to be read any number of times.
+    """The source rows of a merge, which can be read any number of times.
 
     Args:
         stream: The rows; read to its end.
@@ -44,15 +44,15 @@ class Merged:
 
     @property
     def num_updated_rows(self) -> int:
-        """Rows of the table that rows of the source took the place of."""
+        """Rows of the table that were updated."""
 
     @property
     def num_deleted_rows(self) -> int:
-        """Rows of the table that went."""
+        """Rows of the table that were deleted."""
 
     @property
     def files(self) -> list[str]:
-        """What it wrote, relative to the table's root: of no use if it is not committed."""
+        """The staged files, relative to the table's root: orphans if it is not committed."""
 
     @property
     def bytes_written(self) -> int:
@@ -64,11 +64,11 @@ class Merged:
 
     @property
     def partitions(self) -> int:
-        """In how many parts keys were matched, each of which fit in memory."""
+        """The number of partitions in which keys were matched."""
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of rows and keys that went to disk in between, without the source itself."""
+        """Bytes of rows and keys that were spilled to disk, without the source itself."""
 
 @final
 class MergeRequest:
@@ -85,7 +85,7 @@ class MergeRequest:
         data_storage_version: The version of new files.
         max_rows_per_file: Rows after which a new file is started.
         max_bytes_per_file: Bytes after which a new file is started.
-        memory_limit: Bytes for keys, pairs and rows that wait, together.
+        memory_limit: Bytes for keys, pairs and buffered rows, together.
         target_bases: The base paths that new files go to in turn; None is the table's own root.
     """
 
@@ -120,7 +120,7 @@ def merge(store: Store, manifest: Manifest, source: MergeSource, request: MergeR
     """
 
 def changed_rows(store: Store, manifest: Manifest, source: MergeSource, request: MergeRequest) -> BatchStream:
-    """The rows of the source that take the place of rows of the table, with the addresses of those as `_rowaddr`.
+    """The rows of the source that match rows of the table, with the addresses of those as `_rowaddr`.
 
     Held in memory; nothing is written. Arguments and errors are those of `merge`.
     """

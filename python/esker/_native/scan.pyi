@@ -29,7 +29,7 @@ class BatchStream:
 
     @property
     def groups(self) -> tuple[int, int]:
-        """Groups of rows with statistics that the scan has come to, and those among them that they ruled out."""
+        """Groups of rows with statistics that the scan has seen, and how many of them it pruned."""
 
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -72,8 +72,8 @@ def scan(
         with_row_address: Adds `_rowaddr` (uint64) as the last column, after `_rowid`.
         scan_in_order: False lets batches come as they are ready.
         include_deleted_rows: Deleted rows come too, as far as their fragment is there; their `_rowid` is null.
-        use_stats: Whether groups of rows that statistics rule out are passed over.
-        blobs: What comes of blob columns.
+        use_stats: Whether groups of rows are pruned by statistics.
+        blobs: The form in which blob columns are read.
         order_by: Columns or dotted paths, each with whether it ascends and whether nulls come first; the first
             ones decide. Rows with equal keys stay in the table's order. Holds the result in memory.
         strict_batch_size: Whether all batches but the last have `batch_size` rows.
@@ -111,7 +111,7 @@ def take_ids(
     """
 
 def deleted_row_ids(store: Store, begin: Manifest, end: Manifest) -> BatchStream:
-    """The ids (`_rowid`) of the rows of `begin` that `end` has no longer. Both need stable row ids."""
+    """The ids (`_rowid`) of the rows of `begin` that are not in `end`. Both need stable row ids."""
 
 def count_rows(
     store: Store,
@@ -121,4 +121,4 @@ def count_rows(
     fragment_ids: Sequence[int] | None = None,
     use_stats: bool = True,
 ) -> int:
-    """How many rows satisfy `filter`; only its columns are read. Without one, how many the files hold."""
+    """How many rows satisfy `filter`; only its columns are read. Without one, how many live rows there are."""

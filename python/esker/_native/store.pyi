@@ -9,7 +9,7 @@ __all__ = ["IoStats", "ListedObjects", "ObjectMeta", "ObjectWriter", "Store", "i
 
 @final
 class ObjectMeta:
-    """What a store knows of an object without reading it."""
+    """An object's metadata."""
 
     @property
     def path(self) -> str:
@@ -25,14 +25,14 @@ class ObjectMeta:
 
 @final
 class ListedObjects:
-    """Objects of a store, some at a time and in no promised order, while the next ones are listed."""
+    """A listing in batches and in no promised order, which reads ahead in the background."""
 
     def next_batch(self) -> Batch | None:
         """The next ones, with the columns `path`, `size_bytes` and `modified_us`; None at the end."""
 
 @final
 class IoStats:
-    """Requests and bytes of one store since they were last asked for."""
+    """Requests and bytes of one store since the last call."""
 
     @property
     def read_iops(self) -> int:
@@ -61,7 +61,7 @@ class ObjectWriter:
         """Makes the object visible and returns its size in bytes."""
 
     def abort(self) -> None:
-        """Gives the object up and leaves nothing behind. After `finish` it does nothing."""
+        """Abandons the object and leaves nothing behind. After `finish` it does nothing."""
 
 @final
 class Store:
@@ -122,10 +122,10 @@ class Store:
         """Writes an object only if none of that name exists; False says that one does, and it is untouched."""
 
     def list_batches(self, prefix: str = "") -> ListedObjects:
-        """What `list` would tell of, some at a time and in no promised order: memory does not grow with its number."""
+        """The objects of `list` in batches and in no promised order: memory does not grow with their number."""
 
     def list_paths(self, prefix: str = "") -> list[str]:
-        """The paths that `list` would tell of, which a file system knows without a look at each file."""
+        """The paths of `list`, which a file system lists without a `stat` of each file."""
 
     def list_folders(self, prefix: str = "") -> list[str]:
         """The folders directly below a folder, each with its `/`: one delimited listing. Empty ones may be among them."""
@@ -162,12 +162,12 @@ class Store:
         """Requests and bytes since the last call, those of scans, takes and writes over this store among them."""
 
     def io_stats_snapshot(self) -> IoStats:
-        """The same without starting anew."""
+        """The same without resetting the counts."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def path_at_home(path: str) -> str:
-    """What a path is called in the place that it leads to: without `_bases/ID/`."""
+    """A path without its mount `_bases/ID/`: what the mounted store calls it."""
 
 def is_secret_option(key: str, /) -> bool:
     """Whether a storage option of that name holds a secret: a key, a token, a password."""

@@ -256,11 +256,11 @@ class Manifest:
 
     @property
     def reader_feature_flags(self) -> int:
-        """What a reader must know to read it."""
+        """The feature flags that a reader must support."""
 
     @property
     def writer_feature_flags(self) -> int:
-        """What a writer must know to write after it."""
+        """The feature flags that a writer must support."""
 
     @property
     def writer_version(self) -> tuple[str, str] | None:
@@ -280,7 +280,7 @@ class Manifest:
 
     @property
     def table_metadata(self) -> dict[str, str]:
-        """What the user wants to remember about the table."""
+        """The user's own key-values about the table."""
 
     @property
     def max_fragment_id(self) -> int | None:
@@ -296,7 +296,7 @@ class Manifest:
 
     @property
     def base_paths(self) -> list[tuple[int, str | None, bool, str]]:
-        """Roots of files beside the table's own: id, name, whether it is the root of a table, and place."""
+        """The base paths, roots of files outside of the table's own: id, name, whether it is the root of a table, and path."""
 
     @property
     def indices(self) -> list[Index]:
@@ -411,7 +411,7 @@ class Operation:
 
     @staticmethod
     def delete(updated_fragments: Sequence[Fragment], deleted_fragment_ids: Sequence[int], predicate: str) -> Operation:
-        """Rows gone: fragments with new deletion files, and fragments that lost all rows."""
+        """Rows deleted: fragments with new deletion files, and fragments that lost all rows."""
 
     @staticmethod
     def overwrite(
@@ -434,7 +434,7 @@ class Operation:
 
     @staticmethod
     def create_index(new_indices: Sequence[Index], removed_indices: Sequence[Index]) -> Operation:
-        """Indices in place of those of their names; removed ones go by their UUIDs."""
+        """Indices that replace those of the same names; removed ones are matched by their UUIDs."""
 
     @staticmethod
     def rewrite(
@@ -561,7 +561,7 @@ class Transaction:
 
     @property
     def properties(self) -> dict[str, str]:
-        """What the writer noted on it."""
+        """The writer's properties of it."""
 
     @property
     def fragments(self) -> list[Fragment]:
@@ -580,13 +580,13 @@ class Transaction:
         both deleted the same row, or the fragment has other files."""
 
     def may_insert_same_keys(self, other: Transaction) -> bool:
-        """Whether both may have inserted a row of one key, as far as this one says which keys it inserted."""
+        """Whether both may have inserted a row with the same key, by this one's key filter."""
 
     def conflict_with(self, other: Transaction) -> Literal["compatible", "retry", "incompatible"]:
-        """What `other`, committed since our read version, means for us."""
+        """The verdict (conflict or not) on this change after `other`, which was committed since its read version."""
 
     def held_columns(self, read: Manifest) -> HeldColumns | None:
-        """The fields that it names, as `read`, the version that it was computed from, has them; None if it names none."""
+        """The fields that it names, as they are in `read`, its read version; None if it names none."""
 
     def apply_clone(self, source: Manifest, *, timestamp_ns: int) -> Manifest:
         """The first version of the table that this Clone makes of another table's version, under the same number."""

@@ -42,9 +42,9 @@ def write_fragments(
         max_rows_per_file: Rows after which a new file is started.
         max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
         memory_limit: Bytes that may be buffered for all columns together.
-        external_blobs: What becomes of blobs that are given by their URI.
+        external_blobs: How blobs that are given by their URI are stored.
         max_rows_per_group: Rows of a group of files of version 0.1.
-        allow_null_loss: Writes to files of version 0.1 what they cannot keep as what will be read in its place.
+        allow_null_loss: Whether nulls that files of version 0.1 cannot represent are written as the values that readers will see.
         target_bases: The base paths that files go to in turn; None is the table's own root.
         base: The table whose dictionaries files of version 0.1 share.
 

@@ -1,1 +1,1 @@
-"""Arrow in, Arrow out: whatever a write accepts as batches of a table's types, and batches as a caller wants them."""
+"""Arrow in, Arrow out: incoming data as record batches of a table's schema, and outgoing batches. Knows no format."""

@@ -1,4 +1,4 @@
-"""Record batches on their way into a file, read once."""
+"""`BatchSource`: incoming record batches that can be read once, and the errors of their iterator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..progress import Progress, Tally
+from ..progress import Progress, counted
 
 _Result = TypeVar("_Result")
 
@@ -15,8 +15,8 @@ _Result = TypeVar("_Result")
 class BatchSource:
     """Record batches of one schema, read once.
 
-    Arrow's C stream interface carries the text of an error and not the error: what the iterator raises is kept, and
-    `feed` raises it in place of what became of it.
+    Arrow's C stream interface passes on only the text of an error. So the exception that the iterator raised is kept in
+    `failure`, and `feed` raises it in place of Arrow's.
     """
 
     def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch] | pa.RecordBatchReader) -> None:
@@ -31,7 +31,7 @@ class BatchSource:
         return pa.RecordBatchReader.from_batches(self.schema, self._guarded(self._batches))
 
     def feed(self, consume: Callable[[pa.RecordBatchReader], _Result]) -> _Result:
-        """What `consume` makes of the batches. An error of their own iterator is raised as it was.
+        """Calls `consume` with the batches. An exception that their own iterator raised comes out unchanged.
 
         Example:
             >>> import pyarrow as pa
@@ -50,7 +50,7 @@ class BatchSource:
     def map(self, schema: pa.Schema, convert: Callable[[pa.RecordBatch], pa.RecordBatch]) -> BatchSource:
         """The same rows with each batch converted to `schema`."""
         source = BatchSource(schema, ())
-        # The errors of this source's iterator pass through the other's: both remember them.
+        # An exception of this source's iterator passes through the new source's generator, which keeps it.
         source._batches = (convert(batch) for batch in self._batches)
         return source
 
@@ -58,13 +58,9 @@ class BatchSource:
         """The same rows, which are reported as they are taken."""
         if progress is None:
             return self
-        tally = Tally(progress, step)
-
-        def count(batch: pa.RecordBatch) -> pa.RecordBatch:
-            tally.add(rows=batch.num_rows, bytes=batch.nbytes)
-            return batch
-
-        return self.map(self.schema, count)
+        source = BatchSource(self.schema, ())
+        source._batches = counted(self._batches, progress, step)
+        return source
 
     def _guarded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:

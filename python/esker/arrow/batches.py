@@ -1,4 +1,4 @@
-"""Streams of record batches: from the Rust core, and cut to the bytes that were asked for."""
+"""Outgoing record batches: the streams of the Rust core with their errors, and batches cut to a size in bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._native.scan import BatchStream
 
 
 def read(stream: BatchStream) -> Iterator[pa.RecordBatch]:
-    """The batches of a native stream, with errors of our own tree: the C stream carries only their text."""
+    """The batches of a native stream. Its errors are raised as `EskerError`s: the C stream carries only their text."""
     reader = pa.RecordBatchReader.from_stream(stream)
     while True:
         try:
@@ -35,7 +35,7 @@ def read_all(stream: BatchStream) -> pa.Table:
 
 
 def cut_to_bytes(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of about `limit` bytes at most. Slices, no copies."""
+    """The same rows in batches of about `limit` bytes at most. The batches are slices, not copies."""
     for batch in batches:
         pieces = max(1, -(-batch.nbytes // limit))
         step = max(1, -(-batch.num_rows // pieces))

@@ -1,4 +1,8 @@
-"""Blobs on their way into a table: binary columns become the struct that file version 2.2 takes."""
+"""Incoming blob columns: binary columns are converted to `lance.blob.v2`, the struct type of file version 2.2.
+
+A blob column of the first kind is a large_binary field with the metadata `lance-encoding:blob`; one of the second kind
+has the extension type `lance.blob.v2`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ _PLAIN_BLOB = BlobType.__arrow_ext_deserialize__(pa.struct([("data", pa.large_bi
 
 
 def is_blob_type(type_: pa.DataType) -> bool:
-    """Whether it is the type of a blob column of the second kind, whoever registered it."""
+    """Whether it is `lance.blob.v2`, the type of a blob column of the second kind, whichever library registered it."""
     return getattr(type_, "extension_name", None) == BLOB_EXTENSION
 
 
 def holds_blobs(type_: pa.DataType) -> bool:
-    """Whether there are blobs of the second kind in values of a type, at any depth."""
+    """Whether a type holds blobs of the second kind, at any depth."""
     if is_blob_type(type_):
         return True
     if pa.types.is_struct(type_):
@@ -33,7 +37,7 @@ def takes_blobs_of(expected: pa.DataType, found: pa.DataType) -> bool:
 
 
 def with_blobs_v2(source: BatchSource) -> BatchSource:
-    """The source with blob columns of the first kind as those of the second, the only ones that 2.2 has."""
+    """The source with blob columns of the first kind converted to the second, the only kind in file version 2.2."""
     schema = pa.schema([_upgraded(field) for field in source.schema], metadata=source.schema.metadata)
     if schema.equals(source.schema, check_metadata=True):
         return source
@@ -63,7 +67,7 @@ def _upgraded(field: pa.Field) -> pa.Field:
 
 
 def marked_blobs(rows: pa.RecordBatchReader, table: pa.Schema) -> pa.RecordBatchReader:
-    """Rows with their blobs as bytes, in fields that say that they are blobs, as `table` has them."""
+    """Rows whose blobs are bytes, with the blob columns of `table` marked by field metadata."""
     schema = marked_schema(rows.schema, table)
     if schema.equals(rows.schema, check_metadata=True):
         return rows
@@ -72,7 +76,7 @@ def marked_blobs(rows: pa.RecordBatchReader, table: pa.Schema) -> pa.RecordBatch
 
 
 def marked_schema(found: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """The schema of rows with their blobs as bytes, with fields that say that they are blobs, as `table` has them."""
+    """The schema `found`, of rows whose blobs are bytes, with blob columns of `table` marked by field metadata."""
     fields = [_marked(field, table.field(field.name)) if field.name in table.names else field for field in found]
     return pa.schema(fields, metadata=found.metadata)
 
@@ -92,10 +96,10 @@ def _marked(found: pa.Field, stored: pa.Field) -> pa.Field:
 
 
 def to_blobs(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The array as `type_`, which differs only in its blobs: they may be binary yet.
+    """The array as `type_`, which differs from its type only in blobs: in the array they may still be binary.
 
     Raises:
-        SchemaMismatchError: A range of an external object for a column that has no room for ranges.
+        SchemaMismatchError: A blob is a range of an external object, and the column's type has no fields for ranges.
 
     Example:
         >>> import pyarrow as pa

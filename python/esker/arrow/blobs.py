@@ -1,4 +1,4 @@
-"""Blob columns: their Arrow type, and values to write into them. Names and arguments are those of `lance.blob`."""
+"""Blob columns: their Arrow type, and the values to write into them. Names and arguments are pylance's `lance.blob`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 BLOB_KEY = b"lance-encoding:blob"
-"""Metadata of a large_binary field that make it a blob column, whatever their value."""
+"""Metadata key that makes a large_binary field a blob column, whatever its value."""
 BLOB_EXTENSION = "lance.blob.v2"
 
 _FIELDS = [
@@ -35,11 +35,12 @@ class Blob:
     Args:
         data: The bytes.
         uri: Where the bytes are, instead of `data`.
-        position: First byte within the object at `uri`; all of it is meant without `position` and `size`.
-        size: Bytes from `position` on, above 0.
+        position: First byte within the object at `uri`. Without `position` and `size` the blob is the whole object.
+        size: Number of bytes from `position` on, above 0.
 
     Raises:
-        ValueError: Neither or both of `data` and `uri`, or a range that is not whole. A null blob is `None`.
+        ValueError: Neither or both of `data` and `uri` are given, or only one of `position` and `size`. A null blob is
+            `None`.
 
     Example:
         >>> from esker.blob import Blob
@@ -73,7 +74,7 @@ class Blob:
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """A blob that lies at `uri`, all of it or `size` bytes from `position` on."""
+        """A blob stored at `uri`: the whole object, or `size` bytes from `position` on."""
         if (position is not None and position < 0) or (size is not None and size < 0):
             raise ValueError("External blob position and size must be non-negative")
         return Blob(uri=uri, position=position, size=size)
@@ -87,7 +88,7 @@ class Blob:
 class BlobType(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of a blob column of the second kind: a struct of data, uri, position and size.
 
-    It is what a write takes and what the table's schema shows; a scan returns descriptions of the blobs instead.
+    Writes take it, and the table's schema shows it; a scan returns descriptions of the blobs instead.
     """
 
     def __init__(self) -> None:
@@ -172,12 +173,13 @@ def blob_field(
     Args:
         name: The column's name.
         nullable: Whether there may be nulls.
-        inline_size_threshold: Blobs of at most so many bytes lie in the data file.
-        dedicated_size_threshold: Blobs above so many bytes get a file of their own; those between share one.
-        pack_file_size_threshold: Bytes after which a shared file is full.
+        inline_size_threshold: Blobs of up to this many bytes are stored in the data file.
+        dedicated_size_threshold: Blobs of more than this many bytes get a file of their own; those in between share
+            pack files.
+        pack_file_size_threshold: Bytes after which a pack file is full.
 
     Raises:
-        TypeError, ValueError, OverflowError: A threshold that is no size.
+        TypeError, ValueError, OverflowError: A threshold is not a size.
 
     Example:
         >>> from esker.blob import blob_field
@@ -221,7 +223,7 @@ class BlobIterator:
 
 
 class BlobColumn:
-    """A binary array whose values are wanted as file-like objects.
+    """A binary array whose values are read as file-like objects.
 
     Example:
         >>> import pyarrow as pa
@@ -241,6 +243,6 @@ class BlobColumn:
         return BlobIterator(iter(self.blob_column))
 
 
-# Another library that knows the type may have been there first.
+# Another library, such as pylance, may have registered the type already.
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(BlobType())

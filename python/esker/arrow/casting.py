@@ -1,4 +1,4 @@
-"""Columns of other types, cast where no value is lost."""
+"""Casts of incoming columns to a table's types. A cast that would lose a value is an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def cast_column(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The column as the type of `field`, whose blobs may be binary yet.
+    """The column cast to the type of `field`. Blobs in the column may still be binary.
 
     Raises:
         SchemaMismatchError: A value does not fit.

@@ -1,4 +1,4 @@
-"""Rows in the columns and types of a table."""
+"""Conforms incoming rows to the columns and types of a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .casting import cast_column
 
 
 def conform(source: BatchSource, target: pa.Schema) -> BatchSource:
-    """The source's rows in the columns of a table: by name and in the table's order.
+    """The source's rows in the columns of a table, matched by name, in the table's order.
 
-    Columns that the source lacks stay away; fields that its structs lack come as nulls.
+    Columns that the source lacks are left out; fields that its structs lack are filled with nulls.
 
     Args:
         source: The rows.

@@ -1,7 +1,7 @@
-"""What a write accepts, as one stream of record batches with a table's column types.
+"""Incoming data: converts whatever a write accepts to one stream of record batches, a `BatchSource`.
 
-A table, a reader, a dataset, a scanner, pandas, polars, dictionaries, an iterator of batches with a schema, anything
-with `__arrow_c_stream__`: each becomes a `BatchSource`. View types become the plain types that files hold.
+Accepted are a table, a reader, a dataset, a scanner, pandas, polars, dictionaries, an iterator of batches with a
+schema, and any object with `__arrow_c_stream__`. View types become the plain types that files hold.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ else:
 
 
 def coerce_reader(data_obj: ReaderLike, schema: pa.Schema | None = None) -> BatchSource:
-    """Makes a stream of batches of whatever a write was given.
+    """Converts the data of a write to a stream of record batches.
 
     Args:
-        data_obj: The data; see the module's head.
-        schema: Column types: required for an iterator of batches, otherwise the data are cast to it.
+        data_obj: The data; the module's docstring lists the accepted types.
+        schema: The schema of the batches: required for an iterator of batches, otherwise the data are cast to it.
 
     Raises:
-        InvalidArgumentError: An iterator without a schema.
+        InvalidArgumentError: The data are an iterator, and no schema is given.
         SchemaMismatchError: The data cannot be cast to `schema`.
-        TypeError: Nothing that holds columns.
+        TypeError: The data are of a type that is not accepted.
 
     Example:
         >>> import pyarrow as pa
@@ -69,7 +69,7 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
     if isinstance(data_obj, pa.RecordBatch):
         return BatchSource(data_obj.schema, [data_obj])
     if isinstance(data_obj, pyarrow.dataset.Dataset):
-        # A table of ours brings its blobs along, where a scan would only tell where they lie.
+        # `LanceDataset._rows_to_write` reads blobs as bytes; a scan would return only their descriptions.
         rows = getattr(data_obj, "_rows_to_write", None)
         reader = data_obj.scanner().to_reader() if rows is None else rows()
         return BatchSource(reader.schema, reader)

@@ -1,4 +1,4 @@
-"""Nested Arrow arrays: which types are lists, where each list starts, and structs put together from their fields."""
+"""Nested Arrow arrays: list types, list offsets, null masks, and structs built from their fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def is_list_like(kind: pa.DataType) -> bool:
-    """Whether values of a type are lists, however their items lie.
+    """Whether a type is a list type of any layout.
 
     Example:
         >>> import pyarrow as pa
@@ -25,7 +25,7 @@ def is_list_like(kind: pa.DataType) -> bool:
 
 
 def offsets_of(values: pa.Array) -> pa.Array:
-    """Where each list starts among the items that `flatten` gives, and where the last one ends.
+    """The offsets of the lists in the result of `flatten`, with the end of the last one.
 
     Example:
         >>> import pyarrow as pa
@@ -41,17 +41,17 @@ def offsets_of(values: pa.Array) -> pa.Array:
 
 
 def mask_of(values: pa.Array) -> pa.Array | None:
-    """Which values are null; None if none is."""
+    """The mask of null values; None if there are none."""
     return values.is_null() if values.null_count else None
 
 
 def struct_of(parts: list[pa.Array], kind: pa.DataType, like: pa.Array) -> pa.Array:
-    """Structs of the given fields, null where another array is.
+    """Structs of the given fields, null where `like` is null.
 
     Args:
-        parts: The fields of the type, without what lies below null structs.
-        kind: The type.
-        like: The array whose nulls they have.
+        parts: The values of the fields.
+        kind: The struct type.
+        like: The array whose nulls the structs have.
 
     Example:
         >>> import pyarrow as pa
@@ -60,7 +60,7 @@ def struct_of(parts: list[pa.Array], kind: pa.DataType, like: pa.Array) -> pa.Ar
         [{}, None]
     """
     if not parts:
-        # pyarrow does not know how many structs without fields there are.
+        # pyarrow cannot tell the number of structs from no fields.
         return pa.array([{} if valid else None for valid in like.is_valid().to_pylist()], kind)
     fields = [kind.field(i) for i in range(kind.num_fields)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask_of(like))

@@ -1,7 +1,7 @@
-"""Types that files don't have, as those that they have: views as what they show, items of vectors as nullable.
+"""Converts Arrow types that files cannot hold to the plain types that they can.
 
-A file holds strings, binaries and lists with offsets; views of them become these. Whether the items of a
-fixed-size list may be null it doesn't hold, unless they are structs: they may.
+String, binary and list views become strings, binaries and lists with offsets. The items of a fixed-size list become
+nullable unless they are structs, since files do not store whether they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with plain types in place of those that files don't have.
+    """The schema with plain types in place of those that files cannot hold.
 
     Example:
         >>> import pyarrow as pa
@@ -23,7 +23,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type with plain types in place of those that files don't have, at any depth.
+    """The type with plain types in place of those that files cannot hold, at any depth.
 
     Example:
         >>> import pyarrow as pa
@@ -95,12 +95,12 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def _with_child(array: pa.Array, type_: pa.DataType, child: pa.Array) -> pa.Array:
-    """The lists or maps of `array` over other items."""
+    """The lists or maps of `array` with `child` as their items."""
     return pa.Array.from_buffers(type_, len(array), array.buffers()[:2], array.null_count, array.offset, [child])
 
 
 def _list_of_view(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A list view as a list. Its lists overlap and lie as they like: `flatten` puts their items one after another."""
+    """A list view as a list. Its lists may overlap and be in any order: `flatten` copies their items in list order."""
     is_large = pa.types.is_large_list(type_)
     lengths = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = pc.cumulative_sum_checked(lengths)

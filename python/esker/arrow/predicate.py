@@ -1,4 +1,4 @@
-"""Expressions of pyarrow, made into predicates of the Rust core."""
+"""Converts pyarrow expressions to predicates of the Rust core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLACEHOLDER = "__esker_no_substrait_type_{}"
 
 
 def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    """The predicate that a pyarrow expression means over exactly these columns, NaN and nulls as pyarrow has them.
+    """A pyarrow expression as a predicate over exactly these columns. NaN and nulls compare as in pyarrow.
 
     Example:
         >>> import pyarrow as pa, pyarrow.compute as pc
@@ -24,22 +24,22 @@ def portable_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicat
 
 
 def predicate_of(expression: pc.Expression, schema: pa.Schema, *, as_arrow: bool) -> Predicate:
-    """The predicate that a pyarrow expression means over these columns.
+    """A pyarrow expression as a predicate over these columns.
 
     Args:
-        expression: It.
+        expression: The expression.
         schema: The columns.
-        as_arrow: Whether NaN and nulls compare as pyarrow has them rather than as SQL does.
+        as_arrow: Whether NaN and nulls compare as in pyarrow; otherwise they compare as in SQL.
 
     Raises:
-        InvalidArgumentError: It does not fit the columns.
-        UnsupportedError: A function or a type that the Rust core does not have.
+        InvalidArgumentError: The expression does not fit the columns.
+        UnsupportedError: It has a function or a type that the Rust core does not have.
     """
     try:
-        # The form in which pyarrow pickles it: as long as the expression, where Substrait doubles with every level.
+        # The pickled form of pyarrow: its size is linear in the expression; Substrait's doubles with every level.
         _, (data,) = expression.__reduce__()
     except pa.ArrowNotImplementedError:
-        # Columns by their numbers.
+        # pyarrow cannot pickle the expression: Substrait, which refers to columns by position.
         return Predicate.from_substrait(_to_substrait(expression, schema), schema)
     return Predicate.from_arrow_expression(bytes(data), schema, as_arrow)
 
@@ -48,8 +48,8 @@ def _to_substrait(expression: pc.Expression, schema: pa.Schema) -> bytes:
     """The expression as Substrait, with field references by position in `schema`."""
     from pyarrow.substrait import serialize_expressions
 
-    # A type that Substrait lacks, in a column that the filter may never name, must not stop the others: it is replaced,
-    # under a name of its own, and keeps its position.
+    # A column of a type that Substrait lacks must not break filters on other columns: a placeholder with another name
+    # and type keeps its position.
     portable = pa.schema(
         [
             field if _portable(field.type) else pa.field(_PLACEHOLDER.format(i), pa.int8())
@@ -74,11 +74,11 @@ def _to_substrait(expression: pc.Expression, schema: pa.Schema) -> bytes:
 
 
 def _portable(type_: pa.DataType) -> bool:
-    """Whether pyarrow has a Substrait type for it. The list is of pyarrow 26; older ones know no more."""
+    """Whether pyarrow has a Substrait type for it. The list is that of pyarrow 26; older releases have no more."""
     if isinstance(type_, pa.BaseExtensionType):
         return False
     if pa.types.is_struct(type_):
-        # Field metadata within a struct are refused as well.
+        # pyarrow refuses field metadata within a struct, too.
         fields = [type_.field(i) for i in range(type_.num_fields)]
         return all(field.metadata is None and _portable(field.type) for field in fields)
     if pa.types.is_list(type_):

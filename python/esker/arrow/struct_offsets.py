@@ -1,7 +1,7 @@
-"""Structs within structs or fixed-size lists that start at an offset: made to start at zero before they cross to Rust.
+"""Works around a bug of arrow-rs: nested structs with an offset are copied to offset zero before they cross to Rust.
 
-arrow-rs applies the offset of an imported struct or fixed-size list to the children of a struct within it twice, and
-panics or, worse, would read other rows. Only types with such a struct are touched; everything else crosses as it is.
+arrow-rs applies the offset of an imported struct or fixed-size list twice to the children of a struct within it, and
+panics or, worse, reads other rows. Only types with such a struct are converted; all others cross as they are.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _rebase(array: pa.Array) -> pa.Array:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         cls = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         if array.null_count and array.offset:
-            # Offsets that start inside a buffer cannot carry a mask: a copy starts at zero.
+            # `from_arrays` takes no mask with sliced offsets: copy the array, so that it starts at zero.
             array = array.take(pa.array(range(len(array)), pa.int64()))
         mask = array.is_null() if array.null_count else None
         return cls.from_arrays(array.offsets, _rebase(array.values), type=type_, mask=mask)

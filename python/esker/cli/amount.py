@@ -1,4 +1,4 @@
-"""Numbers on a command line that count something."""
+"""Counts as arguments of a command line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import argparse
 
 
 def amount(text: str) -> int:
-    """A number that is not negative, for argparse.
+    """A whole number from 0, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: It is another text.
+        argparse.ArgumentTypeError: The text is not such a number.
 
     Example:
         >>> from esker.cli.amount import amount

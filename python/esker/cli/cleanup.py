@@ -1,4 +1,4 @@
-"""`esker cleanup`: old versions, and what failed commits left; what would go, with `--dry-run`."""
+"""`esker cleanup`: removes old versions and orphans of failed commits; `--dry-run` lists what it would remove."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ _AGE = re.compile(r"^(\d+(?:\.\d+)?)([dhms])$")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Adds the options of the command."""
-    parser.add_argument("--dry-run", action="store_true", help="name the files that would go, and remove none")
+    parser.add_argument("--dry-run", action="store_true", help="list the files that would be removed, and remove none")
     parser.add_argument("--older-than", metavar="AGE", help="versions older than 14d, 12h, 30m or 0s (14d)")
     parser.add_argument("--retain", type=amount, metavar="N", help="keep the newest N versions")
-    parser.add_argument("--delete-unverified", action="store_true", help="also what writers at work may have staged")
-    parser.add_argument("--keep-tagged", action="store_true", help="a tagged version stays, and is no error")
+    parser.add_argument(
+        "--delete-unverified", action="store_true", help="also remove files that active writers may have staged"
+    )
+    parser.add_argument(
+        "--keep-tagged", action="store_true", help="keep tagged versions silently, which is an error otherwise"
+    )
 
 
 def cleanup(options: Namespace, output: Output) -> None:
-    """Cleans a table up, or says what would go.
+    """Cleans a table up, or lists the files that it would remove.
 
     Raises:
-        InvalidArgumentError: An age that is none.
-        TaggedVersionsError: A tagged version would go.
+        InvalidArgumentError: The age does not parse.
+        TaggedVersionsError: A tag keeps a version that would be removed otherwise.
     """
     dataset = open_table(options)
     older_than = _age(options.older_than)
@@ -71,5 +75,5 @@ def _age(text: str | None) -> timedelta | None:
         return None
     match = _AGE.match(text)
     if match is None:
-        raise InvalidArgumentError(f"expected an age as in 14d, 12h, 30m or 0s, found {text!r}")
+        raise InvalidArgumentError(f"expected an age such as 14d, 12h, 30m or 0s, found {text!r}")
     return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})

@@ -1,4 +1,4 @@
-"""`esker info`: what lies at a place, be it a Lance table, a Delta table or a repository."""
+"""`esker info`: the facts of a Lance table, a Delta table or a repository."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .tables import storage_options
 
 
 def info(options: Namespace, output: Output) -> None:
-    """Prints what a table or a repository is.
+    """Prints the facts of a table or a repository.
 
     Raises:
-        InvalidArgumentError: A version of a repository is asked for.
-        NotFoundError: There is nothing, or no such version.
+        InvalidArgumentError: `--at` is given for a repository.
+        NotFoundError: There is nothing at the URI, or no such version.
     """
     try:
         dataset = LanceDataset(options.uri, options.at, storage_options=storage_options(options))
@@ -134,7 +134,7 @@ def _tell(facts: Mapping[str, Any], output: Output) -> None:
         output.json(dict(facts))
         return
     empty: tuple[Any, ...] = (None, {}, [], ())
-    # Unknown rows are told, unlike a name that nobody has given.
+    # Empty facts are left out, except for an unknown number of rows.
     text = {
         name.replace("_", " "): _text(name, value)
         for name, value in facts.items()

@@ -1,4 +1,4 @@
-"""`esker inspect`: what one data file holds where, as a table and as a drawing."""
+"""`esker inspect`: the columns, pages and encodings of one data file, as a table and as a drawing of its bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def inspect(options: Namespace, output: Output) -> None:
     """Prints the columns, pages, encodings, offsets and bytes of one file."""
     folder, _, name = absolute(options.file).rpartition("/")
     if not name:
-        raise InvalidArgumentError(f"expected the path of a file, found {options.file!r}", path=options.file)
+        raise InvalidArgumentError(f"expected the path of a file to inspect, found {options.file!r}", path=options.file)
     store = resolve(folder or "/", storage_options=storage_options(options))
     layout = read_layout(store, name)
     if options.why:
@@ -52,7 +52,7 @@ def _values(column: ColumnLayout) -> int:
 
 
 def _ratios(store: Store, name: str, layout: FileLayout, output: Output) -> list[float | None]:
-    """For each column its plain bytes by its bytes in the file: above 1 the file is the smaller one."""
+    """The compression ratio of each column: its uncompressed bytes divided by its bytes in the file."""
     ratios: list[float | None] = []
     with output.progress("reading columns", len(layout.columns)) as tally:
         for column in layout.columns:
@@ -107,7 +107,7 @@ def _facts(layout: FileLayout, path: str, ratios: list[float | None]) -> dict[st
 
 
 def owners(layout: FileLayout, cells: int) -> list[int | None]:
-    """The file from start to end in so many cells, each with the column that fills most of it; None is metadata."""
+    """The file divided into `cells` equal parts: for each the column that fills at least half of it, or None."""
     filled: list[Counter[int]] = [Counter() for _ in range(cells)]
     span = max(layout.size, 1) / cells
     for column in layout.columns:

@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.run(options, output)
     except EskerError as error:
-        # A message may hold what somebody has stored; its own lines stay lines.
+        # A message may hold stored text: escape what controls a terminal, but keep the lines of the message.
         print("error: " + "\n".join(printable(line) for line in str(error).split("\n")), file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of our output has seen enough.
+        # The reader of our output, such as `head`, has closed the pipe.
         sys.stderr.close()
         return 0
     return 0
@@ -72,11 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     cleanup.add_arguments(
-        command("cleanup", "Remove old versions and what failed commits left.", cleanup.cleanup, "URI")
+        command("cleanup", "Remove old versions and orphans of failed commits.", cleanup.cleanup, "URI")
     )
     layout = command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
     layout.add_argument(
-        "--why", action="store_true", help="for each page, what else it could be and what that would cost"
+        "--why", action="store_true", help="for each page, its other possible encodings and their sizes"
     )
     repo.add_commands(commands)
     return parser

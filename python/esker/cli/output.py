@@ -1,4 +1,4 @@
-"""Where commands print: tables and trees for people, JSON for scripts."""
+"""`Output`: how commands print: tables for people, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ class Output:
     """Standard output, as text or as JSON.
 
     Args:
-        as_json: Whether scripts read it.
+        as_json: Whether to print JSON, for scripts.
     """
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
     def json(self, value: Any) -> None:
-        """Prints a value as JSON, with times as ISO 8601, bytes as base64 and "NaN" for what JSON has no number for."""
+        """Prints a value as JSON: times as ISO 8601, bytes as base64, and NaN and infinities as texts."""
         text = json.dumps(without_nan(value), default=_plain, ensure_ascii=False, allow_nan=False)
         print(printable_json(text))
 
     def line(self, text: str) -> None:
-        """Prints a line as it is, but for what would drive the terminal."""
+        """Prints a line, with characters that control a terminal escaped."""
         print(printable(text), flush=True)
 
     def facts(self, title: str, facts: dict[str, str]) -> None:
-        """Prints names and values, one a line."""
+        """Prints names and values, one per line."""
         from rich.table import Table
         from rich.text import Text
 
@@ -73,7 +73,7 @@ class Output:
 
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for name, is_number in columns:
-            # A name and its type stand on two lines.
+            # A name and its type are on two lines.
             header = "\n".join(printable(part) for part in name.rsplit("\n", 1))
             table.add_column(Text(header), justify="right" if is_number else "left", overflow="fold")
         for row in rows:
@@ -82,13 +82,13 @@ class Output:
         self.print(table)
 
     def records(self, title: str | None, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Prints rows one below the other, a value a line: for more columns than a terminal is wide."""
+        """Prints rows one below the other, one value per line, for tables that are wider than the terminal."""
         self._title(title)
         for number, row in enumerate(rows, start=1):
             self.facts(f"row {number}", dict(zip(names, row, strict=True)))
 
     def fits(self, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> bool:
-        """Whether a table of these cells can be read at the width that there is: a third of each cell at least."""
+        """Whether a table fits the width of the terminal, if each cell gets at least a third of its length."""
         longest = [
             max(map(len, cells)) for cells in zip([name.split("\n")[0] for name, _ in columns], *rows, strict=True)
         ]
@@ -101,14 +101,14 @@ class Output:
             self._console().print(Text(printable(title), style="bold"), soft_wrap=True)
 
     def print(self, what: RenderableType) -> None:
-        """Prints something of rich."""
+        """Prints an object of rich."""
         self._console().print(what)
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, *, unit: Unit = "parts") -> Iterator[Tally]:
-        """A progress bar on standard error while something runs; none where nobody watches or scripts read.
+        """A progress bar on standard error; None if that is not a terminal, or with JSON.
 
-        Without a total it only shows that something goes on. Its `progress` is for what reports by itself.
+        Without a total it only shows that something is running. Its `progress` is for what reports by itself.
         """
         if self.as_json or not sys.stderr.isatty():
             yield Tally(None, what)
@@ -130,7 +130,7 @@ class Output:
 
 
 def size_text(size: int | None) -> str:
-    """Bytes for people.
+    """A number of bytes as text for people.
 
     Example:
         >>> from esker.cli.output import size_text
@@ -148,7 +148,7 @@ def size_text(size: int | None) -> str:
 
 
 def cell_text(value: Any, width: int = 60) -> str:
-    """A value of a table for people, cut to a width."""
+    """A value of a table as text for people, truncated to a width."""
     if value is None:
         return "null"
     text = value.hex() if isinstance(value, bytes) else str(value)

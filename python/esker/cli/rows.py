@@ -36,7 +36,7 @@ def count(options: Namespace, output: Output) -> None:
     else:
         fragments = dataset.get_fragments()
         total = 0
-        dataset.scanner(filter=options.filter)  # An empty table too must say that the filter is wrong.
+        dataset.scanner(filter=options.filter)  # Checks the filter, also for a table without fragments.
         with output.progress("counting", len(fragments)) as tally:
             for fragment in fragments:
                 total += fragment.count_rows(options.filter)

@@ -1,4 +1,4 @@
-"""`esker schema`, `esker versions`: the columns of a table, and what made it what it is."""
+"""`esker schema` and `esker versions`: the columns of a table, and its history."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .output import Output, size_text
 
 
 def open_table(options: Namespace) -> LanceDataset:
-    """The table that a command line names.
+    """Opens the table of a command line.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: There is no Lance table at the URI.
     """
     try:
         return LanceDataset(options.uri, getattr(options, "at", None), storage_options=storage_options(options))
@@ -30,10 +30,10 @@ def open_table(options: Namespace) -> LanceDataset:
 
 
 def storage_options(options: Namespace) -> dict[str, str] | None:
-    """The options of the store that a command line gives.
+    """The storage options of a command line.
 
     Raises:
-        InvalidArgumentError: One is no KEY=VALUE.
+        InvalidArgumentError: One is not KEY=VALUE.
     """
     found = {}
     for text in options.storage_option:
@@ -112,7 +112,7 @@ def versions(options: Namespace, output: Output) -> None:
 
 
 def operation_name(operation: LanceOperation.BaseOperation) -> str:
-    """What an operation is called."""
+    """The name of an operation."""
     return operation.operation if isinstance(operation, LanceOperation.Other) else operation.name
 
 

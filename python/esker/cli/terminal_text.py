@@ -1,4 +1,4 @@
-"""Text of others on a terminal or in JSON: what is stored must not drive a terminal, nor break a reader of JSON."""
+"""Escapes stored text for a terminal and for JSON: it must not control the terminal, nor break a reader of JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 import re
 from typing import Any
 
-# Controls of C0 and C1, which hold the escape sequences; separators that some programs take for line ends; marks that
-# turn the direction of what follows; halves of surrogate pairs, which no encoding can print.
+# Control characters (C0 and C1), which start escape sequences; separators that some programs take for line ends; marks
+# that change the direction of text; lone surrogates, which no encoding can print.
 _DRIVES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    r"""Text as one line that a terminal shows and does not obey.
+    r"""Text as one line, with all characters that control a terminal escaped.
 
     Example:
         >>> from esker.cli.terminal_text import printable
@@ -24,12 +24,12 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON that says the same, without characters that a terminal would obey: they stand within strings only."""
+    """The same JSON, with characters that control a terminal escaped. They can only be within its strings."""
     return _DRIVES.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def without_nan(value: Any) -> Any:
-    """A value with the texts "NaN", "Infinity" and "-Infinity" in the place of numbers that JSON does not have.
+    """A value with the texts "NaN", "Infinity" and "-Infinity" for numbers that JSON does not have.
 
     Example:
         >>> from esker.cli.terminal_text import without_nan

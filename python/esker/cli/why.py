@@ -1,7 +1,7 @@
-"""`esker inspect --why`: for each page of a file what it is, what it could be, and what that would cost.
+"""`esker inspect --why`: for each page of a file its encoding, the other possible encodings, and their sizes.
 
-The values of each page are read and weighed as the writer weighs them, whoever wrote the file: so the way that is taken
-here may be another than the one in the file.
+The values of each page are read, and esker's writer estimates the encodings for them, whoever wrote the file: the one
+that it chooses may differ from the one in the file.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .output import Output
 
 @dataclass(frozen=True)
 class Weighed:
-    """One page, and the ways to write it.
+    """One page, and its possible encodings.
 
     Args:
         column: Its column.
         number: Its number in the column.
-        page: What the file holds.
-        ways: What it could be written as; none where there is nothing to choose.
+        page: The page in the file.
+        ways: Its possible encodings; empty if the file version has no choice.
     """
 
     column: ColumnLayout
@@ -37,7 +37,7 @@ class Weighed:
 
 
 def weigh(store: Store, name: str, layout: FileLayout, output: Output) -> list[Weighed]:
-    """The ways to write each page of a file. All pages are read.
+    """The possible encodings of each page of a file. Reads all pages.
 
     Example:
         `weigh(store, "a.lance", layout, output)`
@@ -55,12 +55,12 @@ def _ways(store: Store, name: str, column: int, page: int) -> list[Alternative]:
     try:
         return why(store, name, column, page)
     except UnsupportedError:
-        # Versions that leave nothing to choose.
+        # File versions without a choice of encodings.
         return []
 
 
 def show_why(weighed: list[Weighed], layout: FileLayout, path: str, output: Output) -> None:
-    """Prints the pages with the ways to write each."""
+    """Prints the pages with their possible encodings."""
     if output.as_json:
         output.json({"path": path, "file_version": layout.version, "pages": [_facts(page) for page in weighed]})
         return

@@ -1,4 +1,4 @@
-"""Commits: the one loop, what a kind of table tells it, and the stores that URIs mean."""
+"""Commits: the commit loop, the protocol that each table format implements for it, and the stores that URIs mean."""
 
 from ..exceptions import CommitConflictError
 from ..store.pickling import pickle_storage_options

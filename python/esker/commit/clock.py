@@ -1,4 +1,4 @@
-"""How long something took, on a machine that may have slept."""
+"""Elapsed time on a machine that may have slept meanwhile."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 
 
 def seconds_since(monotonic: float, wall: float) -> float:
-    """Seconds since a moment, by the clock that says more.
+    """Seconds since a moment, by the clock that shows more of them.
 
-    The monotonic clock stands still while a machine sleeps, and the wall clock may be set back: a pause shows on one of
-    them.
+    The monotonic clock stands still while a machine sleeps, and the wall clock may be set back: at least one of them
+    shows a pause.
 
     Args:
         monotonic: `time.monotonic()` at that moment.

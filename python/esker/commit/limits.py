@@ -1,4 +1,4 @@
-"""When a commit gives up: how often and for how long it is tried."""
+"""When a commit gives up: its number of retries and its timeout, from the arguments of the public methods."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from ..exceptions import InvalidArgumentError
 from .loop import DEFAULT_MAX_RETRIES, Backoff, CommitLimits
 
 DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
-"""For all attempts of a commit together, as in pylance."""
+"""The time for all attempts of a commit together, as in pylance."""
 CONFLICT_RETRIES = 10
-"""How often a change of rows is computed again, as in pylance."""
+"""How often a change of rows is computed again after a conflict, as in pylance."""
 RETRY_TIMEOUT = timedelta(seconds=30)
-"""The time after which it is not, as in pylance."""
+"""The time after which a change of rows is not computed again, as in pylance."""
 
 
 def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff | None = None) -> CommitLimits:
-    """When a commit gives up.
+    """The limits of a commit.
 
     Args:
         max_retries: Attempts after the first.
-        timeout: For all attempts together; None for no limit.
-        backoff: The pauses between them.
+        timeout: The time for all attempts together; None for no limit.
+        backoff: The pauses between attempts.
 
     Raises:
-        InvalidArgumentError: A negative number, or no time at all.
+        InvalidArgumentError: `max_retries` is negative, or `timeout` is not positive.
 
     Example:
         >>> from datetime import timedelta
@@ -41,14 +41,14 @@ def commit_limits(max_retries: int, timeout: timedelta | None, backoff: Backoff 
 
 
 def retry_limits(conflict_retries: int, retry_timeout: timedelta) -> CommitLimits:
-    """When a change of rows gives up, by pylance's two arguments.
+    """The limits of a change of rows (update, delete, upsert), from pylance's two arguments.
 
     Args:
-        conflict_retries: How often it is computed again, where others changed the same rows.
-        retry_timeout: After this time it is not tried again, however long the first try takes.
+        conflict_retries: How often the change is computed again after another writer changed the same rows.
+        retry_timeout: After this time it is not retried; the first attempt may take longer.
 
     Raises:
-        InvalidArgumentError: A negative number, or no time at all.
+        InvalidArgumentError: `conflict_retries` is negative, or `retry_timeout` is not positive.
 
     Example:
         >>> from datetime import timedelta
@@ -61,7 +61,7 @@ def retry_limits(conflict_retries: int, retry_timeout: timedelta) -> CommitLimit
     if retry_timeout <= timedelta(0):
         raise InvalidArgumentError(f"expected a positive retry_timeout, found {retry_timeout}")
     return CommitLimits(
-        # Who is patient about changes of the same rows is so about races for the next version.
+        # A lost race for the next version is retried at least as often as a conflict over the same rows.
         max_retries=max(DEFAULT_MAX_RETRIES, conflict_retries),
         max_reruns=conflict_retries,
         timeout_s=retry_timeout.total_seconds(),

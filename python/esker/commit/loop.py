@@ -1,15 +1,16 @@
-"""The one commit loop.
+"""The commit loop of all table formats (docs/commit-protocol.md).
 
 ```
-latest version -> changes since ours was computed -> verdicts -> next bytes -> put if absent -> it is ours
-   ^                  │ our own write id:              │ refuse: CommitConflictError   │ exists, or no reply:
-   │                  v we have won                    v re-run: a fresh change        v whose write id is there?
-   └───────────────────────────── back off ─────────────────────────────── another's, or nobody's
+latest version -> changes since our base -> verdicts -> next bytes -> put-if-absent -> landed
+   ^                │ our own write id:       │ refuse: CommitConflictError   │ exists, or no reply:
+   │                v landed already          v rerun: a fresh change         v read back: whose write id is there?
+   └───────────────────────────── back off ────────────────────────────── another writer's, or none
 ```
 
-A commit ends in one of three ways: *landed*, *refused* (it is not there, and never will be) or *unknown*. After a
-doubtful reply the loop reads back and looks for its own write id, and looks again among the changes whenever it starts
-anew. A version that is gone proves nothing: what its put became is unknown, unless the newest version shows it.
+A commit ends in one of three ways: *landed*, *refused* (it is not there, and never will be) or *unknown*. After an
+ambiguous reply the loop reads the object back and compares write ids; each retry looks for its own write id among the
+changes, too. A version that a clean-up has removed proves nothing: the outcome of a put to it stays unknown, unless the
+newest version shows that the change is in it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..exceptions import (
     UnsupportedError,
 )
 from .orphans import Outcome, StagedFiles, acknowledge
-from .protocol import Change, CommitProtocol, LeavesTraces, MayMissHistory, NothingPut, Verdict
+from .protocol import CommitProtocol, CommittedChange, LeavesTraces, MayMissHistory, NothingPut, Verdict
 
 DEFAULT_MAX_RETRIES = 20
 """Attempts after the first, as in pylance."""
@@ -61,10 +62,10 @@ class Backoff:
 
 @dataclass(frozen=True)
 class CommitLimits:
-    """When the loop gives up: after `max_retries` more attempts or `timeout_s` seconds (None: no limit).
+    """When the loop gives up: after `max_retries` retries or `timeout_s` seconds (None: no limit).
 
-    Of these attempts at most `max_failures` may end in an error of the store: asking does not empty a full disk. A
-    change is computed again at most `max_reruns` times (None: no limit of its own).
+    At most `max_failures` attempts may end in an error of the store: a full disk stays full. A change is computed again
+    at most `max_reruns` times (None: no limit of its own).
     """
 
     max_retries: int = DEFAULT_MAX_RETRIES
@@ -82,20 +83,20 @@ def commit(
     rerun: Callable[[int], CommitProtocol] | None = None,
     staged: StagedFiles | None = None,
 ) -> int:
-    """Commits a change and returns the version that it became; the newest version if it was applied already.
+    """Commits a change and returns its version; the newest version if it was applied already.
 
     Args:
-        change: The change, with its table's rules.
+        change: The change, with the rules of its table format.
         limits: When to give up.
-        rerun: Computes the change again from the version it is given, for a verdict of `Verdict.RERUN`. Without it such
-            a verdict ends in a conflict that a caller may retry.
-        staged: The files that the change names. It is told what is known of the commit, at every step.
+        rerun: Computes the change again from the version that it is given, for a verdict of `Verdict.RERUN`. Without it
+            such a verdict ends in a conflict that the caller may retry.
+        staged: The staged files that the change names. The loop keeps its `outcome` up to date.
 
     Raises:
-        CommitConflictError: Others' changes leave no room for ours, or were faster in every attempt. Nothing of ours is
-            visible then, and never will be.
-        CommitStateUnknownError: The store failed, or what others did meanwhile is gone, before it was known whether our
-            commit is there. It says what to look for.
+        CommitConflictError: Other writers' changes conflict with ours, or won every race. Nothing of ours is visible
+            then, and never will be.
+        CommitStateUnknownError: The store failed, or the versions that others committed meanwhile are gone, before it
+            was known whether our commit landed. The message says what to look for.
         IOFailedError: The store failed before anything was put.
 
     Example:
@@ -115,8 +116,8 @@ def commit(
 class _Race:
     """The attempts of one change.
 
-    `doubts` holds, by version, the changes of ours whose puts may have had their effect: those whose outcome nobody has
-    told us. A doubt ends when the object of the version is known to be another's, for then ours can never be there.
+    `doubts` maps a version to the change that we put there with unknown outcome. The entry goes when the object of that
+    version is known to be another writer's: then our put can have no effect any more.
     """
 
     def __init__(
@@ -131,13 +132,13 @@ class _Race:
         self._limits = limits
         self._rerun = rerun
         self._staged = staged
-        # A change that is computed again may have another id; what landed under an earlier one is ours, too.
+        # A change that is computed again may have a new write id; a commit under an earlier one is ours, too.
         self._own = {change.write_id}
         self._attempts = self._failures = self._reruns = 0
         self._started = limits.clock()
 
     def run(self) -> int:
-        """The version that the change became."""
+        """Tries until the change has landed, and returns its version."""
         seen = self.change.read_version
         while True:
             try:
@@ -146,7 +147,7 @@ class _Race:
                     return self._landed(latest)
                 found, replacement = self._reconcile(seen, latest)
             except OSError as error:
-                # Whoever has put something asks again before giving up; a conflict that leaves no doubt is an answer.
+                # After a put with unknown outcome a failed read is retried; a conflict is an answer and final.
                 if not self.doubts or isinstance(error, _ANSWERS):
                     raise
                 self._failed(error)
@@ -155,7 +156,7 @@ class _Race:
                 return self._landed(found, ours=found in self.doubts)
             seen = latest
             if replacement is not self.change:
-                # It took its time: others may have been faster meanwhile.
+                # Computing it again took time: look for newer versions before the put.
                 self.change, self._reruns = replacement, self._reruns + 1
                 self._own.add(replacement.write_id)
                 continue
@@ -166,7 +167,7 @@ class _Race:
             self._failed(failure)
 
     def unknown(self, error: BaseException) -> Exception:
-        """The error that says that nobody knows whether the change is committed."""
+        """The error that says that the outcome of the commit is unknown, caused by `error`."""
         version, change = next(iter(self.doubts.items()))
         uri = getattr(change, "uri", None)
         place = f" of {uri}" if uri else ""
@@ -180,13 +181,13 @@ class _Race:
         )
 
     def _reconcile(self, seen: int, latest: int) -> tuple[int | None, CommitProtocol]:
-        """The version in which our change has landed already, if it has, and the change that is to be put next."""
+        """Judges the changes after `seen`: the version in which our change has landed, if any, and what to put next."""
         verdict = Verdict.KEEP
         for other in self.change.changes_since(seen, latest):
             if other.write_id in self._own:
                 if self._is_in_history(other.version):
                     return other.version, self.change
-                # Taken back. What had the number before is not known any more.
+                # `_is_in_history` has removed our object: read what is at this version now.
                 other = next(iter(self.change.changes_since(other.version - 1, other.version)))
             elif other.write_id is not None:
                 self._not_at(other.version)
@@ -195,7 +196,7 @@ class _Race:
             if verdict is Verdict.RERUN:
                 if not self.doubts:
                     break
-                # Only looked through for what is ours.
+                # The verdict stands; the remaining changes are only searched for our own write ids.
                 continue
             verdict = self.change.judge(other)
             if verdict is Verdict.REBASE:
@@ -205,7 +206,7 @@ class _Race:
             elif verdict is Verdict.RERUN and not self._may_rerun():
                 raise self.change.conflict(other, retryable=True)
         if verdict is Verdict.RERUN and self._rerun is not None:
-            # Computed from `latest`, so that nothing up to there can be in its way.
+            # Computed from `latest`: no change up to there can conflict with it.
             return None, self._rerun(latest)
         return None, self.change
 
@@ -218,17 +219,17 @@ class _Race:
     def _is_late(self) -> bool:
         return self._limits.timeout_s is not None and self._limits.clock() - self._started > self._limits.timeout_s
 
-    def _of_gone(self, other: Change, latest: int) -> int:
-        """The version `other`, of which nobody can tell any more who made it, if the newest one shows that we did."""
+    def _of_gone(self, other: CommittedChange, latest: int) -> int:
+        """The version of `other`, whose writer is not known any more, if the newest version shows that it was ours."""
         change = self.doubts[other.version]
         if isinstance(change, LeavesTraces) and change.is_part_of(latest):
-            # Nothing follows a version that is gone.
+            # `landed` is not to be called for a version that is gone.
             del self.doubts[other.version]
             return other.version
         raise self.change.conflict(other, retryable=False)
 
     def _put(self, version: int, data: bytes) -> tuple[bool, Exception | None]:
-        """Whether our object is there now, and what the store failed with if it did."""
+        """Puts the object of `version`: whether it is there and ours, and the store's error if it failed."""
         change = self.change
         self.doubts[version] = change
         self._staged.outcome = Outcome.UNKNOWN
@@ -239,14 +240,14 @@ class _Race:
             self._not_at(version)
             raise refusal.reason from None
         except (InvalidArgumentError, UnsupportedError):
-            # What the store does not do it has not done.
+            # The store refused the operation as such: nothing was written.
             self._not_at(version)
             raise
         except Exception as error:
             landed, failure = False, error
         if landed:
             return self._is_in_history(version), None
-        # No reply is not a refusal, and "exists" may be our own first try: the object itself tells whose it is.
+        # A lost reply is no refusal, and "exists" may be our own first attempt: the write id in the object tells.
         try:
             there = change.write_id_at(version)
         except Exception as error:
@@ -258,7 +259,7 @@ class _Race:
         return False, failure
 
     def _is_in_history(self, version: int) -> bool:
-        """Whether `version`, which is ours, is part of the table's history. Where it is not, it has been taken back."""
+        """Whether `version`, which is ours, is part of the table's history. If not, its object was removed."""
         if version not in self.doubts:
             return True
         change = self.doubts[version]
@@ -268,7 +269,7 @@ class _Race:
         return False
 
     def _not_at(self, version: int) -> None:
-        """Ours is not the object of `version`, and never will be."""
+        """Notes that the object of `version` is not ours, and never will be."""
         self.doubts.pop(version, None)
         if not self.doubts and self._staged.outcome is Outcome.UNKNOWN:
             self._staged.outcome = Outcome.REFUSED
@@ -284,7 +285,7 @@ class _Race:
         self._limits.backoff.sleep(self._limits.backoff.pause(self._attempts))
 
     def _landed(self, version: int, *, ours: bool = False) -> int:
-        """What follows a commit. Nothing of it can turn it into a failure."""
+        """Does what follows a commit. A failure in here is a warning: the commit stands."""
         self._staged.outcome = Outcome.LANDED
         change = self.doubts.get(version, self.change)
         self.doubts.clear()
@@ -296,15 +297,15 @@ class _Race:
 
 
 _ANSWERS = (CommitConflictError, AlreadyExistsError, CorruptFileError, SchemaMismatchError)
-"""Errors that say how the log is, and not that it could not be read."""
+"""Errors about the contents of the log. Other errors of a read mean that the log could not be read."""
 
 
 def follow(work: Callable[[], object], committed: str) -> None:
-    """Does what follows a commit. What fails is a warning, for the commit is there and stays.
+    """Runs the work that follows a commit. A failure is only a warning: the commit stands.
 
     Args:
-        work: What follows.
-        committed: What is committed, for the warning.
+        work: The work.
+        committed: What is committed, for the warning's text.
 
     Example:
         >>> from esker.commit.loop import follow
@@ -314,7 +315,7 @@ def follow(work: Callable[[], object], committed: str) -> None:
         work()
     except Exception as error:
         message = f"{committed} is committed, but what follows a commit failed: {error}"
-        # Under `-W error` the warning is an exception: the commit would look as if it had failed.
+        # Under `-W error` the warning is an exception, which would make the commit look failed: log it instead.
         try:
             warnings.warn(message, stacklevel=4)
         except Warning:

@@ -1,14 +1,14 @@
-"""The one rule for files that may be orphans: files of a commit that failed.
+"""When staged files are deleted, and when they are kept as possible orphans: files that no version refers to.
 
 ```
-PENDING ──put──> UNKNOWN ──ours is there──────────────────────> LANDED    kept: a version is made of them
-   │                │ └───never will be: another's is there───> REFUSED   deleted
-   └─ deleted       └─ an error, Ctrl-C, a lost reply: kept, and clean-up's work
+PENDING ──put──> UNKNOWN ──our object is there──────────────────> LANDED    kept: a version refers to them
+   │                │ └───another writer's object is there──────> REFUSED   deleted
+   └─ deleted       └─ an error, Ctrl-C, a lost reply: kept, left to a clean-up
 ```
 
-A commit may name a file from the first put on. From then on the file is deleted only when the commit is known not to be
-there, and known to never be. Whatever ends the work in between (an error, Ctrl-C, `SystemExit`) leaves the file where
-it is; a clean-up removes it if no version refers to it.
+From the first put on a commit may refer to the staged files. From then on they are deleted only when it is known that
+the commit is not there and never will be. Whatever ends the work in between (an error, Ctrl-C, `SystemExit`) leaves
+them where they are; a clean-up removes them as orphans if no version refers to them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Outcome(Enum):
     """What is known of a commit."""
 
     PENDING = "pending"
-    """Nothing was put that could name the files."""
+    """No put has begun: no commit can refer to the files."""
     UNKNOWN = "unknown"
-    """A put was begun, and it is not known whether it had its effect, or will have."""
+    """A put has begun, and its outcome is not known; it may still take effect."""
     REFUSED = "refused"
     """The commit is not there, and never will be."""
     LANDED = "landed"
@@ -36,9 +36,9 @@ class Outcome(Enum):
 
 
 class StagedFiles:
-    """The files that one commit will name, and what is known of that commit.
+    """The staged files of one commit, and the outcome of that commit as far as it is known.
 
-    As a context manager it deletes them when its block fails and no commit can name them.
+    As a context manager it deletes the files when its block fails and no commit can refer to them.
 
     Args:
         files: Stores and paths within them.
@@ -61,19 +61,19 @@ class StagedFiles:
         self._files = list(files)
 
     def add(self, store: Store, path: str) -> None:
-        """Takes in a file that was written."""
+        """Adds a staged file."""
         self._files.append((store, path))
 
     def discard(self) -> None:
-        """Deletes the files where no commit can name them; otherwise leaves them to a clean-up.
+        """Deletes the files if no commit can refer to them; otherwise leaves them to a clean-up.
 
-        To be called when a change is computed again, too: the files of the computation before are of no use then.
+        Call it also before a change is computed again: the files of the earlier computation are of no use then.
         """
         files, self._files = self._files, []
         if self.outcome not in (Outcome.PENDING, Outcome.REFUSED):
             return
         for store, path in files:
-            # What cannot be removed is left to a clean-up: what went wrong before matters more.
+            # A file that cannot be deleted is left to a clean-up, so that the first error is the one raised.
             with suppress(OSError):
                 store.delete(path)
 
@@ -92,15 +92,15 @@ _ACKNOWLEDGED_AT_MOST = 100_000
 
 
 def acknowledge(write_id: str) -> None:
-    """Notes that this process knows a commit to have landed: nobody has to be told of it any more."""
-    # Without a lock, which a fork would take along: each of these is one step of the interpreter.
+    """Notes that the commit with this write id is known to have landed: its writer, this process, has the reply."""
+    # No lock, since a fork would copy a held one: each of these calls is atomic in the interpreter.
     _ACKNOWLEDGED[write_id] = None
     if len(_ACKNOWLEDGED) > _ACKNOWLEDGED_AT_MOST:
         _ACKNOWLEDGED.popitem(last=False)
 
 
 def is_acknowledged(write_id: str) -> bool:
-    """Whether this process knows a commit to have landed.
+    """Whether this process has noted that the commit with this write id landed.
 
     Example:
         >>> from esker.commit.orphans import is_acknowledged

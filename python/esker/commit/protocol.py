@@ -1,17 +1,17 @@
-"""What the commit loop asks of the thing that it commits to.
+"""`CommitProtocol`: what a table format implements for the commit loop (docs/commit-protocol.md).
 
-One primitive commits everything: put-if-absent of one object that must not exist yet. A Lance manifest is such an
-object, so are an entry of a Delta log and the ref of a branch. `loop.commit` is written once; each kind of table brings
-one implementation of `CommitProtocol` that says what to write and what the changes of others mean for ours.
+All commits rest on one primitive: put-if-absent of one object. A Lance manifest is such an object, so are an entry of a
+Delta log and the ref of a branch. `loop.commit` is written once; each format implements `CommitProtocol`, which says
+what to write and how to judge the changes of other writers.
 
-A change that others were faster with has three ways on:
+A change that lost the race for a version goes on in one of three ways:
 
-- It goes on top as it is, or adapted (`Verdict.KEEP`, `Verdict.REBASE`): an append behind other appends.
-- It is computed again (`Verdict.RERUN`): whoever commits hands `loop.commit` a callable that, given the newest version,
-  reads what it needs there and returns the change made from it. `update` and `merge_insert` do so; what they read only
-  once they spool. Without the callable the verdict ends in a conflict that says it can be tried again.
-- It is adapted where both touched a fragment, without being computed again: `LanceCommit(reconcile=DeletionMerge(...))`
-  merges deletion vectors where the rows are different ones.
+- It is committed on top, as it is or rebased (`Verdict.KEEP`, `Verdict.REBASE`): an append after other appends.
+- It is computed again (`Verdict.RERUN`): the caller passes `loop.commit` a callable that takes the newest version as
+  the new base version and returns the change computed from it. `update` and `merge_insert` do so; they spool a source
+  that can be read only once. Without the callable the verdict ends in a conflict that the caller may retry.
+- It is reconciled where both changes touch the same fragment, without being computed again:
+  `LanceCommit(reconcile=DeletionMerge(...))` merges the deletion vectors if the rows differ.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from enum import Enum
 from typing import Protocol, TypeAlias, runtime_checkable
 
 CommitLock: TypeAlias = Callable[[int], AbstractContextManager[None]]
-"""Given the version to commit, a context manager that holds off the other writers of a store without put-if-absent."""
+"""Takes the version to commit and returns a context manager: a lock against other writers of a store without
+put-if-absent."""
 
 
 class Verdict(Enum):
     """What a change that another writer committed means for ours."""
 
     KEEP = "keep"
-    """Nothing: ours goes on top as it is."""
+    """No conflict: ours is committed on top as it is."""
     REBASE = "rebase"
-    """Ours goes on top once `CommitProtocol.rebase` has adapted it."""
+    """Ours is committed on top after `CommitProtocol.rebase` has adapted it."""
     RERUN = "rerun"
-    """Ours was computed from what is no longer there: it must be computed again."""
+    """Ours was computed from data that have changed: it must be computed again."""
     REFUSE = "refuse"
-    """Ours makes no sense any more, however often it is computed."""
+    """A conflict that computing ours again does not solve."""
 
 
-class Change(Protocol):
+class CommittedChange(Protocol):
     """A version that somebody committed."""
 
     @property
@@ -47,57 +48,57 @@ class Change(Protocol):
 
     @property
     def write_id(self) -> str | None:
-        """The id that its writer drew for it, if it can be found."""
+        """The random id that its writer gave it, None if it cannot be found."""
 
 
 class CommitProtocol(Protocol):
-    """One change on its way into one table."""
+    """One change that is to be committed to one table."""
 
     @property
     def write_id(self) -> str:
-        """Our own id, in every object that we put: it tells our commit from another's after a lost reply."""
+        """Our own id. Every object that we put holds it, so that a read-back after a lost reply can tell it is ours."""
 
     @property
     def read_version(self) -> int:
-        """The version that the change was computed from; 0 for a table that did not exist."""
+        """The base version: the one that the change was computed from; 0 for a table that did not exist."""
 
     def latest(self) -> int:
         """The newest version, 0 if there is none."""
 
-    def changes_since(self, version: int, latest: int) -> Iterable[Change]:
+    def changes_since(self, version: int, latest: int) -> Iterable[CommittedChange]:
         """The changes that made the versions after `version` up to `latest`, oldest first."""
 
     def applied(self, latest: int) -> bool:
-        """Whether the same change has landed by version `latest` under another write id: an earlier run of a job that
-        numbers its commits. Judged by what the newest version says: the change may be older than all that is kept."""
+        """Whether the change has landed by version `latest` under another write id: in an earlier run of a job that
+        numbers its commits. Only the newest version is looked at, since the commit itself may be cleaned up already."""
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         """What `change` means for ours."""
 
-    def rebase(self, change: Change) -> None:
-        """Adapts ours to `change`, which was judged `Verdict.REBASE`."""
+    def rebase(self, change: CommittedChange) -> None:
+        """Adapts ours to `change`, for which `judge` returned `Verdict.REBASE`."""
 
     def next_bytes(self, version: int) -> bytes:
-        """The object that makes `version` out of the one before it, with our change."""
+        """The bytes of the object that commits our change as `version`, on top of the version before."""
 
     def put(self, version: int, data: bytes) -> bool:
-        """Puts the object of `version` if there is none; False says that there is one."""
+        """Puts the object of `version` if absent; False if there is one already."""
 
     def write_id_at(self, version: int) -> str | None:
         """The write id in the object of `version`, None if there is no object or no id in it."""
 
     def landed(self, version: int) -> None:
-        """Called once the object of `version` is there and ours. What fails here does not undo the commit."""
+        """Called after our commit of `version` has landed. A failure in here does not undo it."""
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
-        """The error that says that `change` leaves no room for ours."""
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
+        """The error that says that ours conflicts with `change`."""
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:
-        """The error that says that others were faster every time."""
+        """The error that says that other writers won every race."""
 
 
 class NothingPut(Exception):
-    """Raised by `CommitProtocol.put` where nothing was sent to the store: what to raise in its place."""
+    """Raised by `CommitProtocol.put` if nothing was sent to the store; the loop raises `reason` in its place."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -106,24 +107,25 @@ class NothingPut(Exception):
 
 @runtime_checkable
 class LeavesTraces(Protocol):
-    """A change of which later versions may show that it was made, when its own version is gone."""
+    """A change that can be recognised in later versions after its own version was cleaned up."""
 
     def is_part_of(self, version: int) -> bool:
-        """Whether `version` holds something that only our change can have brought there."""
+        """Whether `version` holds something that only our change can have added."""
 
 
 @runtime_checkable
 class MayMissHistory(Protocol):
-    """A change of a log whose numbers may come free again, when old versions are cleaned up.
+    """A change to a log whose old version numbers become free again when a clean-up removes the versions.
 
-    A writer that was held up for long can win such a number: its version lies below later ones, and nobody sees it.
+    A writer that was paused for long can win such a number: its version is older than the newest one, and no reader
+    sees it.
     """
 
     def is_in_history(self, version: int) -> bool:
-        """Whether `version`, which we have just put, is the newest one or one that the newest was built on.
+        """Whether `version`, which we have just put, is the newest version or one that the newest was built on.
 
-        Where it is not, what was put has been removed on return.
+        If it is not, the object has been removed on return.
 
         Raises:
-            CommitStateUnknownError: Nobody can tell, or it could not be removed.
+            CommitStateUnknownError: It cannot be told, or the object could not be removed.
         """

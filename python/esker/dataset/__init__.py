@@ -1,4 +1,4 @@
-"""A Lance table at one of its versions, with the names and arguments of pylance."""
+"""The public classes and functions of Lance tables, with the names and arguments of pylance."""
 
 from typing import TYPE_CHECKING
 

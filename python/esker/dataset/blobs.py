@@ -1,4 +1,4 @@
-"""Blobs of a dataset: as files, whole, or by ranges."""
+"""The methods of `LanceDataset` that read blobs: as files, whole, or by ranges (docs/blobs.md)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class BlobsApi(DatasetHandle):
         *,
         buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
     ) -> list[BlobFile | None]:
-        """Blobs as files, in the order asked for and as often as asked for. Only where they lie is read.
+        """Takes blobs as file objects, in the order of the rows, duplicates included. Reads only where they are stored.
 
         Args:
             blob_column: The blob column; one within a struct by its dotted path.
             ids: Rows by `_rowid`. Exactly one of `ids`, `addresses` and `indices` is given.
             addresses: Rows by `_rowaddr`.
             indices: Rows by number, as in `take`.
-            buffer_size: Bytes to read ahead once reads follow one another; 0 never reads ahead.
+            buffer_size: Bytes to fetch at once when reads are sequential; 0 never reads ahead.
 
         Returns:
-            A file for each row, None where the blob is null.
+            A file for each row, None for a null blob.
 
         Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
+            InvalidArgumentError: The column is not a blob column, or a row is deleted or does not exist.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -61,7 +61,7 @@ class BlobsApi(DatasetHandle):
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Whole blobs, with near ones read together.
+        """Reads whole blobs. Blobs close to each other are read in one request.
 
         Args:
             blob_column: The blob column; one within a struct by its dotted path.
@@ -69,13 +69,13 @@ class BlobsApi(DatasetHandle):
             addresses: Rows by `_rowaddr`.
             indices: Rows by number, as in `take`.
             io_buffer_size: A hint of pylance, of no effect here.
-            preserve_order: Rows come in the order asked for in any case.
+            preserve_order: Of no effect: the result is in the order of the rows in any case.
 
         Returns:
             For each row its address and its blob, None for a null.
 
         Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
+            InvalidArgumentError: The column is not a blob column, or a row is deleted or does not exist.
 
         Example:
             `{address: len(blob) for address, blob in dataset.read_blobs("photo", indices=range(10))}`
@@ -94,20 +94,21 @@ class BlobsApi(DatasetHandle):
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Parts of many blobs, with near ones read together.
+        """Reads ranges of many blobs. Ranges close to each other are read in one request.
 
         Args:
             blob_column: The blob column; one within a struct by its dotted path.
-            requests: (row, offset, length) each; a row may come more than once.
-            selector: What rows are named by: "ids", "addresses" or "indices".
+            requests: Tuples of (row, offset, length); a row may be in several.
+            selector: How rows are selected: by "ids", "addresses" or "indices".
             io_buffer_size: A hint of pylance, of no effect here.
-            preserve_order: Answers come in the order of the requests in any case.
+            preserve_order: Of no effect: the result is in the order of the requests in any case.
 
         Returns:
             For each request its number, the row's address and the bytes, None for a null blob.
 
         Raises:
-            InvalidArgumentError: Not a blob column, a row that is deleted or does not exist, a range past the end.
+            InvalidArgumentError: The column is not a blob column, a row is deleted or does not exist, or a range is not
+                within its blob.
 
         Example:
             `dataset.read_blob_ranges("photo", [(7, 0, 16), (7, 4096, 16)], selector="indices")`
@@ -123,7 +124,7 @@ class BlobsApi(DatasetHandle):
 
 
 def _selection(ids: Any, addresses: Any, indices: Any) -> tuple[Selector, Any]:
-    """What rows are named by, and the rows."""
+    """How rows are selected, and the rows."""
     given: list[tuple[Selector, Any]] = [("ids", ids), ("addresses", addresses), ("indices", indices)]
     given = [(name, rows) for name, rows in given if rows is not None]
     if len(given) != 1:

@@ -1,4 +1,4 @@
-"""The clean-up of a dataset, under pylance's names."""
+"""The methods of `LanceDataset` that clean up, under pylance's names."""
 
 from __future__ import annotations
 
@@ -28,31 +28,33 @@ class CleanupApi(DatasetHandle):
         delete_concurrency: int | None = None,
         progress: Progress | Callable[[int], object] | None = None,
     ) -> CleanupStats:
-        """Removes old versions, the files that only they are made of, and what failed commits left behind.
+        """Removes old versions, the files that only they refer to, and orphans of failed commits.
 
-        Stays, whatever the arguments say: the version that this dataset shows and all later ones, the latest version,
-        tagged versions, versions that branches start from, detached versions, and every file that one of these is made
-        of. A file that no version ever referred to stays for 7 days: a writer at work may be about to commit it.
+        In any case it keeps the version that this dataset shows and all later ones, the latest version, tagged
+        versions, versions that branches start from, detached versions, and all files that these refer to. It keeps a
+        file that no version ever referred to for 7 days, since a writer may be about to commit it.
 
         Args:
-            older_than: Removes only versions older than this; two weeks where nothing else is said. Zero is no
+            older_than: Removes only versions older than this; two weeks if no other condition is given. Zero is no
                 condition.
-            retain_versions: Keeps the newest so many.
-            delete_unverified: Removes files that no version ever referred to whatever their age. Only while nobody
-                writes: what a writer has staged is such a file.
-            error_if_tagged_old_versions: Whether it is an error that a tagged version would go; else it stays silently.
-            delete_rate_limit: Deletions a second, at most.
-            versions: Removes only these versions. All conditions must hold together.
-            delete_concurrency: Deletions at a time, at most.
-            progress: Called with the files removed so far, or an `esker.progress.Progress`.
+            retain_versions: How many of the newest versions to keep.
+            delete_unverified: Whether to remove files that no version ever referred to whatever their age. Use it only
+                while nobody writes: the staged files of a writer are such files.
+            error_if_tagged_old_versions: Whether it is an error if a tag keeps a version that would be removed
+                otherwise; if False, it is kept silently.
+            delete_rate_limit: The maximum number of deletions per second.
+            versions: Removes only these versions. Only versions that meet all conditions are removed.
+            delete_concurrency: The maximum number of concurrent requests.
+            progress: Called with the number of files removed so far, or an `esker.progress.Progress`.
 
         Returns:
-            Counts of what is gone.
+            Counts of what was removed.
 
         Raises:
-            TaggedVersionsError: A tagged version would go.
-            InvalidArgumentError: A number that must be positive is not.
+            TaggedVersionsError: A tag keeps a version that would be removed otherwise.
+            InvalidArgumentError: A number is not positive, or `versions` is empty.
             CorruptFileError: A manifest, a tag or a branch cannot be read. Nothing is removed then.
+            IOFailedError: The manifest of a version could not be removed. Its files are all there.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -89,18 +91,18 @@ class CleanupApi(DatasetHandle):
         """What `cleanup_old_versions` would remove now: a dry run, which changes nothing.
 
         Args:
-            older_than: See `cleanup_old_versions`, as for the others that it has too.
-            retain_versions: See there.
-            delete_unverified: See there.
-            error_if_tagged_old_versions: See there.
-            delete_rate_limit: See there; of no effect here.
-            versions: See there.
-            include_files: Whether to name the files, each with its size and the reason why it goes.
-            max_files: How many of them are named; None for all.
+            older_than: See `cleanup_old_versions`.
+            retain_versions: See `cleanup_old_versions`.
+            delete_unverified: See `cleanup_old_versions`.
+            error_if_tagged_old_versions: See `cleanup_old_versions`.
+            delete_rate_limit: See `cleanup_old_versions`; of no effect here.
+            versions: See `cleanup_old_versions`.
+            include_files: Whether to list the files, each with its size and the reason for its removal.
+            max_files: How many files to list at most; None for all.
 
         Raises:
-            InvalidArgumentError: A number that must be positive is not.
-            TaggedVersionsError: A tagged version would go.
+            InvalidArgumentError: A number is not positive, or `versions` is empty.
+            TaggedVersionsError: A tag keeps a version that would be removed otherwise.
 
         Example:
             >>> import esker, pyarrow as pa

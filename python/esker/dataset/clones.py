@@ -1,4 +1,4 @@
-"""Tables over several roots, and tables that borrow or copy another one's files."""
+"""The methods of `LanceDataset` for base paths and clones (docs/changing-tables.md)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..lance.operation import LanceOperation
 
 
 class BasePathsApi(DatasetHandle):
-    """The methods of `LanceDataset` that are about other roots, and about tables that borrow its files."""
+    """The methods of `LanceDataset` for base paths and clones."""
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
-        """The roots beside the table's own, by their ids.
+        """The base paths of the table, by their ids.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -30,14 +30,14 @@ class BasePathsApi(DatasetHandle):
     def add_bases(
         self, new_bases: Sequence[DatasetBasePath], transaction_properties: dict[str, str] | None = None
     ) -> Self:
-        """Lets files of the table lie in more places: writes name them as `target_bases`.
+        """Adds base paths to the table. Writes can put files there by `target_bases`.
 
         Args:
-            new_bases: The places. Neither their names nor their paths may be in use.
-            transaction_properties: Noted on the transaction.
+            new_bases: The base paths. Neither their names nor their paths may be in use.
+            transaction_properties: Properties of the transaction.
 
         Returns:
-            This dataset, at the version that this made.
+            This dataset, at the new version.
 
         Raises:
             InvalidArgumentError: A name, path or id is in use.
@@ -65,13 +65,13 @@ class BasePathsApi(DatasetHandle):
         storage_options: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Makes a table elsewhere that shows a version of this one and borrows its files: none is copied.
+        """Creates a table at `target_path` that shares the files of a version of this table. No file is copied.
 
-        What is written to the clone lies in the clone. It needs the files of this table for as long as it lasts: a
-        clean-up of old versions here does not know of it.
+        New files of the clone are written to the clone. It needs the shared files for as long as it exists, but a
+        clean-up of this table does not know of the clone.
 
         Args:
-            target_path: Where the clone goes; there must be no table, and nobody else may be making one.
+            target_path: The path or URI of the clone. There must be no table, and no other process may be creating one.
             reference: The version to clone; (None, version) and ("main", version) are the same, (None, None) is the
                 latest.
             storage_options: Options of the clone's store; those of this table by default.
@@ -79,8 +79,8 @@ class BasePathsApi(DatasetHandle):
 
         Raises:
             AlreadyExistsError: There is a table at `target_path`.
-            NotFoundError: No such version.
-            UnsupportedError: A tag or a branch.
+            NotFoundError: There is no such version.
+            UnsupportedError: The reference is a tag or a branch.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -99,10 +99,10 @@ class BasePathsApi(DatasetHandle):
         storage_options: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Makes a table elsewhere that shows a version of this one, with copies of all files of that version.
+        """Creates a table at `target_path` with copies of all files of a version of this table.
 
-        Arguments and errors are those of `shallow_clone`. A copy that fails leaves files behind at `target_path`, and
-        no table.
+        Arguments and errors are those of `shallow_clone`. A copy that fails leaves files at `target_path`, but no
+        table.
 
         Example:
             >>> import esker, pyarrow as pa

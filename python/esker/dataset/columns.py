@@ -1,4 +1,4 @@
-"""Columns that come, go and change."""
+"""The methods of `LanceDataset` that add, alter and drop columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ColumnsApi(DatasetHandle):
             columns: Dotted paths.
 
         Raises:
-            InvalidArgumentError: One that the table does not have, or all of them.
+            InvalidArgumentError: The table does not have a column, or no column would remain.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -32,17 +32,17 @@ class ColumnsApi(DatasetHandle):
         self._move_to(drop_columns(self._table, columns))
 
     def alter_columns(self, *alterations: AlterColumn) -> None:
-        """Renames columns, lets them be null or not, and changes their types.
+        """Changes names, nullability and types of columns.
 
-        A new type makes new files of the column, and drops the indices on it; names and nullability change no file.
+        A new type writes new files of the column and drops the indices on it; names and nullability change no file.
 
         Args:
-            *alterations: Dicts of a column's dotted `path`, and of `name`, `nullable`, `data_type` what changes.
+            *alterations: Dicts with a column's dotted `path`, and any of `name`, `nullable` and `data_type`.
 
         Raises:
-            InvalidArgumentError: A column that the table does not have, a name that is taken, nulls in a column that
-                shall have none.
-            SchemaMismatchError: A value that the new type cannot hold.
+            InvalidArgumentError: The table does not have a column, a name is taken, or a column that is to be
+                non-nullable holds nulls.
+            SchemaMismatchError: The new type cannot hold a value.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -60,19 +60,19 @@ class ColumnsApi(DatasetHandle):
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Adds columns behind those of the table; existing files stay as they are.
+        """Adds columns after those of the table; existing files do not change.
 
         Args:
             transforms: SQL expressions by name; a function from batches to batches of as many rows (see
-                `esker.batch_udf`); a field, fields or a schema of columns that are null throughout, which writes no
+                `esker.batch_udf`); a field, fields or a schema of columns that are null in all rows, which writes no
                 file; or the values themselves, in the order of the table's rows.
             read_columns: The columns that the function gets, all by default.
-            reader_schema: Column types, where the values do not say.
-            batch_size: Rows per batch that the function gets, at most.
+            reader_schema: Column types, if the values do not have any.
+            batch_size: The maximum number of rows per batch that the function gets.
 
         Raises:
-            InvalidArgumentError: A column that is there already, an expression that does not parse, or values that are
-                fewer or more than the table's rows.
+            InvalidArgumentError: The table has a column already, an expression does not parse, or there are fewer or
+                more values than rows.
             CommitConflictError: Another writer added rows meanwhile, and the values cannot be read a second time.
 
         Example:
@@ -87,20 +87,21 @@ class ColumnsApi(DatasetHandle):
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> None:
-        """Adds the columns of other data, row by row where the keys are equal; null where there is no such key.
+        """Adds the columns of other data, joined by key. Rows whose key is not in the other data get nulls.
 
-        The other data are held in memory. Of several rows under one key the last one counts. Keys of different types
-        match where their values are equal.
+        The other data are held in memory. If several of their rows have one key, the last one counts. Keys of different
+        types match if their values are equal.
 
         Args:
             data_obj: The other data: whatever a write takes.
-            left_on: The key's column in the table; `_rowid` and `_rowaddr` may be.
+            left_on: The key's column in the table, or `_rowid` or `_rowaddr`.
             right_on: The key's column in the other data, `left_on` by default.
-            schema: Column types, where the data do not say.
+            schema: Column types, if the data do not have any.
 
         Raises:
-            InvalidArgumentError: A column that is there already, or no such key.
-            SchemaMismatchError: Keys that cannot be compared, such as text and numbers.
+            InvalidArgumentError: The table has a column already, or the other data have no such key.
+            NotFoundError: The table has no such key.
+            SchemaMismatchError: The keys cannot be compared, such as text and numbers.
 
         Example:
             >>> import esker, pyarrow as pa

@@ -1,4 +1,4 @@
-"""Commits of changes that were prepared elsewhere: one, several as one, or beside the history."""
+"""The methods of `LanceDataset` that commit operations and transactions which were prepared elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BulkCommitResult(TypedDict, Generic[_Dataset]):
 
 
 class CommitsApi(DatasetHandle):
-    """The methods of `LanceDataset` that commit what was prepared elsewhere."""
+    """The methods of `LanceDataset` that commit changes which were prepared elsewhere."""
 
     @classmethod
     def commit(
@@ -53,37 +53,37 @@ class CommitsApi(DatasetHandle):
         manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> Self:
-        """Makes a change visible that was prepared elsewhere, as a new version.
+        """Commits a change that was prepared elsewhere, as a new version.
 
         Args:
             base_uri: The table.
-            operation: What changes, or a whole transaction.
-            read_version: The version that it was made from; not needed for an overwrite or a restore.
-            commit_lock: Held around the put, for stores without put-if-absent; that which a dataset given as `base_uri`
-                was opened with by default. The dataset that is returned goes on with it.
+            operation: The operation, or a whole transaction.
+            read_version: The base version of the operation; not needed for an overwrite or a restore.
+            commit_lock: Held around the put, for stores without put-if-absent; by default the lock that a dataset given
+                as `base_uri` was opened with. The returned dataset keeps it.
             storage_options: Options of the store.
             enable_v2_manifest_paths: False gives a new table V1 manifest names.
-            detached: Makes a version beside the history, which only its number leads to.
+            detached: Whether to commit a detached version: not in the history, opened only by its number.
             max_retries: Attempts after the first.
-            commit_message: Noted on the transaction.
+            commit_message: The commit message, a property of the transaction.
             enable_stable_row_ids: Whether a table that this creates has stable row ids.
-            transaction_properties: Noted on the transaction.
-            application: An application's id and the number of this commit among its own. A number that is not above
-                the last one that the table has of the application was committed already, and is not committed again.
-            commit_timeout: For all attempts together; None for no limit.
+            transaction_properties: Further properties of the transaction.
+            application: An application's id and the number of this commit among its commits. If the application has
+                committed this number, or a higher one, to the table already, nothing is committed.
+            commit_timeout: The time for all attempts together; None for no limit.
             backoff: The pauses between attempts.
             durable: Whether the commit is on stable storage on return.
-            manifest_store: What orders the versions where the table's store has no put-if-absent: an
-                `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must name it.
+            manifest_store: The external manifest store of a table whose store has no put-if-absent: an
+                `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must use it.
             **pylance_only: Refused unless None.
 
         Returns:
             The table at the new version.
 
         Raises:
-            CommitConflictError: Another writer's change leaves no room for this one.
+            CommitConflictError: Another writer's change conflicts with this one.
             InvalidArgumentError: `read_version` is missing, or the operation does not fit the table.
-            UnsupportedError: An operation that can only be read back.
+            UnsupportedError: The operation can be read back, but not committed.
 
         Example:
             `LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=3)`
@@ -126,12 +126,12 @@ class CommitsApi(DatasetHandle):
         manifest_store: ExternalManifestStore | str | None = None,
         **pylance_only: Any,
     ) -> BulkCommitResult[Self]:
-        """Makes several appends visible as one version.
+        """Commits several appends as one version.
 
         Args:
             dest: The table.
-            transactions: Appends, in the order in which their rows shall come.
-            commit_lock: See `commit`, as for all that follows.
+            transactions: Appends, in the order of their rows in the table.
+            commit_lock: See `commit`.
             storage_options: See `commit`.
             enable_v2_manifest_paths: See `commit`.
             detached: See `commit`.
@@ -146,8 +146,8 @@ class CommitsApi(DatasetHandle):
             The table at the new version, and the transaction that made it.
 
         Raises:
-            UnsupportedError: One of them is no append.
-            CommitConflictError: Another writer's change leaves no room.
+            UnsupportedError: A transaction is not an append.
+            CommitConflictError: Another writer's change conflicts with them.
 
         Example:
             `LanceDataset.commit_batch(uri, transactions)["dataset"].version`

@@ -1,4 +1,4 @@
-"""A table at one of its versions, to be scanned, taken from, counted, and looked at in its other versions."""
+"""`LanceDataset`: a Lance table at one of its versions, and `dataset`, which opens one."""
 
 from __future__ import annotations
 
@@ -67,27 +67,27 @@ class LanceDataset(
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]
 ):
-    """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, pickles, and survives a fork.
+    """A Lance table, pinned at one version. It is a `pyarrow.dataset.Dataset`, and can be pickled and forked.
 
     Args:
         uri: The table: a path, or a URI of a registered scheme.
         version: The version to show, the latest by default.
         storage_options: Options of the store, such as credentials.
-        default_scan_options: Options that scans of the user's own start from: `scanner`, `to_table`, `to_batches`,
-            `to_pandas`, `head`, `slice`, `schema`, and the dataset as a source of rows. Counts, takes, samples,
-            fragments and changes go by the version as it is.
+        default_scan_options: Default options of the user's scans: `scanner`, `to_table`, `to_batches`, `to_pandas`,
+            `head`, `slice`, `schema`, and the dataset as a source of rows. They do not apply to counts, takes, samples,
+            fragments and changes.
         block_size: A hint of pylance, of no effect here, like all cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
-        session: Keeps one account of what several datasets cost.
-        manifest_store: What orders the versions where the table's store has no put-if-absent: an
-            `esker.commit.ExternalManifestStore`, or the URI of one. All writers must name it.
-        base_store_params: By the place of a base path, its options in place of `storage_options`.
+        session: Counts the requests of several datasets together.
+        manifest_store: The external manifest store of a table whose store has no put-if-absent: an
+            `esker.commit.ExternalManifestStore`, or the URI of one. All writers must use it.
+        base_store_params: Options by the path of a base path; they replace `storage_options` for it.
         **pylance_only: Refused unless None.
 
     Raises:
-        NotFoundError: No table there, or no such version.
-        CorruptFileError: A damaged manifest.
-        UnsupportedError: A table that needs a newer reader, or an option that this release does not have.
+        NotFoundError: There is no table, or no such version.
+        CorruptFileError: The manifest is damaged.
+        UnsupportedError: The table needs a newer reader, or this release does not have an option.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -97,10 +97,10 @@ class LanceDataset(
     """
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """A dataset that pyarrow's C++ code may be handed."""
+        """A dataset that can be passed to pyarrow's C++ code."""
         self: Self = super().__new__(cls)
-        # Functions of pyarrow go to the C++ object of a dataset without asking, and would kill the process where there
-        # is none. Ours is of no parts and no columns: see `_scanner_options` for what becomes of a scan of it.
+        # Functions of pyarrow use the C++ object of a dataset without a check, and crash the process if there is none.
+        # Ours is a union of no datasets with no columns; `_scanner_options` refuses scans of it by pyarrow.
         pyarrow.dataset.UnionDataset.__init__(self, _NO_COLUMNS, [])
         return self
 
@@ -153,7 +153,7 @@ class LanceDataset(
         return LanceDataset(uri, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The absolute URI: the copy may wake up in another working folder.
+        # The absolute URI: the copy may be unpickled in another working folder.
         log = self._table.log
         state = (
             log.uri,
@@ -166,7 +166,7 @@ class LanceDataset(
         return _unpickle, state
 
     def __setstate__(self, state: Any) -> None:
-        """Nothing: `__reduce__` tells all."""
+        """Does nothing: `_unpickle` restores everything."""
 
     def __copy__(self) -> LanceDataset:
         return self._at(self._table)
@@ -183,17 +183,17 @@ class LanceDataset(
 
     @property
     def _ds(self) -> LanceDataset:
-        # Where tools that were built on pylance look for its Rust object: what it has in common with us is our own.
+        # Tools built on pylance look here for its Rust object; this class has the methods that the two share.
         return self
 
     @property
     def uri(self) -> str:
-        """Where the table lies, as it was given."""
+        """The table's URI, as it was given."""
         return self._table.uri
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that a scan returns: the table's, unless default scan options say otherwise."""
+        """The columns that a scan returns: those of the table, or those that `default_scan_options` select."""
         return self.scanner().projected_schema if self._default_scan_options else self._table.schema
 
     @property
@@ -203,12 +203,12 @@ class LanceDataset(
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id given out so far, be it of a column that is gone."""
+        """The highest field id assigned so far, including those of dropped columns."""
         return self._table.manifest.max_field_id
 
     @property
     def data_storage_version(self) -> str:
-        """The version of the data files, "2.0" for example; appends may have brought files of others."""
+        """The table's file version, "2.0" for example; appends may have added files of other versions."""
         return self._table.manifest.data_storage_version
 
     @property
@@ -243,17 +243,18 @@ class LanceDataset(
         """A scan of this version.
 
         Args:
-            columns: Names of columns (nested ones with dots) in the order wanted, or a dict of name to SQL expression.
-            filter: Rows for which this is true: the text of a SQL WHERE clause, or a pyarrow expression.
-            limit: At most so many rows, after `filter` and `offset`.
-            offset: Rows to leave out at the start, after `filter`.
+            columns: Names of columns (nested ones with dots) in the order to return, or a dict of name to SQL
+                expression.
+            filter: Returns only rows for which this is true: the text of a SQL WHERE clause, or a pyarrow expression.
+            limit: The maximum number of rows, after `filter` and `offset`.
+            offset: The number of rows to skip at the start, after `filter`.
             nearest: Not supported yet.
-            batch_size: Rows per batch at most.
-            batch_size_bytes: Bytes per batch, about.
+            batch_size: The maximum number of rows per batch.
+            batch_size_bytes: The approximate maximum number of bytes per batch.
             batch_readahead: A hint of pylance, of no effect here.
             fragment_readahead: A hint of pylance, of no effect here.
-            scan_in_order: False lets batches come as they are ready.
-            fragments: Only these, in this order.
+            scan_in_order: False returns batches as they become ready.
+            fragments: Scans only these fragments, in this order.
             index_segments: Not supported yet.
             full_text_query: Not supported yet.
             with_row_id: Adds the column `_rowid`.
@@ -261,13 +262,13 @@ class LanceDataset(
             strict_batch_size: All batches but the last hold exactly `batch_size` rows.
             order_by: Sorts the result, in memory.
             row_range: Physical rows [start, end) of the one fragment in `fragments`.
-            progress: Called after each batch with the rows that have come so far, or an `esker.progress.Progress`.
-            **options: The other options of pylance's scanner: hints are accepted, anything that would change the result
-                is refused.
+            progress: Called after each batch with the number of rows so far, or an `esker.progress.Progress`.
+            **options: The other options of pylance's scanner: hints are accepted, options that would change the result
+                are refused.
 
         Raises:
-            InvalidArgumentError: A column that does not exist, a filter that does not parse, an unknown option.
-            UnsupportedError: An option that this release does not have.
+            InvalidArgumentError: A column does not exist, the filter does not parse, or an option is unknown.
+            UnsupportedError: This release does not have an option.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -300,7 +301,7 @@ class LanceDataset(
         return builder.apply_defaults(options).to_scanner()
 
     def _rows_to_write(self) -> pa.RecordBatchReader:
-        """All rows with their blobs, to be written elsewhere."""
+        """All rows with their blobs as bytes, as the source of another write."""
         return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table.schema)
 
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
@@ -308,7 +309,7 @@ class LanceDataset(
         return self.scanner(*args, **options).to_table()
 
     def to_batches(self, *args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, decoded as they are asked for. Arguments are those of `scanner`."""
+        """The rows as batches. A batch is decoded when it is read. Arguments are those of `scanner`."""
         return self.scanner(*args, **options).to_batches()
 
     def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
@@ -324,7 +325,7 @@ class LanceDataset(
         """Rows [start, end) by position.
 
         Raises:
-            InvalidArgumentError: `start` is negative, or `end` lies before it.
+            InvalidArgumentError: `start` is negative, or `end` is less than `start`.
         """
         start, end = integer("start", start), integer("end", end)
         if start < 0 or end < start:
@@ -332,7 +333,7 @@ class LanceDataset(
         return self.scanner(offset=start, limit=end - start, columns=columns).to_table()
 
     def take(self, indices: Any, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
-        """Rows by number, in the order asked for and as often as asked for.
+        """Takes rows by number, in the order of `indices`, duplicates included.
 
         Args:
             indices: Row numbers from 0: a list, a range, a numpy or an Arrow array.
@@ -340,7 +341,7 @@ class LanceDataset(
             blob_handling: Likewise: "all_binary" reads blobs, which are described otherwise.
 
         Raises:
-            OutOfRangeError: A number beyond the last row, or a negative one.
+            OutOfRangeError: A number is negative, or beyond the last row.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -363,7 +364,7 @@ class LanceDataset(
     def sample(
         self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
     ) -> pa.Table:
-        """`num_rows` rows by chance, each at most once; in the table's order unless `randomize_order`."""
+        """A random sample of `num_rows` different rows; in the table's order unless `randomize_order`."""
         refuse_options(**options)
         total, num_rows = self._table.num_rows, integer("num_rows", num_rows, least=0)
         if num_rows > total:
@@ -372,10 +373,11 @@ class LanceDataset(
         return self.take(numbers if randomize_order else sorted(numbers), columns)
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
-        """How many rows satisfy `filter`. Without one nothing is read."""
+        """The number of rows for which `filter` is true. Without a filter it is taken from the manifest, if that has
+        it."""
         if filter is None and not options:
             return self._table.num_rows
-        # Default scan options have no say: they are those of the user's own scans.
+        # Without `default_scan_options`, which apply to the user's scans only.
         return ScannerBuilder(self).apply_defaults({"filter": filter, **options}).to_scanner().count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
@@ -384,7 +386,7 @@ class LanceDataset(
         return [LanceFragment(self, None, fragment=fragment) for fragment in self._table.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """The fragment of that id, None if there is none."""
+        """The fragment with this id, None if there is none."""
         found = [fragment for fragment in self._table.fragments if fragment.id == fragment_id]
         return LanceFragment(self, None, fragment=found[0]) if found else None
 
@@ -403,7 +405,7 @@ class LanceDataset(
         return self._meter.snapshot()
 
     def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteArguments]) -> None:
-        """Writes rows and moves this dataset to the version that they made. See `write_dataset`."""
+        """Writes rows and moves this dataset to the new version. See `write_dataset`."""
         written = write_given(self, data, None, mode, options)
         self._move_to(self._table.at(written.manifest))
 
@@ -420,6 +422,8 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     manifest_store: ExternalManifestStore | str | None = None,
+    session: Session | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
@@ -427,22 +431,24 @@ def dataset(
     Args:
         uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`).
         version: The version to open, the latest by default.
-        asof: Opens the latest version before this time (local if it names no zone) when `version` is not given.
+        asof: Opens the latest version before this time (local if it has no time zone) if `version` is not given.
         block_size: A hint of pylance, of no effect here, like the cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
         index_cache_size: See `block_size`.
         storage_options: Options of the store, such as credentials.
-        default_scan_options: Options that the user's own scans of it start from; see `LanceDataset`.
+        default_scan_options: Default options of the user's scans; see `LanceDataset`.
         metadata_cache_size_bytes: See `block_size`.
         index_cache_size_bytes: See `block_size`.
-        manifest_store: What orders the versions where the table's store has no put-if-absent: an
+        manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one.
-        **pylance_only: Refused unless None.
+        session: Keeps one account of what several datasets cost.
+        base_store_params: By the place of a base path, its options in place of `storage_options`.
+        **pylance_only: Refused unless None: `read_params`, `namespace_client`, `table_id`.
 
     Raises:
-        NotFoundError: No table there, no such version, or none before `asof`.
-        CorruptFileError: A damaged manifest.
-        UnsupportedError: A table that needs a newer reader.
+        NotFoundError: There is no table, no such version, or none before `asof`.
+        CorruptFileError: The manifest is damaged.
+        UnsupportedError: The table needs a newer reader.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -458,6 +464,8 @@ def dataset(
         default_scan_options=default_scan_options,
         commit_lock=commit_lock,
         manifest_store=manifest_store,
+        session=session,
+        base_store_params=base_store_params,
         **pylance_only,
     )
     if version is None and asof is not None:

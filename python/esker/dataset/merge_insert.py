@@ -1,4 +1,4 @@
-"""Upserts: rows of a source against rows of the table, by key."""
+"""`MergeInsertBuilder`: upserts, under pylance's names."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class MergeInsertApi(DatasetHandle):
     """The methods of `LanceDataset` that upsert."""
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Starts an upsert: rows that are inserted, updated or deleted by how their keys compare, in one commit.
+        """Starts an upsert: inserts, updates and deletes rows by key, in one commit.
 
-        Rows of the source and of the table match where their keys are equal. A key with a null matches nothing; NaN
-        matches NaN, and 0.0 does not match -0.0. What happens to rows that match, and to those of either side that do
-        not, is for the builder to say.
+        Rows of the source and of the table match if their keys are equal. A key with a null matches nothing; NaN
+        matches NaN, and 0.0 does not match -0.0. The methods of the builder set what happens to rows that match, and to
+        rows of either side that do not.
 
         Args:
             on: The key: one column or several. The table's declared (unenforced) primary key by default.
 
         Raises:
-            InvalidArgumentError: No such column, or no key.
+            InvalidArgumentError: The table does not have a column, or there is no key.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -59,10 +59,10 @@ class MergeInsertApi(DatasetHandle):
 
 
 class MergeInsertBuilder:
-    """An upsert in the making; see `LanceDataset.merge_insert`. Its methods return it.
+    """The builder of an upsert; see `LanceDataset.merge_insert`. Its methods return it.
 
-    The key columns of the whole table are read, of its other columns what a condition names and what the source lacks,
-    and of those the rows that match. The source is read once: what is larger than the memory limit waits on disk.
+    A merge reads the key columns of the whole table; the columns of a condition and those that the source lacks are
+    read for rows that match. The source is read once, and spills to disk above the memory limit.
     """
 
     def __init__(self, dataset: DatasetHandle, on: str | Iterable[str] | None) -> None:
@@ -72,13 +72,13 @@ class MergeInsertBuilder:
         self._retry_timeout = RETRY_TIMEOUT
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Rows of the source take the place of the rows of the table that they match.
+        """Rows of the table are updated with the rows of the source that match them.
 
-        Columns that the source lacks keep their values, and so do fields that its structs lack, even below a null: that
-        is a null in the fields that the source has. Takes the place of other `when_matched` clauses.
+        Columns that the source lacks keep their values, and so do fields that its structs lack, even if the struct is
+        null in the source: only the fields that the source has become null. Replaces other `when_matched` clauses.
 
         Args:
-            condition: SQL over `source.column` and `target.column`: rows for which it is not true stay as they are.
+            condition: SQL over `source.column` and `target.column`: rows for which it is not true are not updated.
         """
         if condition is not None and not isinstance(condition, str):
             raise TypeError(f"expected the condition as SQL text, found {type(condition).__name__}")
@@ -86,7 +86,7 @@ class MergeInsertBuilder:
         return self
 
     def when_matched_delete(self) -> MergeInsertBuilder:
-        """Rows of the table that match go. The source need have no columns but the key."""
+        """Rows of the table that match are deleted. The source needs only the key columns."""
         self._spec.clauses.when_matched, self._spec.clauses.condition = "delete", None
         return self
 
@@ -96,31 +96,32 @@ class MergeInsertBuilder:
         return self
 
     def when_not_matched_insert_all(self) -> MergeInsertBuilder:
-        """Rows of the source that match none are inserted, with nulls in columns and fields that the source lacks."""
+        """Rows of the source without a match are inserted, with nulls in columns and fields that the source lacks."""
         self._spec.clauses.insert = True
         return self
 
     def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> MergeInsertBuilder:
-        """Rows of the table that match none of the source go.
+        """Rows of the table without a match are deleted.
 
         Args:
-            expr: A filter over the table's columns: only rows for which it is true go.
+            expr: A filter over the table's columns: only rows for which it is true are deleted.
 
         Raises:
-            InvalidArgumentError: The filter does not parse, or names a column that is not there.
+            InvalidArgumentError: The filter does not parse, or has a column that does not exist.
         """
         self._spec.clauses.delete_unmatched, self._spec.clauses.delete_filter = True, expr
         self._spec.clauses.delete_predicate(self._dataset._table)
         return self
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
-        """How often the merge is computed again where others changed the same rows meanwhile; 10 by default."""
+        """How often the merge is computed again after others changed the same rows; 10 by default."""
         self._conflict_retries = max_retries
         retry_limits(max_retries, self._retry_timeout)
         return self
 
     def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
-        """The time after which it is not computed again, however long the first try takes; 30 seconds by default."""
+        """The time after which the merge is not computed again; the first attempt may take longer. 30 seconds by
+        default."""
         if not isinstance(timeout, timedelta):
             raise TypeError(f"expected a timedelta, found {type(timeout).__name__}")
         retry_limits(self._conflict_retries, timeout)
@@ -138,13 +139,13 @@ class MergeInsertBuilder:
         return self
 
     def write_mode(self, mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> MergeInsertBuilder:
-        """Whether changed rows are written anew as a whole, or stay and get new columns.
+        """Whether updated rows are rewritten to new fragments, or updated in place by new files of some columns.
 
         Args:
-            mode: "rewrite_rows" and "auto" write whole rows to new fragments. "rewrite_columns" writes the source's
-                columns, for all rows of each fragment that holds a row which matches, to a new file of that fragment:
-                less where rows are wide and many of them change. It takes a source that lacks columns of the table,
-                only updates rows that match, and holds the rows that change in memory.
+            mode: "rewrite_rows" and "auto" write whole rows to new fragments. "rewrite_columns" updates in place: it
+                writes the source's columns of each fragment with a match, for all rows of the fragment, to a new file.
+                That writes less if rows are wide and many of them change. It needs a source that lacks columns of the
+                table and a merge that only updates rows that match, and it holds the updating rows in memory.
         """
         if mode not in ("auto", "rewrite_rows", "rewrite_columns"):
             raise InvalidArgumentError(
@@ -154,9 +155,9 @@ class MergeInsertBuilder:
         return self
 
     def memory_limit(self, nbytes: int) -> MergeInsertBuilder:
-        """Bytes that the merge may hold, about; 128 MiB by default. What is larger waits on disk.
+        """Bytes that the merge may hold in memory, approximately; 128 MiB by default. Above that it spills to disk.
 
-        A source that is in memory anyway (a table, a batch) does not count. pylance has no such limit.
+        A source that is in memory already (a table, a batch) does not count. pylance has no such limit.
         """
         if nbytes <= 0:
             raise InvalidArgumentError(f"expected memory_limit > 0, found {nbytes}")
@@ -164,7 +165,7 @@ class MergeInsertBuilder:
         return self
 
     def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
-        """New files go to these base paths of the table in turn.
+        """New files are written to these base paths of the table in turn.
 
         Args:
             bases: Their names or paths.
@@ -173,7 +174,7 @@ class MergeInsertBuilder:
         return self
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
-        """New files go to all base paths of the table in turn, and to its own root if `include_primary`."""
+        """New files are written to all base paths of the table in turn, and to its own root if `include_primary`."""
         targets = target_ids(base_paths_of(self._dataset._table.manifest), None, True)
         self._spec.target_bases = [id_ for id_ in targets if include_primary or id_ is not None]
         return self
@@ -193,18 +194,17 @@ class MergeInsertBuilder:
         durable: bool = True,
         progress: Progress | Callable[[int], object] | None = None,
     ) -> ExecuteResult:
-        """Merges rows, commits, and moves the dataset to the version that this makes.
+        """Merges rows, commits, and moves the dataset to the new version.
 
-        Where others changed other rows meanwhile, their change and this one are merged. Where they changed the same
-        rows, or may have inserted rows under the same keys, this one is computed again from the newest version.
+        If others changed other rows meanwhile, the deletion vectors are merged. If they changed the same rows, or may
+        have inserted rows with the same keys, the merge is computed again from the newest version.
 
         Args:
-            data_obj: The source: whatever a write takes. A stream may be read only once: it is kept for as long as it
-                takes.
-            schema: Its column types, where it does not say.
-            commit_message: Noted on the transaction.
-            application: An application's id and the number of this change among its own: what an earlier run did under
-                that number, or a higher one, is not done again.
+            data_obj: The source: whatever a write takes. It is read only once, and kept until the commit.
+            schema: Its column types, if it does not have any.
+            commit_message: The commit message, a property of the transaction.
+            application: An application's id and the number of this change among its changes. If the application has
+                committed this number, or a higher one, already, nothing is committed.
             durable: Whether files and commit are on stable storage on return.
             progress: Called with the rows of the source read so far, or an `esker.progress.Progress`, which is told of
                 the files that the merge writes, too.
@@ -213,10 +213,10 @@ class MergeInsertBuilder:
             `num_inserted_rows`, `num_updated_rows` and `num_deleted_rows`.
 
         Raises:
-            InvalidArgumentError: No clause; several rows of the source match one of the table, which is updated or
-                deleted; a row matches and `when_matched_fail` was called; a condition that does not parse.
-            SchemaMismatchError: The source's columns are not of the table.
-            CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
+            InvalidArgumentError: There is no clause; several rows of the source match one row of the table that is
+                updated or deleted; a row matches and `when_matched_fail` was called; or a condition does not parse.
+            SchemaMismatchError: A column of the source is not in the table, or has another type.
+            CommitConflictError: Other writers won every race, or committed a conflicting change.
         """
         table = self._dataset._table
         watching = as_progress(progress)
@@ -230,16 +230,16 @@ class MergeInsertBuilder:
     def execute_uncommitted(
         self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, ExecuteResult]:
-        """Merges rows and returns the transaction that makes the change visible, for `LanceDataset.commit`.
+        """Merges rows without a commit, and returns the transaction for `LanceDataset.commit`.
 
-        Arguments and errors are those of `execute`, but for conflicts.
+        Arguments and errors are those of `execute`, except for conflicts.
         """
         table = self._dataset._table
         merged = prepare(table, self._spec, kept_source(table, self._spec, data_obj, schema))
         return Transaction(table.number, merged.operation), merged.result
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """How a merge would go, as text. Nothing is read.
+        """The plan of a merge, as text. Nothing is read.
 
         Args:
             schema: The source's columns; the table's by default.
@@ -253,9 +253,9 @@ class MergeInsertBuilder:
         return explained(table, spec.on, spec.clauses, source, spec.clauses.update_condition(source, table))
 
     def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
-        """Merges rows without a commit and tells how it went, as text. What was written is removed again.
+        """Merges rows without a commit, deletes the staged files, and returns the plan with its metrics, as text.
 
-        Arguments and errors are those of `execute`, but for conflicts.
+        Arguments and errors are those of `execute`, except for conflicts.
         """
         started = time.perf_counter()
         spec, table = self._spec, self._dataset._table

@@ -1,4 +1,4 @@
-"""Rows by id, and what changed between versions."""
+"""The methods of `LanceDataset` that take rows by id, and that compare versions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ..missing import refuse_options
 
 
 class RowIdsApi(DatasetHandle):
-    """The methods of `LanceDataset` that go by row id, and that compare versions."""
+    """The methods of `LanceDataset` that take rows by id, and that compare versions."""
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they move: when files are compacted, and when they are updated."""
+        """Whether the table has stable row ids: rows keep their ids when they are updated and when files are
+        compacted."""
         return self._table.has_stable_row_ids
 
     def take_rows(self, row_ids: Any, columns: Columns | None = None) -> pa.Table:
-        """Rows by their `_rowid`, in the order asked for and as often as asked for.
+        """Takes rows by `_rowid`, in the order of `row_ids`, duplicates included.
 
         Args:
-            row_ids: Ids as `_rowid` of a scan has them: a list, a range, a numpy or an Arrow array. In a table without
+            row_ids: Row ids, as in `_rowid` of a scan: a list, a range, a numpy or an Arrow array. In a table without
                 stable row ids they are row addresses, which change when rows move.
             columns: As in `scanner`.
 
@@ -33,7 +34,7 @@ class RowIdsApi(DatasetHandle):
             The rows. Ids that no row of this version has are left out.
 
         Raises:
-            InvalidArgumentError: An id that is negative, null or no integer; a column that does not exist.
+            InvalidArgumentError: An id is negative, null or not an integer, or a column does not exist.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -48,7 +49,7 @@ class RowIdsApi(DatasetHandle):
     def _take_rows(
         self, row_ids: Any, columns: Columns | None = None, *, ignore_deletions: bool = False, **options: Any
     ) -> pa.Table:
-        """`take_rows` under pylance's name. Deletions are heeded whatever `ignore_deletions` says, which it allows."""
+        """`take_rows` under pylance's name. Never returns deleted rows, whatever `ignore_deletions` says."""
         del ignore_deletions
         refuse_options(**options)
         return self.take_rows(row_ids, columns)
@@ -60,15 +61,15 @@ class RowIdsApi(DatasetHandle):
         begin_version: int | None = None,
         end_version: int | None = None,
     ) -> DatasetDelta:
-        """What changed between two versions: rows inserted, changed and deleted, and the transactions.
+        """What changed between two versions: inserted, updated and deleted rows, and the transactions.
 
         Args:
-            compared_against: The other version: from it to this one, or from this one to it if it is newer.
-            begin_version: What is compared with; its own rows are not part of the result. Needs `end_version`.
-            end_version: The last version whose changes count.
+            compared_against: The other version: the changes from it to this one, or from this one to it if it is newer.
+            begin_version: The version to compare with; its own changes are not in the result. Needs `end_version`.
+            end_version: The last version whose changes are in the result.
 
         Raises:
-            InvalidArgumentError: Neither one version nor a range is given, or both are.
+            InvalidArgumentError: Neither one version nor a range is given, or both.
 
         Example:
             >>> import esker, pyarrow as pa

@@ -1,4 +1,4 @@
-"""Rows that go and rows that change: delete, truncate, update."""
+"""The methods of `LanceDataset` that change rows: delete, truncate, update."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..lance.write.request import DEFAULT_MEMORY_LIMIT
 
 
 class DeleteResult(TypedDict):
-    """What a delete did."""
+    """The counts of a delete."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """What an update did."""
+    """The counts of an update."""
 
     num_rows_updated: int
 
@@ -39,26 +39,26 @@ class RowsApi(DatasetHandle):
         application: tuple[str, int] | None = None,
         durable: bool = True,
     ) -> DeleteResult:
-        """Deletes the rows for which a predicate is true, and moves to the version without them.
+        """Deletes the rows for which a predicate is true, and moves this dataset to the new version.
 
-        Data files stay as they are: deletion files beside them say which rows no longer count. A fragment that loses
-        its last row leaves the table. Only the predicate's columns are read.
+        Data files do not change: deletion files hold the deleted rows. A fragment that loses its last row is removed
+        from the table. Only the predicate's columns are read.
 
         Args:
-            predicate: The text of a SQL WHERE clause, or a pyarrow expression. Rows for which it is null stay.
-            conflict_retries: How often it is computed again, where others changed the same rows meanwhile.
-            retry_timeout: After this time it is not tried again, however long the first try takes.
-            commit_message: Noted on the transaction.
-            application: An application's id and the number of this change among its own: what an earlier run did under
-                that number, or a higher one, is not done again.
+            predicate: The text of a SQL WHERE clause, or a pyarrow expression. Rows for which it is null are kept.
+            conflict_retries: How often the delete is computed again after others changed the same rows.
+            retry_timeout: The time after which it is not retried; the first attempt may take longer.
+            commit_message: The commit message, a property of the transaction.
+            application: An application's id and the number of this change among its changes. If the application has
+                committed this number, or a higher one, already, nothing is committed.
             durable: Whether files and commit are on stable storage on return.
 
         Returns:
             `num_deleted_rows`.
 
         Raises:
-            InvalidArgumentError: A predicate that does not parse, or is no condition.
-            CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
+            InvalidArgumentError: The predicate does not parse, or is not a condition.
+            CommitConflictError: Other writers won every race, or committed a conflicting change.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -75,10 +75,10 @@ class RowsApi(DatasetHandle):
         return {"num_deleted_rows": count}
 
     def truncate_table(self) -> None:
-        """Deletes all rows and moves to the version without them. The columns stay. Reads nothing.
+        """Deletes all rows and moves this dataset to the new version. The columns are kept. Reads nothing.
 
         Raises:
-            CommitConflictError: Others changed rows meanwhile, again and again.
+            CommitConflictError: Other writers changed rows during every attempt.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -102,34 +102,33 @@ class RowsApi(DatasetHandle):
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         durable: bool = True,
     ) -> UpdateResult:
-        """Changes values of the rows for which a predicate is true, and moves to the version with them.
+        """Updates the rows for which a predicate is true, and moves this dataset to the new version.
 
-        The rows are written anew, as a whole, to new fragments, and deleted where they were; with stable row ids they
-        keep their `_rowid`. The predicate's columns are read of all rows, the others of those that it selects; memory
-        stays bounded however many they are.
+        Whole rows are written to new fragments and deleted from the old ones; with stable row ids they keep their
+        `_rowid`. The predicate's columns are read for all rows, the others for the selected rows. Memory is bounded.
 
         Args:
-            updates: By column, a SQL expression over the row's columns as they were. Its values are cast to the
-                column's type: numbers lose what lies behind the point, text is parsed, what does not fit is an error.
+            updates: SQL expressions by column, over the old values of the row. Their values are cast to the column's
+                type: numbers lose their fraction, text is parsed, and a value that does not fit is an error.
             where: The text of a SQL WHERE clause, or a pyarrow expression; all rows by default.
-            conflict_retries: How often it is computed again, where others changed the same rows meanwhile.
-            retry_timeout: After this time it is not tried again, however long the first try takes.
+            conflict_retries: How often the update is computed again after others changed the same rows.
+            retry_timeout: The time after which it is not retried; the first attempt may take longer.
             data_storage_version: The file version of the new files; None keeps the table's.
-            commit_message: Noted on the transaction.
-            application: An application's id and the number of this change among its own: what an earlier run did under
-                that number, or a higher one, is not done again.
-            memory_limit: Bytes that writing the rows anew may buffer.
+            commit_message: The commit message, a property of the transaction.
+            application: An application's id and the number of this change among its changes. If the application has
+                committed this number, or a higher one, already, nothing is committed.
+            memory_limit: Bytes that writing the rows may buffer.
             durable: Whether files and commit are on stable storage on return.
 
         Returns:
             `num_rows_updated`.
 
         Raises:
-            InvalidArgumentError: No updates, a column that the table does not have, an expression that does not parse,
-                a value that the column cannot hold.
-            SchemaMismatchError: A null in a column that has none.
-            UnsupportedError: A field within a column, or a column of blobs of the second kind.
-            CommitConflictError: Others were faster every time, or changed the table in a way that leaves no room.
+            InvalidArgumentError: There are no updates, the table does not have a column, an expression does not parse,
+                or a column cannot hold a value.
+            SchemaMismatchError: A value for a non-nullable column is null.
+            UnsupportedError: A name is that of a field within a column, or of a blob column of the second kind.
+            CommitConflictError: Other writers won every race, or committed a conflicting change.
 
         Example:
             >>> import esker, pyarrow as pa

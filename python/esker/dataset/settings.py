@@ -1,4 +1,4 @@
-"""Key-values of a table: its config, its metadata, its schema's and its fields'."""
+"""The methods of `LanceDataset` for key-values: config, table metadata, and metadata of the schema and its fields."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..lance.handle import DatasetHandle
 from ..lance.operation import LanceOperation
 
 _MAX_FIELD_ID = "esker.max_field_id"
-"""The entry of the config by which field ids are given once; nobody's setting."""
+"""The config key under which esker keeps the highest field id ever assigned, so that no id is used twice."""
 
 
 class SettingsApi(DatasetHandle):
     """The methods of `LanceDataset` that read and change key-values."""
 
     def config(self) -> dict[str, str]:
-        """The settings, which steer writers; without the entry that says how far field ids have come."""
+        """The table's config: settings for writers. Without esker's own entry for field ids."""
         return {key: value for key, value in self._table.manifest.config.items() if key != _MAX_FIELD_ID}
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the user wants to remember about the table."""
+        """The table's metadata: free key-values of the user."""
         return self._table.manifest.table_metadata
 
     @property
@@ -32,14 +32,14 @@ class SettingsApi(DatasetHandle):
         return {key: value.decode() for key, value in self._table.manifest.schema.metadata.items()}
 
     def update_config(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
-        """Sets settings, and removes those whose value is None.
+        """Sets entries of the config, and removes those whose value is None.
 
         Args:
-            values: Settings by key.
-            replace: Whether settings that are not named go.
+            values: Entries by key.
+            replace: Whether entries that are not in `values` are removed.
 
         Returns:
-            All settings as they are now.
+            The whole config after the change.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -53,7 +53,7 @@ class SettingsApi(DatasetHandle):
         return self.config()
 
     def delete_config_keys(self, keys: list[str]) -> None:
-        """Removes settings; those that are not there do not matter."""
+        """Removes entries of the config; missing ones are no error."""
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
@@ -71,7 +71,7 @@ class SettingsApi(DatasetHandle):
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
-        """Gives the schema these key-values and no others."""
+        """Replaces all key-values of the schema."""
         self.update_schema_metadata(dict(new_metadata), replace=True)
 
     def update_field_metadata(self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False) -> None:
@@ -79,10 +79,10 @@ class SettingsApi(DatasetHandle):
 
         Args:
             field_updates: Key-values by the dotted path of a column.
-            replace: Whether key-values of these columns that are not named go.
+            replace: Whether other key-values of these columns are removed.
 
         Raises:
-            InvalidArgumentError: A column that the table does not have.
+            InvalidArgumentError: The table does not have a column.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -110,7 +110,7 @@ class SettingsApi(DatasetHandle):
         self._update(make)
 
     def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
-        """Gives one column these key-values and no others. See `update_field_metadata`."""
+        """Replaces all key-values of one column. See `update_field_metadata`."""
         self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
 
     def _update(self, make: Callable[[Manifest], LanceOperation.BaseOperation]) -> None:

@@ -1,4 +1,4 @@
-"""What pylance's `LanceDataset` has and ours has not yet: each name answers with an error, which has advice."""
+"""The names of pylance's `LanceDataset` that this one does not have yet: each raises `UnsupportedError` with advice."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class UnsupportedApi:
     storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
     tags = missing_property(_OWNER, "tags", TAGS)
 
-    # Of pyarrow's class, where they work on a C++ object that knows nothing of a table of ours.
+    # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")
     _scan_options = missing_method(_OWNER, "filter", "pass filter= to the scanner")
 
     def _scanner_options(self, options: object) -> NoReturn:
-        # What pyarrow asks for before it scans a dataset by itself: for `Scanner.from_dataset`, joins, Acero's plans.
+        # pyarrow calls this before it scans a dataset by itself: in `Scanner.from_dataset`, joins, Acero's plans.
         raise UnsupportedError(
             "pyarrow cannot scan a LanceDataset by itself, pass it LanceDataset.scanner().to_reader(), or to_table()",
             operation="scanner",

@@ -1,4 +1,4 @@
-"""Whether a table is whole."""
+"""The method of `LanceDataset` that validates a version."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from ..lance.validation import validate
 
 
 class ValidationApi(DatasetHandle):
-    """The method of `LanceDataset` that checks a version."""
+    """The method of `LanceDataset` that validates a version."""
 
     def validate(self) -> None:
-        """Checks that this version is whole: every data file is there, opens and has the rows that the manifest says,
-        deletion files fit their fragments, and each fragment has its own id and no column twice.
+        """Checks that the files of this version agree with its manifest: all data files exist, open and have as many
+        rows and bytes as the manifest says, deletion files fit their fragments, fragment ids rise, and no fragment has
+        a column twice.
 
-        Reads the metadata of all data files and all deletion files, no values.
+        Reads the metadata of all data files, and all deletion files, but no values.
 
         Raises:
-            CorruptFileError: Something does not fit; the message says what and where.
+            CorruptFileError: Something does not agree; the message says what and where.
             NotFoundError: A file is missing.
 
         Example:

@@ -1,4 +1,4 @@
-"""The other versions of a dataset."""
+"""The methods of `LanceDataset` that list versions and transactions, and move between versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..lance.operation import LanceOperation, Transaction
 
 
 class VersionsApi(DatasetHandle):
-    """The methods of `LanceDataset` that tell of versions, and move between them."""
+    """The methods of `LanceDataset` that list versions and transactions, and move between versions."""
 
     @property
     def version(self) -> int:
@@ -27,11 +27,11 @@ class VersionsApi(DatasetHandle):
 
     @property
     def latest_version(self) -> int:
-        """The newest version there is."""
+        """The newest version of the table."""
         return self._table.log.newest().latest
 
     def versions(self) -> list[Version]:
-        """All versions, oldest first, with the time (local, naive, as in pylance) and the counts of each."""
+        """All versions, oldest first, each with its time (local, naive, as in pylance) and its counts."""
         return versions(self._table)
 
     def get_version(self) -> Version:
@@ -46,8 +46,8 @@ class VersionsApi(DatasetHandle):
         """The table at another version.
 
         Raises:
-            NotFoundError: No such version.
-            UnsupportedError: A tag or a branch.
+            NotFoundError: There is no such version.
+            UnsupportedError: It is the name of a tag or a branch.
         """
         return self._at(self._table.at(self._table.log.open(check_version(version))[0]))
 
@@ -56,10 +56,10 @@ class VersionsApi(DatasetHandle):
         self._move_to(self._table.newest())
 
     def restore(self) -> None:
-        """Makes the contents of the version that this dataset shows the newest version, and moves to it.
+        """Commits the contents of the version that this dataset shows as the newest version, and moves to it.
 
-        Settings come back with the contents. The numbers of applications' commits do not: what was committed once stays
-        so (see `application` of `LanceDataset.commit`). A restore by pylance forgets them.
+        The config is restored with the contents, except for the numbers of applications' commits: a number that was
+        committed stays committed (see `application` of `LanceDataset.commit`). A restore by pylance forgets them.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -74,10 +74,10 @@ class VersionsApi(DatasetHandle):
         self._move_to(commit_change(self._table.newest(), lambda _: operation))
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """The transaction that made a version, None if its writer left none.
+        """The transaction that made a version, None if there is none to be found.
 
         Raises:
-            NotFoundError: No such version.
+            NotFoundError: There is no such version.
         """
         return read_transaction(self._table, version)
 
@@ -87,14 +87,15 @@ class VersionsApi(DatasetHandle):
         return [self.read_transaction(number) for number in numbers[::-1][:recent_transactions]]
 
     def find_transaction(self, key: str, value: str, *, after: int = 0) -> int | None:
-        """The version whose transaction carries a property: whether a commit has landed whose reply was lost.
+        """Finds the version whose transaction has a property, for example to learn whether a commit with a lost reply
+        has landed.
 
         Args:
-            key: The property's name; "uuid" is the transaction's own id, which `CommitStateUnknownError` tells.
-            value: Its value, which only the commit in question has.
-            after: Looks at later versions only, newest first.
+            key: The property's name; "uuid" is the transaction's id, which is in `CommitStateUnknownError`.
+            value: The property's value.
+            after: Searches only later versions than this, newest first.
 
         Returns:
-            The version, None if there is none.
+            The newest such version, None if there is none.
         """
         return find_transaction(self._table, key, value, after)

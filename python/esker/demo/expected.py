@@ -16,7 +16,7 @@ from esker.demo.questions import LATE_AFTER
 from esker.demo.source import SourceFiles
 
 KEY = ["scheduled", "carrier", "flight"]
-"""What tells one flight from another."""
+"""The key of a flight."""
 
 ORDER = [(name, "ascending") for name in KEY]
 
@@ -26,7 +26,7 @@ KEPT = [
     *("month", "hour", "dep_delay", "arr_delay", "carrier", "flight", "tailnum"),
     *("origin", "dest", "air_time", "distance", "time_hour"),
 ]
-"""The columns of the flights that the table takes over as they are; the last one is needed for the weather only."""
+"""The columns of the flights that the table has unchanged; the last one is needed for the weather only."""
 
 
 def read_csv(path: Path, **columns: str) -> pa.Table:

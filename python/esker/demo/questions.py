@@ -61,8 +61,8 @@ def ask_weather(spark: SparkSession, flights: DataFrame) -> DataFrame:
 def ask_hours(spark: SparkSession, uri: str) -> DataFrame:
     """When should one fly? (DataFrame over a pruned read)
 
-    Spark cannot tell a Python data source which columns and rows a query needs. The options ``columns`` and
-    ``filter`` can: only three columns are read here, and only of the flights that left.
+    There is no pushdown from Spark to this data source. The options ``columns`` and ``filter`` do the same: only three
+    columns are read here, and only of the flights that left.
     """
     departures = (
         spark.read.format(FORMAT)

@@ -1,4 +1,4 @@
-"""Read the table again: all of it, some rows of it, and as it was."""
+"""Read the table again: all of it, random rows of it, and earlier versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_with_python(uri: str) -> pa.Table:
 
 
 def list_versions(uri: str) -> list[Version]:
-    """Open every version that the table has had. Counting reads no data: the manifest knows each fragment's rows."""
+    """Open every version of the table. Counting reads no data: the manifest has the number of rows of each fragment."""
     history = []
     for entry in esker.dataset(uri).versions():
         snapshot = esker.dataset(uri, version=entry["version"])

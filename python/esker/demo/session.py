@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from esker.demo.source import MissingPart
 
 LOG = "spark.log"
-"""What Spark and its Java say, in the scratch folder."""
+"""The log of Spark and its Java, in the scratch folder."""
 
 
 def start_spark(scratch: Path) -> SparkSession:
@@ -52,7 +52,7 @@ def start_spark(scratch: Path) -> SparkSession:
 
 @contextmanager
 def standard_error_to(path: Path) -> Iterator[None]:
-    """Send standard error to a file; a Java process started meanwhile keeps to it, with Spark's many log lines."""
+    """Send standard error to a file; a Java process started meanwhile keeps writing its many log lines there."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

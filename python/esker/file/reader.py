@@ -21,13 +21,13 @@ DEFAULT_BATCH_READAHEAD = 16
 
 
 class ReaderResults:
-    """Rows that are read as they are asked for: once, either as batches or as a table."""
+    """The rows of a read. They can be read once, either as batches or as a table."""
 
     def __init__(self, stream: BatchStream) -> None:
         self._stream = stream
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as record batches, of the `batch_size` that the read asked for."""
+        """The rows as record batches of the read's `batch_size`."""
         return pa.RecordBatchReader.from_batches(pa.schema(self._stream), read(self._stream))
 
     def to_table(self) -> pa.Table:
@@ -41,14 +41,15 @@ class LanceFileReader:
     Args:
         path: A path, or a URI such as `file:///data/a.lance`.
         storage_options: Options of the store, such as credentials.
-        columns: Columns and dotted paths (`place.city`) to read; None for all. A path leaves its struct in place.
+        columns: Columns and dotted paths (`place.city`) to read; None for all. A path returns its struct with that
+            field only.
         namespace_client: Of pylance; refused.
         table_id: Of pylance; refused.
 
     Raises:
-        NotFoundError: No such file.
-        CorruptFileError: No Lance file, or a damaged one.
-        InvalidArgumentError: A column that the file does not have.
+        NotFoundError: There is no such file.
+        CorruptFileError: The file is not a Lance file, or is damaged.
+        InvalidArgumentError: The file does not have a column.
 
     Example:
         >>> import pyarrow as pa
@@ -73,7 +74,7 @@ class LanceFileReader:
         refuse_namespace(namespace_client, table_id)
         if _place is None:
             if path is None:
-                raise InvalidArgumentError("expected the path of a file, found None")
+                raise InvalidArgumentError("expected the path of a file to read, found None")
             _place = locate(path, storage_options)
         self._reader = FileReader(*_place)
         self._columns = None if columns is None else list(columns)
@@ -98,11 +99,11 @@ class LanceFileReader:
         batch_size: int = DEFAULT_BATCH_SIZE,
         batch_readahead: int = DEFAULT_BATCH_READAHEAD,
     ) -> ReaderResults:
-        """Neighbouring rows.
+        """Reads a range of rows.
 
         Args:
             start: The first row, from 0.
-            num_rows: How many.
+            num_rows: The number of rows.
             batch_size: Rows in a batch; the last may be shorter.
             batch_readahead: Batches that may be read ahead.
 
@@ -125,16 +126,16 @@ class LanceFileReader:
         batch_size: int = DEFAULT_BATCH_SIZE,
         batch_readahead: int = DEFAULT_BATCH_READAHEAD,
     ) -> ReaderResults:
-        """Rows by number.
+        """Takes rows by number.
 
         Args:
-            indices: Row numbers that rise strictly: a list, a range, a numpy or an Arrow array.
+            indices: Strictly rising row numbers: a list, a range, a numpy or an Arrow array.
             batch_size: Rows in a batch; the last may be shorter.
             batch_readahead: Batches that may be read ahead.
 
         Raises:
-            OutOfRangeError: A number that is negative, or not below the file's rows.
-            InvalidArgumentError: Numbers that do not rise.
+            OutOfRangeError: A number is negative, or beyond the last row.
+            InvalidArgumentError: The numbers do not rise strictly.
         """
         rows = row_numbers(indices, self.num_rows())
         _check_rising(rows)
@@ -154,7 +155,7 @@ class LanceFileReader:
         """The bytes of a global buffer.
 
         Args:
-            index: Its number: 0 is the file's descriptor, those that `add_global_buffer` added start at 1.
+            index: Its number: 0 is the file's descriptor; those of `LanceFileWriter.add_global_buffer` start at 1.
 
         Raises:
             InvalidArgumentError: The file has no such buffer.
@@ -181,7 +182,7 @@ def _check_rising(rows: pa.Array) -> None:
         at = int(falls[0])
         raise InvalidArgumentError(
             f"expected row numbers that rise strictly, found {numbers[at + 1]} after {numbers[at]}; sort them and "
-            "leave out those that come twice"
+            "remove duplicates"
         )
 
 

@@ -1,4 +1,4 @@
-"""`LanceFileSession`: many files under one root."""
+"""`LanceFileSession`: reads and writes many files under one root."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .writer import LanceFileWriter
 
 @dataclass
 class ListResult:
-    """What lies directly in one folder.
+    """The contents of one folder, without those of its folders.
 
     Args:
         common_prefixes: Its folders, relative to the session's root.
@@ -122,8 +122,8 @@ class LanceFileSession:
             length: How many bytes.
 
         Raises:
-            NotFoundError: No such file.
-            CorruptFileError: The file ends before.
+            NotFoundError: There is no such file.
+            CorruptFileError: The file ends before the end of the range.
         """
         return self._store.get_ranges(path, [(offset, offset + length)])[0]
 
@@ -131,7 +131,7 @@ class LanceFileSession:
         """Deletes a file.
 
         Raises:
-            NotFoundError: No such file.
+            NotFoundError: There is no such file.
         """
         self._store.head(path)
         self._store.delete(path)
@@ -144,7 +144,7 @@ class LanceFileSession:
         """Copies the file at `remote_path`, relative to the root, to a local file.
 
         Raises:
-            NotFoundError: No such file.
+            NotFoundError: There is no such file.
         """
         Path(local_path).write_bytes(self._store.get(remote_path))
 

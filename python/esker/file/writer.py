@@ -1,4 +1,4 @@
-"""`LanceFileWriter`: one file, batch by batch."""
+"""`LanceFileWriter`: writes one file, batch by batch."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ def stable_version() -> str:
 
 
 class LanceFileWriter:
-    """Writes one data file. It is seen when `close` returns, and complete; a writer that is forgotten leaves nothing.
+    """Writes one data file. It becomes visible, complete, in `close`; a writer that is never closed leaves no file.
 
-    As a context manager it closes the file at the end of the block, and gives it up if the block raises.
+    As a context manager it closes the file at the end of the block, and discards it if the block raises.
 
     Args:
-        path: A path, or a URI such as `file:///data/a.lance`. A file that is there is replaced.
+        path: A path, or a URI such as `file:///data/a.lance`. An existing file is replaced.
         schema: The columns; None takes them from the first batch.
-        data_cache_bytes: Bytes of values to gather before pages are written, divided among the columns; None for 8 MiB
-            a column.
-        version: The file version; None for the one that a new table gets.
+        data_cache_bytes: Bytes of values to buffer before pages are written, divided among the columns; None for 8 MiB
+            per column.
+        version: The file version; None for that of new tables.
         storage_options: Options of the store, such as credentials.
         namespace_client: Of pylance; refused.
         table_id: Of pylance; refused.
-        max_page_bytes: Bytes of values in a page at the most, in version 2.0; later versions read parts of a page.
+        max_page_bytes: The maximum number of bytes of values per page, for version 2.0 only: later versions can read
+            parts of a page.
         keep_original_array: Accepted because pylance has it; values are always copied.
         **pylance_only: Other options of pylance: refused unless None or False.
 
@@ -53,8 +54,8 @@ class LanceFileWriter:
         size_bytes: The file's size in bytes, None before `close`.
 
     Raises:
-        InvalidArgumentError: An unknown version.
-        UnsupportedError: A version or a type that cannot be written.
+        InvalidArgumentError: The version is unknown.
+        UnsupportedError: The version or a type cannot be written.
 
     Example:
         >>> import pyarrow as pa
@@ -88,7 +89,7 @@ class LanceFileWriter:
                 raise InvalidArgumentError(f"expected {name} > 0, found {value}")
         if _place is None:
             if path is None:
-                raise InvalidArgumentError("expected the path of a file, found None")
+                raise InvalidArgumentError("expected the path of a file to write, found None")
             _place = locate(path, storage_options)
         self._place = _place
         self._version = file_version(version)
@@ -104,10 +105,10 @@ class LanceFileWriter:
             self._open(schema)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Adds rows. Columns are found by name; those that the schema does not have are left out.
+        """Adds rows. Columns are matched by name; those that are not in the schema are left out.
 
         Raises:
-            SchemaMismatchError: A column is missing, has another type, or holds a null where the schema has none.
+            SchemaMismatchError: A column is missing, has another type, or is non-nullable and holds a null.
         """
         self._check_open()
         if isinstance(batch, pa.Table):
@@ -125,8 +126,8 @@ class LanceFileWriter:
         """Sets a key of the schema's metadata.
 
         Args:
-            key: The key; one that is there is replaced.
-            value: Its value.
+            key: The key.
+            value: Its value, which replaces an earlier one.
         """
         self._check_open()
         if self._writer is None:
@@ -135,7 +136,7 @@ class LanceFileWriter:
             self._writer.add_schema_metadata(key, value)
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Adds bytes that belong to no column; `LanceFileReader.read_global_buffer` gives them back.
+        """Adds a global buffer: bytes that belong to no column. `LanceFileReader.read_global_buffer` returns them.
 
         Args:
             data: The bytes.
@@ -155,7 +156,7 @@ class LanceFileWriter:
         """Completes the file.
 
         Returns:
-            Its rows; None if it was closed before.
+            The number of its rows; None if it was closed before.
 
         Raises:
             InvalidArgumentError: There is neither a schema nor a batch.

@@ -1,4 +1,4 @@
-"""Fragments: the horizontal slices of a table, each with its own files."""
+"""Fragments: the horizontal slices of a table, each with its own data files and deletion file."""
 
 from typing import TYPE_CHECKING
 

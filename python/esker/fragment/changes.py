@@ -1,4 +1,4 @@
-"""Changes of one fragment by itself: its new files are written, and nothing is visible before a commit names it."""
+"""The methods of `LanceFragment` that stage a change of one fragment. Nothing is visible before it is committed."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _OFFSET_BITS = 32
 
 
 class FragmentChangesApi(FragmentHandle):
-    """The methods of `LanceFragment` that change it."""
+    """The methods of `LanceFragment` that stage changes."""
 
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
-        """What is left of the fragment without the rows for which a predicate is true: its deletion file is written.
+        """Deletes the rows for which a predicate is true: writes a deletion file and returns the changed fragment.
 
         Args:
             predicate: The text of a SQL WHERE clause, or a pyarrow expression.
 
         Returns:
-            The fragment for a `LanceOperation.Delete`, as it is if no row matches; None if no row is left.
+            The fragment for a `LanceOperation.Delete`, unchanged if no row matches; None if no row is left.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -51,16 +51,16 @@ class FragmentChangesApi(FragmentHandle):
         return self._without(self._addresses(predicate))
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """What is left of the fragment without some rows: its deletion file is written.
+        """Deletes rows by offset: writes a deletion file and returns the changed fragment.
 
         Args:
-            offsets: The rows' numbers among all physical rows of the fragment, deleted ones included, from 0.
+            offsets: The rows' offsets among all physical rows of the fragment, including deleted ones, from 0.
 
         Returns:
             The fragment for a `LanceOperation.Delete`; None if no row is left.
 
         Raises:
-            InvalidArgumentError: A number behind the last row, or a negative one.
+            InvalidArgumentError: An offset is negative, or beyond the last row.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -81,20 +81,20 @@ class FragmentChangesApi(FragmentHandle):
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """The fragment with new columns, whose file is written. Arguments are those of `LanceDataset.add_columns`.
+        """Adds columns: writes their file and returns the changed fragment. See `LanceDataset.add_columns`.
 
         Args:
             value_func: SQL expressions by name, a function of batches, or the values themselves.
             columns: The columns that a function gets, all by default.
-            batch_size: Rows per batch that a function gets, at most.
-            reader_schema: Column types, where the values do not say.
+            batch_size: The maximum number of rows per batch that a function gets.
+            reader_schema: Column types, if the values do not have any.
 
         Returns:
             The fragment and the schema of all columns, for a `LanceOperation.Merge` with all fragments of the table.
 
         Raises:
-            InvalidArgumentError: A column that is there already, values that are fewer or more than the rows, or a
-                function with a `checkpoint_file`.
+            InvalidArgumentError: The table has a column already, there are fewer or more values than rows, or a
+                function has a `checkpoint_file`.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -114,13 +114,14 @@ class FragmentChangesApi(FragmentHandle):
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """The fragment with the columns of other data, by key. Arguments are those of `LanceDataset.merge`.
+        """Adds the columns of other data, joined by key: writes their file and returns the changed fragment. See
+        `LanceDataset.merge`.
 
         Args:
             data_obj: The other data; they are held in memory.
-            left_on: The key's column in the table; `_rowid` and `_rowaddr` may be.
+            left_on: The key's column in the table, or `_rowid` or `_rowaddr`.
             right_on: The key's column in the other data, `left_on` by default.
-            schema: Column types, where the data do not say.
+            schema: Column types, if the data do not have any.
 
         Returns:
             The fragment and the schema of all columns, for a `LanceOperation.Merge` with all fragments of the table.
@@ -162,24 +163,25 @@ class FragmentChangesApi(FragmentHandle):
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """The fragment with other values in some columns, by key; a new file holds these columns, rows stay in place.
+        """Updates columns by key, in place: writes a new file of these columns and returns the changed fragment.
 
-        Rows whose key the other data lack keep their values. Of several rows under one key the last one counts.
+        Rows whose key is not in the other data keep their values. If several rows have one key, the last one counts.
 
         Args:
             data_obj: The key and the columns to change, of the table's types; held in memory.
-            left_on: The key's column in the table; `_rowid` and `_rowaddr` may be.
+            left_on: The key's column in the table, or `_rowid` or `_rowaddr`.
             right_on: The key's column in the other data, `left_on` by default.
-            schema: Column types, where the data do not say.
-            with_offsets: Whether to tell which rows matched.
+            schema: Column types, if the data do not have any.
+            with_offsets: Whether to return which rows matched.
 
         Returns:
             The fragment and the ids of the fields that changed, for a `LanceOperation.Update` in the mode
-            "rewrite_columns"; and, if asked for, the offsets of rows that matched, as a portable roaring bitmap.
+            "rewrite_columns"; with `with_offsets` also the offsets of the rows that matched, as a portable roaring
+            bitmap.
 
         Raises:
-            InvalidArgumentError: No such key, or a column that the table does not have.
-            SchemaMismatchError: A column of another type than the table's, or a key that cannot be compared with it.
+            InvalidArgumentError: The key does not exist, or the table does not have a column.
+            SchemaMismatchError: A column has another type than in the table, or the keys cannot be compared.
 
         Example:
             >>> import esker, pyarrow as pa

@@ -1,4 +1,4 @@
-"""One fragment of a dataset."""
+"""`LanceFragment`: one fragment of a dataset."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class LanceFragment(FragmentChangesApi):
-    """One fragment of a dataset, to be scanned, taken from and counted by itself. A `pyarrow.dataset.Fragment` to
-    `isinstance`.
+    """One fragment of a dataset. It can be scanned, taken from, counted and changed by itself. A
+    `pyarrow.dataset.Fragment` to `isinstance`.
 
     Args:
         dataset: The dataset, at the version that it shows.
@@ -63,7 +63,7 @@ class LanceFragment(FragmentChangesApi):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # No subclass, which would lack the C++ object that functions of pyarrow go to without asking.
+        # Not a real subclass: functions of pyarrow would use its C++ object, which it would lack, without a check.
         return pyarrow.dataset.Fragment  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -75,16 +75,17 @@ class LanceFragment(FragmentChangesApi):
 
     @staticmethod
     def create_from_file(filename: str, dataset: ScannedDataset, fragment_id: int) -> FragmentMetadata:
-        """A fragment of a data file that is in place already, for a `LanceOperation.Append` or `Overwrite`.
+        """Makes a fragment of a data file that is in the table's folder `data` already, for a `LanceOperation.Append`
+        or `Overwrite`.
 
         Args:
-            filename: The file's name in the folder `data` of the table. Its columns are found by their names.
+            filename: The file's name in the folder `data` of the table. Its columns are matched by name.
             dataset: The table.
-            fragment_id: The fragment's id; an append gives it another one.
+            fragment_id: The fragment's id; an append assigns it another one.
 
         Raises:
-            NotFoundError: No such file.
-            SchemaMismatchError: A column that the table does not have, or of another type.
+            NotFoundError: There is no such file.
+            SchemaMismatchError: The table does not have a column of the file, or has it with another type.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -98,11 +99,11 @@ class LanceFragment(FragmentChangesApi):
     def open_session(
         self, columns: list[str] | dict[str, str] | None = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Takes from the same columns, again and again.
+        """A session for repeated takes of the same columns.
 
         Args:
             columns: As in `LanceDataset.scanner`.
-            with_row_address: Adds the column `_rowaddr`.
+            with_row_address: Whether to add the column `_rowaddr`.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -134,17 +135,17 @@ class LanceFragment(FragmentChangesApi):
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """What the manifest holds of it."""
+        """The manifest's entry of the fragment."""
         return FragmentMetadata.from_native(self._fragment)
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted."""
+        """The number of deleted rows."""
         return self._fragment.num_deletions
 
     @property
     def physical_rows(self) -> int:
-        """Rows in the files, deleted ones among them."""
+        """Rows in the files, including deleted ones."""
         return self._fragment.physical_rows
 
     @property
@@ -154,7 +155,7 @@ class LanceFragment(FragmentChangesApi):
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """The table's schema: a fragment shows all its columns, also those that its files lack."""
+        """The table's schema: a fragment has all columns of the table, also those that its files lack."""
         return self._table.schema
 
     partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
@@ -169,13 +170,13 @@ class LanceFragment(FragmentChangesApi):
         return self._fragment.deletion_file
 
     def count_rows(self, filter: str | pa.compute.Expression | None = None) -> int:
-        """How many live rows satisfy `filter`, all of them if there is none."""
+        """The number of live rows for which `filter` is true; of all live rows without a filter."""
         known = self._fragment.num_rows if filter is None else None
         return known if known is not None else self.scanner(filter=filter).count_rows()
 
     def scanner(self, **options: Any) -> LanceScanner:
-        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`; the dataset's defaults for them
-        have no say."""
+        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`; the dataset's
+        `default_scan_options` do not apply."""
         dataset = pinned(self._ds, self._table)
         return ScannerBuilder(dataset).apply_defaults({"fragments": [self], **options}).to_scanner()
 
@@ -198,7 +199,7 @@ class LanceFragment(FragmentChangesApi):
     def take(
         self, indices: Any, columns: list[str] | dict[str, str] | None = None, *, blob_handling: str | None = None
     ) -> pa.Table:
-        """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
+        """Takes rows by their number within the fragment, in the order of `indices`. See `LanceDataset.take`."""
         return take_rows(
             self._table.store,
             self._table.manifest,

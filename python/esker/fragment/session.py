@@ -1,4 +1,4 @@
-"""Takes from one fragment, again and again."""
+"""`FragmentSession`: repeated takes of the same columns of one fragment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..lance.version import TableVersion
 
 
 class FragmentSession:
-    """Takes from the same columns of a fragment; see `LanceFragment.open_session`."""
+    """Takes rows of the same columns of a fragment; see `LanceFragment.open_session`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class FragmentSession:
         self._addresses: pa.ChunkedArray | None = None
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows by their number within the fragment, in the order asked for. See `LanceDataset.take`."""
+        """Takes rows by their number within the fragment, in the order of `indices`. See `LanceDataset.take`."""
         rows = self._take(indices, self._columns)
         if not self._with_row_address:
             return rows

@@ -1,4 +1,4 @@
-"""Writing fragments without making them visible."""
+"""`write_fragments`: writes data files for a table without committing them."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def write_fragments(
     mode: str = "append",
     **options: Unpack[FileArguments],
 ) -> list[FragmentMetadata] | Transaction:
-    """Writes data files for a table without making them visible: a part of a write that many machines share.
+    """Writes data files for a table without committing them: one machine's part of a distributed write.
 
     Args:
         data: The rows; whatever `write_dataset` takes.
-        dataset_uri: The table, or where it will be.
-        schema: Their column types, where the data do not say.
-        return_transaction: Whether to return a transaction rather than the fragments.
-        mode: "append" checks the columns against the table's and takes its field ids; "create" and "overwrite" bring
-            their own.
-        **options: How the files are written: the arguments of `write_dataset` that are about files and stores. Other
-            options of pylance are refused, those of a commit among them: nothing is committed.
+        dataset_uri: The table, or the URI of a new one.
+        schema: Their column types, if the data do not have any.
+        return_transaction: Whether to return a transaction instead of the fragments.
+        mode: "append" checks the columns against the table's and uses its field ids; "create" and "overwrite" assign
+            new ones.
+        **options: The arguments of `write_dataset` that are about files and stores. Other options of pylance are
+            refused, and those of a commit: nothing is committed.
 
     Returns:
-        Fragments whose ids a commit assigns, or their transaction.
+        Fragments, whose ids the commit assigns, or their transaction.
 
     Raises:
-        SchemaMismatchError: An append whose columns are not the table's.
-        UnsupportedError: A file version, a type, or an option that this release does not have.
+        SchemaMismatchError: The columns of an append are not those of the table.
+        UnsupportedError: This release cannot write the file version or a type, or does not have an option.
 
     Example:
         >>> import esker, pyarrow as pa

@@ -1,4 +1,4 @@
-"""Lance tables: one version of a table, what changes it, and how a change becomes the next version."""
+"""Lance tables: the versions of a table, the operations that change it, and their commit (docs/commit-protocol.md)."""
 
 from .commit import DeletionMerge, LanceCommit
 from .log import LanceLog

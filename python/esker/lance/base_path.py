@@ -1,4 +1,4 @@
-"""Base paths: the places beside a table's own root where files of it may lie."""
+"""`DatasetBasePath`: a place outside a table's root that may hold files of the table (docs/changing-tables.md)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ..store.base_stores import BasePathParts
 
 @dataclass(frozen=True)
 class DatasetBasePath:
-    """A place beside a table's own root where files of it may lie.
+    """A place outside a table's root that may hold files of the table.
 
     Args:
         path: A path or a URI of a registered scheme.
-        name: What `target_bases` may call it.
-        is_dataset_root: Whether it is laid out as a table is: data files in its folder `data`. Else they lie in it.
-        id: Its number in the table; a commit gives one out where it is None.
+        name: A name for it in `target_bases`.
+        is_dataset_root: Whether it is laid out like a table, with data files in its folder `data`; otherwise they are
+            directly in it.
+        id: Its id in the table; if None, the commit assigns one.
 
     Example:
         >>> import esker
@@ -33,12 +34,12 @@ class DatasetBasePath:
     id: int | None = None
 
     def to_parts(self) -> BasePathParts:
-        """What the Rust core takes."""
+        """The tuple that the Rust core takes."""
         return (self.id or 0, self.name, self.is_dataset_root, os.fspath(self.path))
 
     @staticmethod
     def from_parts(parts: BasePathParts) -> DatasetBasePath:
-        """What the Rust core gave."""
+        """The base path of a tuple that the Rust core returned."""
         id_, name, is_dataset_root, path = parts
         return DatasetBasePath(path, name, is_dataset_root, id_)
 
@@ -49,7 +50,7 @@ def base_paths_of(manifest: Manifest) -> list[DatasetBasePath]:
 
 
 def numbered(bases: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
-    """The base paths of a new table with the ids that they get: from 1 on, where none was chosen."""
+    """The base paths of a new table with their ids: those without one are numbered from 1 on."""
     found: list[DatasetBasePath] = []
     for base in bases or ():
         known = [other.id or 0 for other in found]
@@ -61,15 +62,15 @@ def numbered(bases: Sequence[DatasetBasePath] | None) -> list[DatasetBasePath]:
 def target_ids(
     bases: Sequence[DatasetBasePath], target_bases: Sequence[str] | None, target_all_bases: bool | None
 ) -> list[int | None]:
-    """The ids of the base paths that new files go to in turn; None is the table's own root.
+    """The ids of the base paths that new files are written to in turn; None is the table's own root.
 
     Args:
-        bases: Those of the table.
-        target_bases: Names or paths of some.
-        target_all_bases: Whether to use them all, and the table's own root too.
+        bases: The base paths of the table.
+        target_bases: Names or paths of those to write to.
+        target_all_bases: Whether to write to all of them and to the table's own root.
 
     Raises:
-        InvalidArgumentError: Both are given, or a base path that the table does not have.
+        InvalidArgumentError: Both arguments are given, or the table has no such base path.
     """
     if target_all_bases:
         if target_bases:
@@ -89,11 +90,11 @@ def target_ids(
 
 
 def checked_base(base: DatasetBasePath) -> DatasetBasePath:
-    """The base path, if it is one.
+    """The base path, checked.
 
     Raises:
         InvalidArgumentError: Its path is empty.
-        TypeError: It is something else.
+        TypeError: It is not a `DatasetBasePath`.
     """
     if not isinstance(base, DatasetBasePath):
         raise TypeError(f"expected a DatasetBasePath, found {type(base).__name__}")

@@ -1,4 +1,4 @@
-"""Tables that borrow or copy another one's files."""
+"""Clones: tables that share the files of another table (shallow) or copy them (deep)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .version import TableVersion
 
 
 def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
-    """Makes a table that shows a version of another one.
+    """Creates a table with the contents of a version of another table.
 
     Args:
-        source: The version.
-        log: Where the clone goes.
-        is_shallow: Whether it borrows the files of `source` rather than get copies of them.
+        source: The version to clone.
+        log: The log of the new table.
+        is_shallow: Whether the clone shares the files of `source`; otherwise it gets copies.
 
     Raises:
-        AlreadyExistsError: There is a table already.
+        AlreadyExistsError: There is a table at the place of the clone.
     """
     if not is_shallow and not log.listing().versions:
         for path in files_of(source.store, source.manifest):
@@ -30,14 +30,14 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
 
 
 def files_of(store: Store, manifest: native.Manifest) -> list[str]:
-    """The paths of all files that a version needs beside its manifest: of data, blobs, deletions and indices."""
+    """The paths of all files that a version refers to: data files, blobs, deletion files and indices."""
     paths: list[str] = []
     for fragment in manifest.fragments():
         if fragment.deletion_file is not None:
             paths.append(fragment.deletion_file)
         for data_file in fragment.files:
             paths.append(data_file.location)
-            # Blobs of 2.2 files lie in a folder of the file's name.
+            # The blobs of a 2.2 file are in a folder with the file's name.
             if (data_file.file_major_version, data_file.file_minor_version) >= (2, 2):
                 paths += store.list_paths(data_file.location.removesuffix(".lance") + "/")
     for index in manifest.indices:
@@ -65,10 +65,10 @@ def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None
 
 
 def version_of(reference: int | str | tuple[str | None, int | None]) -> int | None:
-    """The number of the version that is to be cloned, None for the newest.
+    """The number of the version to clone, None for the newest.
 
     Raises:
-        UnsupportedError: A tag or a branch.
+        UnsupportedError: The reference is a tag or a branch.
     """
     if isinstance(reference, tuple):
         branch, version = reference

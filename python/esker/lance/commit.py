@@ -1,4 +1,4 @@
-"""Lance's side of the commit loop: one transaction on its way into one table."""
+"""`LanceCommit`: the commit protocol of Lance tables, for one transaction (docs/commit-protocol.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from .._native.table import Fragment, HeldColumns, Manifest, Transaction
 from ..commit.clock import seconds_since
-from ..commit.protocol import Change, CommitLock, NothingPut, Verdict
+from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
 from ..exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, NotFoundError
 from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.stores import is_behind_network
@@ -21,24 +21,25 @@ APPLICATION_ID = "esker.application.id"
 APPLICATION_VERSION = "esker.application.version"
 """The transaction properties that number an application's commits: each number is committed once."""
 APPLICATION_PREFIX = "esker.application."
-"""The last number of an application stands in the table's config under this and the application's id."""
+"""Prefix of the key in the table's config that holds the last number committed by an application; its id follows."""
 
 DETACHED = "esker.detached"
-"""The transaction property of a detached commit: a clean-up that meets it keeps the version that it starts from."""
+"""The transaction property of a detached commit: a clean-up that finds it keeps the base version of that commit."""
 
 STAGED_TIME_S = 20 * 60.0
-"""For how long a staged transaction holds off clean-ups, in seconds: a third of what a clean-up takes for it."""
+"""Seconds after which a writer stages its transaction again: a third of `cleanup.policy.UNDER_WAY_AGE`, the age up to
+which a clean-up takes a transaction for a commit under way."""
 
 LOOK_AGAIN_S = 60.0
-"""On a store behind a network it is looked whether a version is part of the history only this long after its
-transaction was staged, in seconds."""
+"""Seconds since a transaction was staged up to which `is_in_history` asks nothing of a store behind a network."""
 
 Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transaction | None]
-"""Given ours, the version that theirs made, and theirs, of which both touch a fragment: ours as it is right on top of
-that version (rows deleted from one fragment by both, say), or None if it must be computed again."""
+"""Takes our transaction, the manifest of the version that theirs made, and their transaction, where both touch the same
+fragment. Returns ours adapted to that version (both deleted rows of one fragment, for example), or None if it must be
+computed again."""
 
 _MAX_FIELD_ID = "esker.max_field_id"
-"""Noted by whatever removes fields: it is nobody's alone."""
+"""A config key that every operation which removes fields sets: it does not tell who committed."""
 
 _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
 """Operations after which a field id may mean another column."""
@@ -47,11 +48,11 @@ _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible":
 
 
 class DeletionMerge:
-    """A `Reconcile` that merges deletion vectors, where both changes deleted different rows of a fragment.
+    """A `Reconcile` that merges deletion vectors if the two changes deleted different rows of a fragment.
 
     Args:
-        log: The table, for the deletion files.
-        base: The version that ours was computed from.
+        log: The table's log, whose store holds the deletion files.
+        base: The version that our change was computed from.
 
     Example:
         `LanceCommit(log, delete, reconcile=DeletionMerge(log, manifest))`
@@ -62,21 +63,21 @@ class DeletionMerge:
         self._base = base
 
     def __call__(self, ours: Transaction, manifest: Manifest, theirs: Transaction) -> Transaction | None:
-        """Ours on top of the version that `manifest` is."""
+        """Ours, adapted to the version of `manifest`; None if both changed the same rows."""
         if ours.may_insert_same_keys(theirs):
-            # Other rows of a fragment they may be, and the same new ones.
+            # Both may have inserted rows with the same keys, even if they deleted different rows.
             return None
         self._log.mount(manifest)
         adapted = ours.reconcile(self._log.store, self._base, manifest)
         if adapted is not None:
-            # The next change of others is judged against this one.
+            # Another writer's next change is compared with this version.
             self._base = manifest
         return adapted
 
 
 @dataclass(frozen=True)
 class LanceChange:
-    """A version that somebody committed, with the transaction behind it where that can be found."""
+    """A committed version, with its transaction if that can be found."""
 
     version: int
     transaction: Transaction | None
@@ -84,7 +85,7 @@ class LanceChange:
 
     @property
     def write_id(self) -> str | None:
-        """The transaction's uuid; that in its file's name, where the file is gone."""
+        """The transaction's uuid; taken from the name of its file if the file is gone."""
         if self.transaction is not None:
             return self.transaction.uuid
         name = self.manifest.transaction_file if self.manifest is not None else None
@@ -97,19 +98,19 @@ class LanceChange:
 
 
 class LanceCommit:
-    """One transaction on its way into one table: a `CommitProtocol`.
+    """The commit of one transaction to one table: a `CommitProtocol`.
 
     Args:
-        log: The table.
+        log: The table's log.
         transaction: The change.
         data_storage_version: The file version of a table that this transaction creates, or that an overwrite changes
             to; None keeps the table's.
-        enable_stable_row_ids: Whether rows of a table that this creates keep their ids when they move.
-        create: Whether it is an error that the table exists.
+        enable_stable_row_ids: Whether a table that this transaction creates has stable row ids.
+        create: Whether it is an error if the table exists.
         scheme: How a new table names its manifests.
         lock: Held around the put, for stores without put-if-absent.
-        base: The version that the transaction was computed from, if it is at hand: it is not read again.
-        reconcile: Adapts the transaction to one that touched the same fragments, where that is possible.
+        base: The manifest of the base version, if it is at hand: it saves reading it.
+        reconcile: Adapts the transaction to another one that touched the same fragments, where that is possible.
     """
 
     def __init__(
@@ -149,26 +150,26 @@ class LanceCommit:
 
     @property
     def uri(self) -> str:
-        """The table."""
+        """The table's URI."""
         return self.log.uri
 
     @property
     def advice(self) -> str:
-        """How to find out whether it has landed."""
+        """How to find out whether the commit has landed; part of an error message."""
         return f'ask the newest version for find_transaction("uuid", "{self.write_id}")'
 
     def latest(self) -> int:
         """The newest version, 0 if there is none.
 
-        The transaction is staged before: a clean-up that meets it leaves the versions after its read version alone. So
-        the number of the next version cannot have been another's, and be free again, when ours is put under it.
+        The transaction is staged before: a clean-up that finds it keeps all versions after its read version. So the
+        number that our put takes cannot be one that another writer's version had before a clean-up freed it.
         """
         if self.read_version or self.transaction.operation == "Overwrite":
             self._stage()
         listing = self.log.newest()
         if listing.versions:
             self._scheme = listing.scheme
-        # A listing may lag behind what a put has met, and behind what was read.
+        # A listing may be older than what a put has found, and than the version that was read.
         return max(listing.latest, self._known, self.read_version)
 
     def changes_since(self, version: int, latest: int) -> Iterator[LanceChange]:
@@ -177,15 +178,15 @@ class LanceCommit:
             try:
                 manifest = self.log.manifest(number, self._scheme)
             except NotFoundError:
-                # Cleaned up already: what it changed cannot be known any more.
+                # Cleaned up already: its transaction cannot be known any more.
                 yield LanceChange(number, None)
                 continue
             if number == latest:
                 self._base = manifest
             yield LanceChange(number, self.log.transaction(manifest), manifest)
 
-    def judge(self, change: Change) -> Verdict:
-        """The format's rule for our operation after theirs; a change that nobody can name is a conflict."""
+    def judge(self, change: CommittedChange) -> Verdict:
+        """The format's conflict rule for our operation after theirs; a change without a transaction is a conflict."""
         if not isinstance(change, LanceChange) or change.transaction is None or self._create:
             return Verdict.REFUSE
         verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
@@ -199,7 +200,7 @@ class LanceCommit:
         return verdict
 
     def _names_same_columns(self, change: LanceChange) -> bool:
-        """Whether the field ids in ours mean the columns that they meant: others may give a dropped one's id anew."""
+        """Whether the field ids in ours still mean the same columns: others may reuse the id of a dropped column."""
         theirs, made = change.transaction, change.manifest
         if theirs is None or made is None or theirs.operation not in _NEW_SCHEMA:
             return True
@@ -207,7 +208,7 @@ class LanceCommit:
             try:
                 read = self._read or self.log.manifest(self.read_version, self._scheme)
             except NotFoundError:
-                # Cleaned up. Nothing but a Project leaves what stays as it was.
+                # Cleaned up. Only a Project is known to leave the ids of the remaining columns unchanged.
                 if theirs.operation != "Project":
                     return self.transaction.held_columns(made) is None
                 read = made
@@ -217,11 +218,11 @@ class LanceCommit:
         self._held = self._held.after(theirs, made)
         return self._held is not None
 
-    def rebase(self, change: Change) -> None:
-        """Nothing to adapt: `Transaction.apply` works on any compatible base."""
+    def rebase(self, change: CommittedChange) -> None:
+        """Does nothing: `Transaction.apply` works on any compatible base version."""
 
     def applied(self, latest: int) -> bool:
-        """Whether the application that commits has committed this number, or a later one, by version `latest`."""
+        """Whether the transaction's application has committed its number, or a later one, by version `latest`."""
         properties = self.transaction.properties
         name, number = properties.get(APPLICATION_ID), properties.get(APPLICATION_VERSION)
         if name is None or number is None or latest == 0:
@@ -230,7 +231,7 @@ class LanceCommit:
         return base is not None and is_applied(base, name, int(number))
 
     def landed(self, version: int) -> None:
-        """Brings up to date what follows the manifest: its place, `_latest.manifest`."""
+        """Moves a staged manifest to its final path and updates `_latest.manifest`, where the table has them."""
         self._landed = version
         self.log.landed(version, self._scheme)
 
@@ -245,7 +246,7 @@ class LanceCommit:
                 f"no table at {self.log.uri} to {self.transaction.operation.lower()} to; create it first",
                 uri=self.log.uri,
             )
-        # An append leaves the table's version as it is, whatever that of its files.
+        # An append keeps the table's file version, whatever the version of its own files.
         kept = base.data_storage_version if base is not None else DEFAULT_STORAGE_VERSION
         replaces = base is None or self.transaction.operation != "Append"
         storage = self._data_storage_version if replaces and self._data_storage_version else kept
@@ -265,7 +266,7 @@ class LanceCommit:
     def put(self, version: int, data: bytes) -> bool:
         """Puts the manifest of `version` if there is none."""
         if self._held_up():
-            # Too long ago for a clean-up to take it for a commit under way: staged again, and looked again.
+            # A clean-up may soon take the transaction for abandoned: stage it again, then list the versions again.
             self._staged = False
             self._stage()
             return False
@@ -281,12 +282,12 @@ class LanceCommit:
         return landed
 
     def is_in_history(self, version: int) -> bool:
-        """Whether `version`, just put, is the newest, or one that others' newer ones were built on."""
+        """Whether `version`, just put, is the newest, or one that other writers' newer versions were built on."""
         if self.log.manifest_store is not None:
-            # It gives out no number twice.
+            # An external manifest store keeps its entries: no number becomes free again.
             return True
         if is_behind_network(self.uri) and self._staged_for_s() < LOOK_AGAIN_S:
-            # A look is a request there, and nobody cleans up what came after a transaction that is so young.
+            # Saves a request: no clean-up removes versions after the read version of a transaction this young.
             return True
         try:
             latest = self.log.newest().latest
@@ -296,7 +297,7 @@ class LanceCommit:
             raise
         except OSError as error:
             if not self._held_up():
-                # No clean-up takes a transaction as young as this for abandoned, so that no number came free.
+                # No clean-up takes a transaction this young for abandoned: no number has become free.
                 return True
             raise self._lost_sight(version, error) from error
         try:
@@ -307,18 +308,18 @@ class LanceCommit:
         return False
 
     def is_part_of(self, version: int) -> bool:
-        """Whether `version` is made of files that only this transaction can have brought: their names are random."""
+        """Whether `version` refers to files that only this transaction can have added: their names are random."""
         return bool(self._new_files() & _files_of(self.log.manifest(version, self._scheme).fragments()))
 
     def _new_files(self) -> set[str]:
         if self._made is None or self.transaction.operation == "Restore":
-            # What a restore brings back may be brought back by others too.
+            # The files of a restored version are not new: another writer may restore them, too.
             return set()
         before = self._put_on.fragments() if self._put_on is not None else []
         return _files_of(self._made.fragments()) - _files_of(before)
 
     def _came_before(self, version: int) -> bool:
-        """Whether `version` was put before the one that follows it in the listing, by the store's clock."""
+        """Whether `version` was put before the next version in the listing, by the store's clock."""
         following = min((number for number in self.log.listing().versions if number > version), default=None)
         if following is None:
             return True
@@ -327,15 +328,15 @@ class LanceCommit:
             return not self._held_up() or self._shows_in(following)
         if ours.last_modified_us < theirs.last_modified_us:
             return True
-        # Clocks of stores may count in seconds, may be set back, and may be several.
+        # A store's clock may count in seconds and may be set back, and a store may have several clocks.
         is_same = ours.last_modified_us == theirs.last_modified_us
         return (is_same and not self._held_up()) or self._shows_in(following)
 
     def _shows_in(self, version: int) -> bool:
-        """Whether `version` has files or settings that this transaction brought, so that it was built on ours.
+        """Whether `version` was built on ours: whether it has files or settings that this transaction added.
 
         Raises:
-            CommitStateUnknownError: It brought none.
+            CommitStateUnknownError: The transaction added none.
         """
         before = self._put_on.config if self._put_on is not None else {}
         made = self._made.config if self._made is not None and self.transaction.operation != "Restore" else {}
@@ -352,7 +353,7 @@ class LanceCommit:
         return self.is_part_of(version) or (bool(new) and all(there.get(key) == new[key] for key in new))
 
     def _take_back(self, version: int) -> None:
-        """Removes our manifest from a number that came free: the versions above it were not built on ours."""
+        """Removes our manifest from a number that had become free: the versions above were not built on ours."""
         path = self.log.path_of(version, self._scheme)
         if self.write_id_at(version) == self.write_id:
             self.log.store.delete(path)
@@ -367,17 +368,17 @@ class LanceCommit:
         )
 
     def _held_up(self) -> bool:
-        """Whether its transaction was staged so long ago that a clean-up might soon pass over it."""
+        """Whether the transaction was staged so long ago that a clean-up may soon take it for abandoned."""
         return self._staged_for_s() > STAGED_TIME_S
 
     def _staged_for_s(self) -> float:
         return seconds_since(self._staged_at, self._staged_at_wall)
 
     def committed(self, version: int) -> Manifest:
-        """The manifest of the version that this became: what was put, without reading it again.
+        """The manifest of the committed version. The one that was put is returned without reading it again.
 
         Raises:
-            CommitStateUnknownError: It must be read, and cannot be. It is committed all the same.
+            CommitStateUnknownError: It had to be read, and could not be. The commit has landed all the same.
         """
         if self._made is not None and self._made.version == version == self._landed:
             return self._made
@@ -385,7 +386,7 @@ class LanceCommit:
             try:
                 return self.log.manifest(version, self._scheme)
             except NotFoundError:
-                # Cleaned up already: the table is at a later version, which has the change.
+                # Cleaned up already: the newest version contains the change.
                 return self.log.open()[0]
         except OSError as error:
             raise CommitStateUnknownError(
@@ -397,7 +398,7 @@ class LanceCommit:
             ) from error
 
     def write_id_at(self, version: int) -> str | None:
-        """The uuid of the transaction that made `version`, from the name that its manifest gives."""
+        """The uuid of the transaction that made `version`, from its manifest: inline, or in its file's name."""
         try:
             manifest = self.log.manifest(version, self._scheme)
         except NotFoundError:
@@ -408,8 +409,8 @@ class LanceCommit:
         inline = manifest.inline_transaction()
         return inline.uuid if inline else (transaction_uuid(name) if name else None) or name
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
-        """Says who was first and what to do."""
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
+        """The error that says which operation was committed first and what to do."""
         if self._create:
             return AlreadyExistsError(
                 f"a table at {self.log.uri} exists already (created by another writer meanwhile); "
@@ -445,7 +446,7 @@ class LanceCommit:
         )
 
     def exhausted(self, attempts: int, seconds: float) -> Exception:
-        """Says how often we tried."""
+        """The error that says how often the commit was tried."""
         return CommitConflictError(
             f"our {self.transaction.operation} to {self.log.uri} lost the race {attempts} times in {seconds:.1f} s; "
             "nothing of ours is visible, try again or raise max_retries",
@@ -456,11 +457,11 @@ class LanceCommit:
         )
 
     def detached(self) -> Manifest:
-        """Commits beside the history: a version that only its number leads to. Nothing can be in its way."""
+        """Commits a detached version: not in the history, opened only by its number. It cannot conflict."""
         ours = self.transaction
         marked = {**ours.properties, DETACHED: "true"}
         self.transaction = Transaction(ours.read_version, ours.decoded(), properties=marked, uuid=ours.uuid)
-        # Staged before the version is read: a clean-up that removes it later finds this, and leaves its files.
+        # Staged before the base version is read: a clean-up that removes it later finds this and keeps its files.
         self._stage()
         self._scheme = self.log.newest().scheme
         base = self.log.manifest(self.read_version, self._scheme)
@@ -488,7 +489,7 @@ class LanceCommit:
         """The manifest that a Restore brings back; None for all other operations."""
         if self.transaction.operation == "Restore" and self._restored is None:
             version = self.transaction.decoded().fields()["version"]
-            # The transaction is staged by now: a clean-up that removes that version finds it, and leaves the files.
+            # The transaction is staged already: a clean-up that removes that version finds it and keeps the files.
             self._restored = self.log.open(version)[0]
         return self._restored
 
@@ -500,7 +501,7 @@ class LanceCommit:
         return self._base
 
     def _stage(self) -> None:
-        """Writes the transaction file, once: it must be there before a manifest names it."""
+        """Writes the transaction file, once: it must exist before a manifest refers to it."""
         if not self._staged:
             self._staged_at, self._staged_at_wall = time.monotonic(), time.time()
             self.log.store.put(TRANSACTIONS + transaction_file_name(self.transaction), self.transaction.encode())
@@ -508,7 +509,7 @@ class LanceCommit:
 
 
 def is_applied(manifest: Manifest, application: str, number: int) -> bool:
-    """Whether an application has committed this number, or a later one, by the version that `manifest` is.
+    """Whether an application has committed this number, or a later one, by the version of `manifest`.
 
     Example:
         `is_applied(manifest, "nightly", 12)`
@@ -523,7 +524,7 @@ def transaction_file_name(transaction: Transaction) -> str:
 
 
 def transaction_uuid(name: str) -> str | None:
-    """The uuid in the name of a transaction's file; None if it is named otherwise.
+    """The uuid in the name of a transaction file; None for any other name.
 
     Example:
         >>> from esker.lance.commit import transaction_uuid

@@ -1,4 +1,7 @@
-"""What a manifest says of a deletion file: which rows of a fragment no longer count is in the file itself."""
+"""`DeletionFile`: the manifest's entry of a deletion file. The file itself holds the deleted rows of the fragment.
+
+docs/commit-protocol.md, "Deletion files".
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ _ENDINGS = {"array": "arrow", "bitmap": "bin"}
 
 @dataclass(frozen=True)
 class DeletionFile:
-    """Names the file with the deleted rows of a fragment.
+    """The file with the deleted rows of a fragment.
 
     Args:
-        read_version: The version that the deleting writer had read.
-        id: Random: keeps the files of racing writers apart.
-        file_type: "array", an Arrow file, as long as there are few rows; "bitmap", a roaring bitmap, from 5,000 on.
-        num_deleted_rows: How many rows it deletes.
-        base_id: The base path that it lies under; None is the table's own root.
+        read_version: The base version of the delete that wrote it.
+        id: Random: keeps the files of concurrent writers apart.
+        file_type: "array", an Arrow file, for few rows; "bitmap", a roaring bitmap, from 5,000 rows on.
+        num_deleted_rows: How many rows are deleted.
+        base_id: The id of the base path that holds it; None is the table's own root.
 
     Example:
         >>> from esker.lance.deletion_file import DeletionFile
@@ -36,18 +39,18 @@ class DeletionFile:
 
     @classmethod
     def of(cls, fragment: native.Fragment) -> DeletionFile | None:
-        """The one of a fragment of the Rust core, None if no row is deleted."""
+        """The deletion file of a fragment of the Rust core, None if no row is deleted."""
         parts = fragment.deletion_parts
         return None if parts is None else cls(*parts)
 
     def put_on(self, fragment: native.Fragment) -> native.Fragment:
-        """The same fragment of the Rust core with these deleted rows."""
+        """The fragment of the Rust core with this deletion file."""
         return fragment.with_deletion_file(
             self.read_version, self.id, self.file_type, self.num_deleted_rows, self.base_id
         )
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
-        """Where it lies, relative to the table's root, or below `base_uri` if that is given."""
+        """Its path, relative to the table's root, or below `base_uri` if that is given."""
         name = f"_deletions/{fragment_id}-{self.read_version}-{self.id}.{_ENDINGS.get(self.file_type, self.file_type)}"
         return f"{base_uri}/{name}" if base_uri else name
 
@@ -61,5 +64,5 @@ class DeletionFile:
 
     @staticmethod
     def from_json(data: str) -> DeletionFile:
-        """The one that `json` told."""
+        """The deletion file of a text that `json` returned."""
         return DeletionFile(**json.loads(data))

@@ -1,4 +1,4 @@
-"""What a manifest holds of a fragment."""
+"""`FragmentMetadata`: the manifest's entry of a fragment."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _OWNER = "FragmentMetadata"
 
 
 class FragmentMetadata:
-    """What a manifest holds of a fragment. Small, immutable and picklable: what workers hand to the one that commits.
+    """The manifest's entry of a fragment. Small, immutable and picklable: workers send it to the process that commits.
 
     Args:
         id: Unique within a table; 0 until a commit assigns it.
         files: The data files, each with all rows of some columns.
-        physical_rows: Rows in the files, deleted ones among them.
-        deletion_file: The file that says which are deleted.
+        physical_rows: Rows in the files, including deleted ones.
+        deletion_file: The file with the deleted rows.
 
     Example:
         `LanceOperation.Append(write_fragments(table, uri))`
@@ -63,22 +63,22 @@ class FragmentMetadata:
 
     @property
     def physical_rows(self) -> int:
-        """Rows in the files, deleted ones among them."""
+        """Rows in the files, including deleted ones."""
         return self._fragment.physical_rows
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted."""
+        """The number of deleted rows."""
         return self._fragment.num_deletions
 
     @property
     def num_rows(self) -> int:
-        """Live rows; 0 where an old writer did not note enough to know."""
+        """The number of live rows; 0 if an old writer did not record what it takes to tell."""
         return self._fragment.num_rows or 0
 
     @property
     def deletion_file(self) -> DeletionFile | None:
-        """What says which rows are deleted, None if no row is."""
+        """The file with the deleted rows, None if no row is deleted."""
         return DeletionFile.of(self._fragment)
 
     created_at_version_meta = missing_property(_OWNER, "created_at_version_meta", STABLE_IDS)

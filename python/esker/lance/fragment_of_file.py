@@ -1,4 +1,4 @@
-"""Fragments of data files that are in place already."""
+"""Makes a fragment of a data file that is in the table's folder `data` already."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .version import TableVersion
 
 
 def fragment_of_file(filename: str, table: TableVersion, fragment_id: int) -> FragmentMetadata:
-    """A fragment of a data file in the folder `data` of the table; its columns are found by their names.
+    """A fragment of a data file in the table's folder `data`; its columns are matched by name.
 
     Raises:
-        NotFoundError: No such file.
-        SchemaMismatchError: A column that the table does not have, or of another type.
+        NotFoundError: There is no such file.
+        SchemaMismatchError: The table does not have a column of the file, or has it with another type.
     """
     reader = FileReader(table.store, f"data/{filename}")
     held = {column.field: column.index for column in reader.layout().columns}

@@ -1,4 +1,4 @@
-"""What every part of `LanceDataset` and `LanceFragment` rests on: the version that they show."""
+"""The base classes of `LanceDataset`, `LanceFragment` and their mixins: each holds the `TableVersion` that it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .version import TableVersion
 
 
 class DatasetHandle:
-    """A table at the version that it shows: what the methods of `LanceDataset` start from, and move."""
+    """A table at the version that it shows. Methods of `LanceDataset` start from it, and move it to their result."""
 
     _table: TableVersion
     _default_scan_options: dict[str, Any] | None
@@ -24,7 +24,7 @@ class DatasetHandle:
         raise NotImplementedError
 
     def _move_to(self, table: TableVersion) -> None:
-        """Shows another version of the same table from now on."""
+        """Makes this handle show another version of the same table."""
         self._table = table
 
     def _at(self, table: TableVersion) -> Self:
@@ -50,7 +50,7 @@ class DatasetHandle:
 
 
 class FragmentHandle(ScannedFragment):
-    """A fragment of a version: what the methods of `LanceFragment` start from."""
+    """A fragment of a version. The methods of `LanceFragment` start from it."""
 
     _table: TableVersion
     _fragment: Fragment
@@ -62,5 +62,5 @@ class FragmentHandle(ScannedFragment):
 
 
 def table_or_uri(given: object) -> object:
-    """The version that a dataset shows, or what else a caller was given in its place: a URI, as a rule."""
+    """The version of a dataset; any other argument, usually a URI, unchanged."""
     return given._table if isinstance(given, DatasetHandle) else given

@@ -1,4 +1,4 @@
-"""Requests and bytes that reached the store: per dataset, and per session of several datasets."""
+"""Counts requests to stores and their bytes: per dataset, and per `Session` of several datasets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .._native.store import Store
 
 @dataclass(frozen=True)
 class IOStats:
-    """What was read and written.
+    """Requests to a store and their bytes.
 
     Args:
-        read_iops: Read requests, after near ranges were joined.
+        read_iops: Read requests, after ranges close to each other were joined.
         read_bytes: Bytes read.
-        write_iops: Write requests: puts, pieces of files, deletes.
+        write_iops: Write requests: puts, parts of files, deletes.
         write_bytes: Bytes written.
     """
 
@@ -32,13 +32,13 @@ class IOStats:
 
     @classmethod
     def of(cls, store: Store) -> IOStats:
-        """All that a store has done so far."""
+        """The counts of a store since it was opened."""
         now = store.io_stats_snapshot()
         return cls(now.read_iops, now.read_bytes, now.write_iops, now.write_bytes)
 
 
 class IOMeter:
-    """Counts what stores do from now on.
+    """Counts the requests to stores from now on.
 
     Args:
         stores: The stores to count over.
@@ -48,25 +48,25 @@ class IOMeter:
         self._since: list[tuple[Store, IOStats]] = [(store, IOStats.of(store)) for store in stores]
 
     def snapshot(self) -> IOStats:
-        """What was done since the last `take`, or since the start."""
+        """The counts since the last `take`, or since the start."""
         total = IOStats()
         for store, before in self._since:
             total = total + (IOStats.of(store) - before)
         return total
 
     def take(self) -> IOStats:
-        """What was done since the last `take`; the next one starts from here."""
+        """The counts since the last `take`; counting starts anew."""
         total = self.snapshot()
         self._since = [(store, IOStats.of(store)) for store, _ in self._since]
         return total
 
     def watch(self, store: Store) -> None:
-        """Counts over one more store, from its start."""
+        """Counts one more store, including its requests so far."""
         self._since.append((store, IOStats()))
 
 
 class Session:
-    """What datasets share that are opened with it: one account of what they cost.
+    """Counts the requests of all datasets that are opened with it.
 
     Args:
         index_cache_size_bytes: A hint of pylance, of no effect here.
@@ -90,7 +90,7 @@ class Session:
         return self._meter.take()
 
     def io_stats_snapshot(self) -> IOStats:
-        """The same without starting anew."""
+        """The same, without starting anew."""
         return self._meter.snapshot()
 
     def _watch(self, store: Store) -> None:

@@ -2,12 +2,14 @@
 
 ```
 _versions/{u64 max - version:020}.manifest   V2 names; {version}.manifest in V1 tables, which stay V1
-_versions/{one of these}-{uuid}              a manifest that is staged, in tables with an external manifest store
-_versions/d{version}.manifest                a detached version (bit 63 is set): no part of the history
-_transactions/{read version}-{uuid}.txn      what a version changed; named by its manifest
+_versions/{one of these}-{uuid}              a staged manifest, in tables with an external manifest store
+_versions/d{version}.manifest                a detached version (bit 63 is set): not part of the history
+_transactions/{read version}-{uuid}.txn      the transaction of a version; its manifest refers to it
 _latest.manifest                             a copy of the newest manifest, in tables of the earliest writers
-data/*.lance                                 staged before, seen only through a manifest
+data/*.lance                                 data files, staged before; visible once a manifest refers to them
 ```
+
+docs/commit-protocol.md, "What lies where".
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ TRANSACTIONS = "_transactions/"
 LATEST_COPY = "_latest.manifest"
 
 FIRST_NAMES = 20
-"""How many names are asked for to learn the newest version: V2 names put it first."""
+"""How many names are listed to find the newest version: V2 names sort it first."""
 
 _DETACHED = 1 << 63
 
 
 def is_detached(version: int) -> bool:
-    """Whether a version is no part of the history.
+    """Whether a version is detached: not part of the history.
 
     Example:
         >>> from esker.lance.log import is_detached
@@ -49,7 +51,7 @@ def is_detached(version: int) -> bool:
 
 @dataclass(frozen=True)
 class VersionListing:
-    """What `_versions/` holds: the versions in rising order, and how their files are named."""
+    """A listing of `_versions/`: the versions in rising order, and the naming scheme of their manifests."""
 
     versions: tuple[int, ...]
     scheme: NamingScheme
@@ -61,13 +63,13 @@ class VersionListing:
 
 
 class LanceLog:
-    """The versions of one table, as its store holds them.
+    """The versions of one table in its store.
 
     Args:
-        store: The store whose root is the table's.
-        uri: The table, for error messages.
-        manifest_store: What orders the versions, if it is not the store itself.
-        bases: How its base paths are opened.
+        store: The store, rooted at the table.
+        uri: The table's URI, for error messages.
+        manifest_store: The external manifest store, None if the store itself does put-if-absent of manifests.
+        bases: How the table's base paths are opened.
 
     Example:
         `LanceLog(store, uri).listing().latest`
@@ -97,14 +99,14 @@ class LanceLog:
         durable: bool = True,
         base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     ) -> LanceLog:
-        """The versions of the table at a URI, whichever stores they are in.
+        """The log of the table at a URI.
 
         Args:
             uri: A path, or a URI of a registered scheme.
             storage_options: Options of the store; `manifest_store` among them is the URI of an external manifest store.
-            manifest_store: The same as an object or a URI; goes before the option.
+            manifest_store: The external manifest store as an object or a URI; overrides the option.
             durable: Whether a put returns only when its bytes are on stable storage.
-            base_store_params: By the place of a base path, its options in place of `storage_options`.
+            base_store_params: Options by the path of a base path; they replace `storage_options` for it.
 
         Example:
             >>> from esker.lance import LanceLog
@@ -118,21 +120,21 @@ class LanceLog:
 
     @property
     def manifest_store(self) -> ExternalManifestStore | None:
-        """The external manifest store, None for a table whose own store orders its versions."""
+        """The external manifest store, None for a table without one."""
         return self._external.external if self._external else None
 
     def mount(self, manifest: Manifest) -> None:
-        """Lets the store lead to the base paths of a version.
+        """Mounts the base paths of a version in the store.
 
         Raises:
-            InvalidArgumentError: An id stands for another place in the store already: versions before and after a
-                restore can differ so.
+            InvalidArgumentError: An id is mounted already, with another path: versions before and after a restore can
+                differ in this.
         """
         if manifest.base_paths:
             self.bases.mount(self.store, manifest.base_paths)
 
     def mounted(self, manifest: Manifest) -> LanceLog:
-        """This table with a store that leads to the base paths of a version: a store of its own, if that must be."""
+        """This log with the base paths of a version mounted; over a new store if other ones are mounted in this one."""
         try:
             self.mount(manifest)
             return self
@@ -146,7 +148,7 @@ class LanceLog:
         """Lists the versions.
 
         Raises:
-            CorruptFileError: V1 and V2 names are mixed: neither order of names would tell the latest version.
+            CorruptFileError: V1 and V2 names are mixed.
         """
         return self._sorted(self.store.list_paths(VERSIONS))
 
@@ -158,7 +160,7 @@ class LanceLog:
             if parsed is not None:
                 versions.append(parsed[0])
                 schemes.setdefault(parsed[1], path)
-        # Asked after the listing: what is listed by now has been there before.
+        # After the listing: every version listed was in the external store before.
         newest = self._external.latest() if self._external else None
         if newest is not None and newest.version not in versions:
             versions.append(newest.version)
@@ -173,10 +175,10 @@ class LanceLog:
         return VersionListing(tuple(sorted(versions)), next(iter(schemes), "V2"))
 
     def newest(self) -> VersionListing:
-        """The newest version and how its file is named, and of the others perhaps not all.
+        """A listing that holds the newest version, and perhaps not all of the others.
 
-        V2 names put the newest first, so that its name is on the first page of a listing, however long the history. V1
-        names need the whole listing, and so does a store that does not list in byte order.
+        V2 names sort the newest version first, so that the first page of a listing has it, however long the history.
+        V1 names need the whole listing, and so does a store that does not list in byte order.
         """
         paths, complete = self.store.list_first(VERSIONS, FIRST_NAMES)
         parsed = [parse_manifest_name(path.removeprefix(VERSIONS)) for path in paths]
@@ -190,8 +192,8 @@ class LanceLog:
 
         Raises:
             NotFoundError: There is no table here, or no such version.
-            CorruptFileError: Its manifest is damaged.
-            UnsupportedError: It needs a newer reader.
+            CorruptFileError: The manifest is damaged.
+            UnsupportedError: The version needs a newer reader.
         """
         listing = self.newest()
         if version is not None and is_detached(version):
@@ -217,10 +219,11 @@ class LanceLog:
         return manifest, listing
 
     def manifest(self, version: int, scheme: NamingScheme) -> Manifest:
-        """Reads one manifest, without a look at its feature flags. One that is only staged is put in its place first.
+        """Reads one manifest without checking its feature flags. A staged one is copied to its final path first.
 
         Raises:
-            IOFailedError: It is staged only, and cannot be put in its place.
+            NotFoundError: There is no such manifest.
+            IOFailedError: It is only staged, and cannot be copied to its final path.
         """
         path = self.path_of(version, scheme)
         manifest = Manifest.decode(self.store.get(path), path)
@@ -234,49 +237,49 @@ class LanceLog:
         return manifest
 
     def put(self, version: int, scheme: NamingScheme, data: bytes, *, locked: bool = False) -> bool:
-        """Puts the manifest of a version if there is none: with this it is committed. False says that there is one.
+        """Puts the manifest of a version if absent, which commits the version. False if there is one already.
 
-        Where a lock is held, the store need not have conditional puts.
+        With `locked`, the caller holds a lock, and the store need not have conditional puts.
         """
         name = manifest_name(version, scheme)
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
-        # Nobody races for the random number of a detached version.
+        # No other writer uses the random number of a detached version: it needs no put-if-absent.
         put = _put_under_lock if locked or self._external is not None else Store.put_if_absent
         return put(self.store, VERSIONS + name, data)
 
     def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
-        """Finishes what comes after the commit of a version. What fails here does not undo it."""
+        """Does what follows the commit of a version. A failure in here does not undo the commit."""
         if self._external is not None:
             self._external.finish(version)
         self.refresh_latest_copy(scheme)
 
     def path_of(self, version: int, scheme: NamingScheme) -> str:
-        """Where the manifest of a version lies, whether it is there or not."""
+        """The path of a version's manifest, whether that exists or not. A staged one is copied to its final path."""
         if self._external is not None and not is_detached(version):
             located = self._external.locate(version)
             if located is not None:
                 return located
-        # Committed before the table had an external store, or there is none.
+        # The table has no external store, or had none when the version was committed.
         return VERSIONS + manifest_name(version, scheme)
 
     def is_staged(self, path: str) -> bool:
-        """Whether a path is that of a staged manifest of this table's external store; never so without one.
+        """Whether a path is that of a staged manifest; False for a table that was opened without an external store.
 
-        Who does not know a table's external store cannot tell a commit from what a dead writer left.
+        Without the table's external store a staged manifest that is a commit cannot be told from an orphan.
         """
         return self._external is not None and parse_staged_manifest(path.removeprefix(VERSIONS)) is not None
 
     def is_staged_commit(self, path: str) -> bool:
-        """Whether a staged manifest is a commit that nobody has finished yet: whether the external store names it."""
+        """Whether a staged manifest is a commit that is not finished: whether the external store has it as an entry."""
         staged = parse_staged_manifest(path.removeprefix(VERSIONS))
         return self._external is not None and staged is not None and self._external.names(staged.version, path)
 
     def refresh_latest_copy(self, scheme: NamingScheme | None = None) -> None:
-        """Brings the copy of the newest manifest up to date, where the table has one.
+        """Updates `_latest.manifest`, the copy of the newest manifest, if the table has one.
 
-        Releases of Lance from before 2024 find the newest version by it. Writers may finish in another order than they
-        committed in, so the copy is compared with the listing until both agree. Those releases knew no V2 names.
+        Releases of Lance from before 2024 find the newest version by it; they knew no V2 names. Writers may get here in
+        another order than they committed, so the copy is made again until it agrees with the listing.
         """
         if scheme == "V2":
             return
@@ -290,7 +293,7 @@ class LanceLog:
             copied = listing.latest
 
     def transaction(self, manifest: Manifest) -> Transaction | None:
-        """The transaction that made a version: its file, else the one within the manifest, else None."""
+        """The transaction of a version: from its file, else from within the manifest, else None."""
         name = manifest.transaction_file
         if name:
             try:
@@ -301,7 +304,7 @@ class LanceLog:
 
 
 def _put_under_lock(store: Store, path: str, data: bytes) -> bool:
-    """Puts an object if there is none, where only a lock keeps others away: the store may not know the rule."""
+    """Puts an object if absent while a lock keeps other writers away: the store may have no put-if-absent."""
     try:
         store.head(path)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Columns that every table has and no file holds."""
+"""System columns: columns that every table has and no file holds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ CREATED_AT_VERSION = "_row_created_at_version"
 LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
 
 SYSTEM_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION)
-"""Columns that no file holds: a row's id, its address, its number among the live rows, which `take` goes by, and the
-versions that first held it and last changed it."""
+"""Row id, row address, row number among the live rows (as in `take`), and the versions that inserted and last updated
+the row."""
 
 
 def with_system_columns(schema: pa.Schema) -> pa.Schema:
-    """The schema that a filter sees: the table's columns, and the system columns that they do not hide.
+    """The schema for filters: the table's columns, and the system columns whose names they do not use.
 
     Example:
         >>> import pyarrow as pa

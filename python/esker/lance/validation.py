@@ -1,4 +1,4 @@
-"""Whether a version is whole: what its manifest says beside what its files hold."""
+"""Validation of a version: compares its manifest with its files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .version import TableVersion
 
 
 def validate(table: TableVersion) -> None:
-    """Checks that a version is whole; see `LanceDataset.validate`.
+    """Checks that the files of a version agree with its manifest; see `LanceDataset.validate`.
 
     Raises:
-        CorruptFileError: Something does not fit; the message says what and where.
+        CorruptFileError: Something does not agree; the message says what and where.
         NotFoundError: A file is missing.
     """
     before = -1

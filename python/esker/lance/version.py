@@ -1,4 +1,4 @@
-"""A table at one of its versions: the value that every operation starts from and returns."""
+"""`TableVersion`: a table at one of its versions. Every operation takes one and returns one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..exceptions import InvalidArgumentError
 from .log import LanceLog, is_detached
 
 _STABLE_ROW_IDS = 2
-"""The bit of the reader feature flags."""
+"""The bit for stable row ids in the reader feature flags."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class TableVersion:
     """A table at one of its versions. Immutable: a change returns another one.
 
     Args:
-        uri: The table, as the user wrote it.
-        log: Its versions, over a store that leads to the base paths of this one.
-        manifest: This version.
+        uri: The table's URI, as the user gave it.
+        log: The table's log, over a store in which the base paths of this version are mounted.
+        manifest: The manifest of this version.
         storage_options: Options of the store, as the user gave them.
         commit_lock: Held around commits, for stores without put-if-absent.
 
@@ -43,7 +43,7 @@ class TableVersion:
     uri: str
     log: LanceLog
     manifest: native.Manifest
-    # They may hold passwords, which no repr shows.
+    # Not in the repr: the options may hold passwords.
     storage_options: dict[str, str] | None = field(default=None, repr=False)
     commit_lock: CommitLock | None = None
 
@@ -61,9 +61,9 @@ class TableVersion:
         """The table at a URI, at a version or at its newest one.
 
         Raises:
-            NotFoundError: No table there, or no such version.
-            CorruptFileError: A damaged manifest.
-            UnsupportedError: A table that needs a newer reader.
+            NotFoundError: There is no table, or no such version.
+            CorruptFileError: The manifest is damaged.
+            UnsupportedError: The table needs a newer reader.
         """
         log = LanceLog.at(
             uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
@@ -80,11 +80,11 @@ class TableVersion:
         storage_options: dict[str, str] | None = None,
         commit_lock: CommitLock | None = None,
     ) -> TableVersion:
-        """The version whose manifest is at hand; its base paths are mounted."""
+        """The version of a manifest that was read already. Mounts its base paths."""
         return cls(uri, log.mounted(manifest), manifest, storage_options, commit_lock)
 
     def at(self, manifest: native.Manifest) -> TableVersion:
-        """The same table at another version, whose manifest is at hand."""
+        """The same table at the version of another manifest that was read already."""
         return replace(self, log=self.log.mounted(manifest), manifest=manifest)
 
     def newest(self) -> TableVersion:
@@ -97,7 +97,7 @@ class TableVersion:
 
     @property
     def store(self) -> Store:
-        """Where the table's files are."""
+        """The store of the table's files."""
         return self.log.store
 
     @property
@@ -107,12 +107,12 @@ class TableVersion:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns, blobs as what a write takes."""
+        """The columns, with blob columns in the type that writes take."""
         return pa.schema(self.manifest.schema)
 
     @cached_property
     def described_schema(self) -> pa.Schema:
-        """The columns that a filter sees: descriptions in place of blobs."""
+        """The columns as scans and filters have them: descriptions in place of blobs."""
         return pa.schema(self.manifest.schema.described())
 
     @property
@@ -122,21 +122,21 @@ class TableVersion:
 
     @property
     def num_rows(self) -> int:
-        """Live rows."""
+        """The number of live rows."""
         known = self.manifest.num_rows
-        # The manifests of old writers do not tell: the files know.
+        # The manifests of old writers have no counts: read the files.
         return known if known is not None else count_rows(self.store, self.manifest)
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they move."""
+        """Whether the table has stable row ids: rows keep their ids when they move."""
         return bool(self.manifest.reader_feature_flags & _STABLE_ROW_IDS)
 
     def check_writable(self) -> None:
-        """Refuses a version that nothing can be committed on top of.
+        """Checks that changes can be committed on top of this version.
 
         Raises:
-            InvalidArgumentError: It is detached.
+            InvalidArgumentError: The version is detached.
             UnsupportedError: The table needs a newer writer.
         """
         if is_detached(self.number):
@@ -154,17 +154,17 @@ class TableVersion:
         storage_options: dict[str, str] | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
     ) -> LanceLog:
-        """The table's log over a store that writes as asked: the one at hand if it does, since it caches the files.
+        """The table's log over a store with these options: this one's if they agree, since its store caches files.
 
         Args:
             durable: Whether a put returns only when its bytes are on stable storage.
-            storage_options: Options of the store; those that the table was opened with by default.
-            manifest_store: What orders the versions; what the table was opened with by default.
+            storage_options: Options of the store; by default those that the table was opened with.
+            manifest_store: The external manifest store; by default that of this log.
         """
         if storage_options is None and manifest_store is None and self.log.bases.durable == durable:
             return self.log
         log = LanceLog.at(
-            # The absolute URI: the working folder may be another one since the table was opened.
+            # The absolute URI: the working folder may have changed since the table was opened.
             self.log.uri,
             storage_options=storage_options if storage_options is not None else self.storage_options,
             manifest_store=manifest_store if manifest_store is not None else self.log.manifest_store,

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from ..commit.external import ExternalManifestStore
 from ..exceptions import AlreadyExistsError
+from ..progress import StepWatcher, as_progress_of_steps
 from ..store.stores import absolute, resolve
 from .branch import Branch
 from .committing.new_commit import default_committer
@@ -27,7 +28,7 @@ from .tag import Tag
 
 if TYPE_CHECKING:
     # What keeps a repository well is imported when it is called for.
-    from .upkeep.garbage_collection import Collected, Progress
+    from .upkeep.garbage_collection import Collected
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ class Repository:
         dry_run: bool = True,
         grace_s: float | None = None,
         now: float | None = None,
-        progress: Progress | None = None,
+        progress: StepWatcher | None = None,
     ) -> Collected:
         """Deletes objects and ranges that no commit within the retention leads to. See `collect_garbage`.
 
@@ -237,7 +238,8 @@ class Repository:
                 With less than those, what others have staged may go, and their commits are then refused.
             now: The time by which commits are older than their retention, in seconds since the Unix epoch. How old
                 objects are, the store alone says.
-            progress: Called with what is done, how much of it, and of how much if that is known.
+            progress: Called with what is done, how much of it, and of how much if that is known, or an
+                `esker.progress.Progress`.
 
         Raises:
             IOFailedError: The clocks of this machine and of the store differ by more than an hour, or the collection
@@ -245,7 +247,8 @@ class Repository:
         """
         from .upkeep.garbage_collection import collect_garbage
 
-        return collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=progress)
+        watching = as_progress_of_steps(progress)
+        return collect_garbage(self._core, dry_run=dry_run, grace_s=grace_s, now=now, progress=watching)
 
     def pack_refs(self) -> int:
         """Writes all commits into one object and the branches' last entries into another, and removes old entries.
@@ -260,16 +263,16 @@ class Repository:
 
         return pack_refs(self._core)
 
-    def fsck(self, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
+    def fsck(self, *, imports: bool = False, progress: StepWatcher | None = None) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
 
         Args:
             imports: Looks for imported objects too, with a request each.
-            progress: Called with what is done, how much of it, and of how much.
+            progress: Called with what is done, how much of it, and of how much, or an `esker.progress.Progress`.
         """
         from .upkeep.fsck import check
 
-        return check(self._core, imports=imports, progress=progress)
+        return check(self._core, imports=imports, progress=as_progress_of_steps(progress))
 
     def __str__(self) -> str:
         return self.id

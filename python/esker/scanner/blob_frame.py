@@ -1,4 +1,4 @@
-"""Scans with blob columns as pandas data frames."""
+"""Converts scans with blob columns to pandas data frames."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def frame_with_blobs(scan: Scan, blob_mode: BlobMode, kwargs: dict[str, Any]) ->
 
     Args:
         scan: The scan.
-        blob_mode: What comes of blob columns: files, bytes, or dicts that tell where they lie.
-        kwargs: For `pyarrow.Table.to_pandas`.
+        blob_mode: What blob columns are returned as: "lazy" (files), "bytes", or "descriptions" (dicts that say where
+            the blobs are stored).
+        kwargs: Arguments for `pyarrow.Table.to_pandas`.
 
     Raises:
-        InvalidArgumentError: An unknown mode.
-        UnsupportedError: Files of deleted rows.
+        InvalidArgumentError: The mode is unknown.
+        UnsupportedError: The scan includes deleted rows, whose blobs cannot be files.
     """
     if blob_mode not in ("lazy", "bytes", "descriptions"):
         raise InvalidArgumentError("blob_mode must be one of: 'lazy', 'bytes', 'descriptions'")
@@ -71,7 +72,7 @@ def _blob_paths(field: pa.Field, parent: tuple[str, ...]) -> list[tuple[str, ...
 
 
 def _placed(parents: list[Any], path: tuple[str, ...], files: list[Any]) -> list[Any]:
-    """The parents, dicts, with the files at `path` within them."""
+    """Copies of the parents (dicts), with the files at `path` within them."""
     out = []
     for parent, file in zip(parents, files, strict=True):
         out.append(parent)

@@ -1,4 +1,4 @@
-"""The options of a scan, collected one by one."""
+"""`ScannerBuilder`: collects the options of a scan, under pylance's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .lance_scanner import LanceScanner, ScannedDataset
 
 
 def _hint(name: str, least: int | None = None) -> Callable[..., Any]:
-    """A setter for an option that only steers how fast a scan is in pylance, or a search that is refused anyway."""
+    """A setter for an option without effect here: it tunes pylance's scans, or belongs to a search, refused anyway."""
 
     def accept(self: ScannerBuilder, *values: Any) -> ScannerBuilder:
         if least is not None:
@@ -36,7 +36,7 @@ def _hint(name: str, least: int | None = None) -> Callable[..., Any]:
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    """A setter for an option that would change the result: refused unless it asks for what is done anyway."""
+    """A setter for an unsupported option that would change the result: accepts only None and False."""
 
     def refuse(self: ScannerBuilder, *values: Any, **named: Any) -> ScannerBuilder:
         if any(value is not None and value is not False for value in (*values, *named.values())):
@@ -48,7 +48,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-# Where the option of `LanceDataset.scanner` and the builder's setter differ in name, as in pylance.
+# Options of `LanceDataset.scanner` whose setters have other names, as in pylance.
 _SETTERS = {
     "fragments": "with_fragments",
     "full_text_query": "full_text_search",
@@ -78,8 +78,8 @@ class ScannerBuilder:
         """Sets one option by name. None leaves it as it is.
 
         Raises:
-            InvalidArgumentError: No such option.
-            UnsupportedError: An option of pylance that this release does not have.
+            InvalidArgumentError: There is no such option.
+            UnsupportedError: This release does not have the option.
         """
         setter = getattr(self, _SETTERS.get(name, name), None)
         if setter is None or name.startswith("_") or name in _NO_OPTIONS:
@@ -99,19 +99,19 @@ class ScannerBuilder:
         return self._with(filter=filter)
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
-        """At most so many rows."""
+        """The maximum number of rows to return."""
         return self._with(limit=_optional("limit", n, 0))
 
     def offset(self, n: int | None = None) -> ScannerBuilder:
-        """How many rows to leave out at the start."""
+        """The number of rows to skip at the start."""
         return self._with(offset=_optional("offset", n, 0))
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
-        """At most so many rows per batch."""
+        """The maximum number of rows per batch."""
         return self._with(batch_size=_optional("batch_size", batch_size, 1))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
-        """About so many bytes per batch at most."""
+        """The approximate maximum number of bytes per batch."""
         return self._with(batch_size_bytes=_optional("batch_size_bytes", batch_size_bytes, 1))
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
@@ -119,11 +119,11 @@ class ScannerBuilder:
         return self._with(strict_batch_size=strict_batch_size)
 
     def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
-        """Whether rows come in the table's order; without it batches come as they are ready."""
+        """Whether rows are returned in the table's order; otherwise batches are returned as they become ready."""
         return self._with(scan_in_order=scan_in_order)
 
     def with_fragments(self, fragments: Iterable[ScannedFragment] | None) -> ScannerBuilder:
-        """Only these fragments, in this order; one that is named twice comes twice."""
+        """Scans only these fragments, in this order; one that is given twice is scanned twice."""
         if fragments is None:
             return self._with(fragment_ids=None)
         ids = []
@@ -139,7 +139,7 @@ class ScannerBuilder:
             return self._with(row_range=None)
         start, end = (integer("row_range", bound, least=0) for bound in row_range)
         if end < start:
-            raise InvalidArgumentError(f"expected a row_range whose start is not behind its end, found {start}..{end}")
+            raise InvalidArgumentError(f"expected a row_range whose start is not after its end, found {start}..{end}")
         return self._with(row_range=(start, end))
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
@@ -151,12 +151,12 @@ class ScannerBuilder:
         return self._with(with_row_address=with_row_address)
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
-        """Whether deleted rows come too, as long as their fragment is there. Needs `with_row_id`: theirs is null."""
+        """Whether to include deleted rows of fragments that still exist. Needs `with_row_id`, null for these rows."""
         return self._with(include_deleted_rows=flag)
 
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
-        """What comes of blob columns: "all_binary" reads the blobs, "blobs_descriptions" (and "all_descriptions", which
-        means the same) tells where they lie."""
+        """What blob columns are returned as: "all_binary" returns the bytes, "blobs_descriptions" (or its synonym
+        "all_descriptions") returns where the blobs are stored."""
         return self._with(blobs=blobs_as(blob_handling))
 
     def order_by(self, orderings: Sequence[ColumnOrdering | str] | None) -> ScannerBuilder:
@@ -169,15 +169,15 @@ class ScannerBuilder:
         return self._with(order_by=tuple(keys))
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Whether groups of rows that statistics rule out are passed over: only files of version 0.1 have any."""
+        """Whether to skip groups of rows by their statistics; only files of version 0.1 have statistics."""
         return self._with(use_stats=bool(use_stats))
 
     def progress(self, callback: Progress | Callable[[int], object]) -> ScannerBuilder:
-        """Called after each batch with the rows that have come so far, or a `Progress` that is told of them."""
+        """A callback for each batch, with the number of rows so far, or a `Progress`."""
         return self._with(progress=as_progress(callback))
 
     def scan_stats_callback(self, callback: Callable[[ScanStatistics], object]) -> ScannerBuilder:
-        """Called with what the scan cost, once it is read to its end."""
+        """A callback for the statistics of the scan, called when it has been read to its end."""
         return self._with(scan_stats_callback=callback)
 
     batch_readahead = _hint("batch_readahead", 1)

@@ -1,4 +1,4 @@
-"""Scans: the rows of a dataset as a table, a reader or batches."""
+"""`LanceScanner`: a scan of a dataset, as a table, a reader, batches or a data frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ScannedDataset(Protocol):
-    """What a scanner asks of its dataset."""
+    """What a scanner needs of its dataset."""
 
     _table: TableVersion
 
@@ -37,7 +37,7 @@ class ScannedDataset(Protocol):
 
 
 class LanceScanner:
-    """A scan that is ready to run, as often as wanted. Made by `LanceDataset.scanner`. A `pyarrow.dataset.Scanner` to
+    """A scan, which can run any number of times. Made by `LanceDataset.scanner`. A `pyarrow.dataset.Scanner` to
     `isinstance`.
 
     Example:
@@ -50,7 +50,7 @@ class LanceScanner:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # No subclass, which would lack the C++ object that functions of pyarrow go to without asking.
+        # Not a real subclass: functions of pyarrow would use its C++ object, which it would lack, without a check.
         return pyarrow.dataset.Scanner  # type: ignore[no-any-return]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -72,17 +72,17 @@ class LanceScanner:
         return self._scan.to_table()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a reader: batches are decoded as they are asked for."""
+        """The rows as a reader. A batch is decoded when it is read."""
         return self._scan.to_reader()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, decoded as they are asked for."""
+        """The rows as batches. A batch is decoded when it is read."""
         return self._scan.to_batches()
 
     def to_pandas(self, *, blob_mode: BlobMode = "lazy", **kwargs: Any) -> pd.DataFrame:
         """The rows as a pandas data frame; `kwargs` go to `pyarrow.Table.to_pandas`.
 
-        Blob columns come as `BlobFile` objects ("lazy"), as bytes ("bytes") or as dicts ("descriptions").
+        Blob columns are returned as `BlobFile` objects ("lazy"), as bytes ("bytes") or as dicts ("descriptions").
         """
         return frame_with_blobs(self._scan, blob_mode, kwargs)
 
@@ -92,19 +92,19 @@ class LanceScanner:
         return self._scan.but(limit=limit if own is None else min(limit, own)).to_table()
 
     def count_rows(self) -> int:
-        """How many rows the scan returns. Without a filter nothing is read."""
+        """How many rows the scan returns. Without a filter it takes the manifest's counts where it can."""
         return self._scan.count_rows()
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """What the scan does, as indented lines from the last step to the first."""
+        """The plan of the scan, as indented lines from the last step to the first."""
         return explained(self._scan, verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Runs the scan and returns its plan with what it cost."""
+        """Runs the scan and returns its plan with its cost."""
         return analyzed(self._scan, count_rows)
 
     def scan_batches(self) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
-        """The batches of the scan as a whole, each of rows of one fragment, with that fragment."""
+        """The batches of the scan, each with rows of one fragment only, and with that fragment."""
         return tagged_batches(
             self._scan,
             {fragment.fragment_id: fragment for fragment in pinned(self._ds, self._scan.table).get_fragments()},
@@ -126,5 +126,5 @@ class LanceScanner:
 
 
 def pinned(dataset: ScannedDataset, table: TableVersion) -> ScannedDataset:
-    """The dataset at a version that it showed once: it may have moved on."""
+    """The dataset at the version `table`: the dataset itself may show another version by now."""
     return dataset if dataset._table is table else dataset._at(table)

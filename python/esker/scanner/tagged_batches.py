@@ -1,4 +1,4 @@
-"""Batches of a scan, each with the fragment that its rows came from."""
+"""The batches of a scan, each tagged with the fragment that its rows are from."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _OFFSET_BITS = pa.scalar(32, pa.uint64())
 
 
 def tagged_batches(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
-    """The batches of a scan as a whole, cut where the next row is of another fragment.
+    """The batches of a scan, cut where the next row is from another fragment.
 
     Args:
         scan: The scan.
-        fragments: What each batch is tagged with, by fragment id.
+        fragments: The tags of the batches, by fragment id.
 
     Raises:
-        UnsupportedError: An order of rows whose addresses the scan does not tell: deleted ones, or those of a table
-            with a column of that name.
+        UnsupportedError: The scan is ordered and has no row addresses: it includes deleted rows, or the table has a
+            column of that name.
 
     Example:
         `for batch, fragment in tagged_batches(scan, {0: fragment}): ...`
@@ -52,7 +52,7 @@ def _by_address(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.da
 
 
 def _by_fragment(scan: Scan, fragments: Mapping[int, Any]) -> Iterator[pyarrow.dataset.TaggedRecordBatch]:
-    """Scans of one fragment after the other, the offset and the limit of each being what those before it left."""
+    """Scans one fragment after the other, each with the rest of the offset and of the limit."""
     options = scan.options
     skip, left = options.offset or 0, options.limit
     for number in fragments if options.fragment_ids is None else options.fragment_ids:

@@ -1,12 +1,12 @@
-"""PySpark: the format `esker` for DataFrames, over Arrow both ways.
+"""PySpark: the format `esker` for DataFrames, over Arrow in both directions (docs/spark.md).
 
 ```python
 df.write.format("esker").mode("append").save("flights.lance")
 spark.read.format("esker").option("filter", "month = 1").load("flights.lance")
 ```
 
-Spark finds the format by itself; `register(spark)` is for where it does not. `read` and `write` give what the format
-call cannot: all save modes, a faster read, and errors of esker's own tree.
+Spark finds the format by itself; otherwise call `register(spark)`. `read` and `write` do what the format call cannot:
+all save modes, a faster read, and esker's own errors.
 """
 
 from esker.spark.session import read, register, write

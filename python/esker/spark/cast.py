@@ -1,8 +1,8 @@
-"""Moves values between a table's Arrow types and those that Spark exchanges: by name, value by value checked.
+"""Casts batches between a table's Arrow types and those that Spark exchanges. Columns are matched by name.
 
-Casts are those of Arrow with its safety on: a value that does not fit is an error that names the column, never another
-value. Three casts lose digits by design, because the table's type says so: double to float, float to half float, and,
-with `nanoseconds="truncate"`, times finer than Spark's microseconds. A number that would become infinite does not fit.
+The casts are Arrow's safe casts: a value that does not fit is an error that names the column. Three casts lose digits
+by design, because the table's type says so: double to float, float to half float, and, with `nanoseconds="truncate"`,
+times finer than Spark's microseconds. A number that would become infinite does not fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["cast_batch"]
 
 @dataclass(frozen=True)
 class _How:
-    """What a cast may do: cut times (None: nobody is asked about it), fill fields of structs with nulls."""
+    """What a cast may do: truncate times (None: there is no option for it), fill missing struct fields with nulls."""
 
     truncate: bool | None
     fill: bool
@@ -32,14 +32,14 @@ class _How:
 def cast_batch(
     batch: pa.RecordBatch, schema: pa.Schema, *, truncate: bool | None = None, fill: bool = False
 ) -> pa.RecordBatch:
-    """The same rows in another schema; columns and struct fields are found by name, never by position.
+    """The same rows in another schema; columns and struct fields are matched by name, never by position.
 
     Args:
         batch: Rows that have at least the columns of `schema`, in any order.
-        schema: The types wanted, in the order wanted.
-        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error. None where there is no
+        schema: The schema to cast to.
+        truncate: Whether times may lose their nanoseconds; otherwise such a value is an error. None if the user has no
             option for it.
-        fill: Whether fields of structs that the rows lack are nulls; otherwise that is an error.
+        fill: Whether missing fields of structs are filled with nulls; otherwise they are an error.
 
     Returns:
         A batch whose schema is `schema`, its metadata included.
@@ -99,7 +99,7 @@ def _cast(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> pa.Ar
         return _cast_struct(array, wanted, column, how)
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
         return _cast_map(array, wanted, column, how)
-    # No table has a column of list views: they are cast to lists when it is written.
+    # No table has a column of list views: a write casts them to lists.
     if is_list_like(array.type) and is_list_like(wanted) and not is_view(wanted):
         return _cast_list(array, wanted, column, how)
     return _cast_leaf(array, wanted, column, how)
@@ -113,7 +113,7 @@ def _cast_leaf(array: pa.Array, wanted: pa.DataType, column: str, how: _How) -> 
             options = pc.CastOptions(wanted, allow_time_truncate=True)
             return pc.cast(array, options=options)
         if kind.is_integer(array.type) and kind.is_decimal(wanted):
-            # Arrow asks the decimal for room for every value of the integer type; the values that there are decide.
+            # Arrow requires a decimal that holds every value of the integer type; here only the actual values count.
             return array.cast(pa.decimal128(38, 0)).cast(wanted)
         made = array.cast(wanted)
         if kind.is_floating(array.type) and kind.is_floating(wanted) and wanted.bit_width < array.type.bit_width:
@@ -171,7 +171,7 @@ def _cast_struct(array: pa.StructArray, wanted: pa.DataType, column: str, how: _
 
 
 def _under(child: pa.Array, missing: pa.Array, nullable: bool) -> pa.Array:
-    """A struct's child, where the struct itself is null: null where that is allowed, any value where it is not."""
+    """A struct's child, whose values below a null struct are null, or any value if the child is non-nullable."""
     if nullable:
         return pc.if_else(missing, pa.scalar(None, child.type), child)
     present = child.filter(pc.invert(missing))
@@ -181,7 +181,7 @@ def _under(child: pa.Array, missing: pa.Array, nullable: bool) -> pa.Array:
 
 
 def _cast_map(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
-    # A map is stored as a list of entries, and lists know how to flatten what is null or sliced away.
+    # A map is stored as a list of entries; `list_flatten` leaves out entries below nulls and outside of the slice.
     entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
     items = pc.list_flatten(entries)
     keys = _cast_field(items.field(0), wanted.key_field, f"{column}.key", how)
@@ -198,7 +198,7 @@ def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
     if kind.is_fixed_size_list(wanted):
         slots = _fixed_slots(array, wanted, column)
         mask = mask_of(array)
-        # Under a null list the slots are null, also where the items may not be.
+        # The slots below a null list are null, even if the items are non-nullable.
         field = wanted.value_field.with_nullable(True) if mask is not None else wanted.value_field
         values = _cast_field(slots, field, item, how)
         return pa.FixedSizeListArray.from_arrays(values, type=wanted, mask=mask)
@@ -216,7 +216,7 @@ def _cast_list(array: Any, wanted: Any, column: str, how: _How) -> pa.Array:
 
 
 def _fixed_slots(array: Any, wanted: Any, column: str) -> pa.Array:
-    """The items of lists that must all have one length, with as many nulls under each null list."""
+    """The items of lists that must all have one length, with that many nulls for each null list."""
     size = wanted.list_size
     lengths = pc.list_value_length(array)
     wrong = lengths.filter(pc.not_equal(lengths, size))
@@ -236,7 +236,7 @@ def _fixed_slots(array: Any, wanted: Any, column: str) -> pa.Array:
 
 
 def _offsets(array: Any) -> pa.Array:
-    """Where each list's items begin and end among the flattened ones, which leave out what lies under nulls."""
+    """The offsets of each list in its flattened items, which leave out items below null lists."""
     lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
     return pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 

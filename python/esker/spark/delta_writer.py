@@ -51,6 +51,7 @@ from esker.spark.matching import check_append
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.types import nullable_type, table_schema
+from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import may_discard
 from esker.spark.zoned_filter import instants_apart, reads_times
 from esker.store.pickling import pickled_options
@@ -142,6 +143,7 @@ class DeltaWriter(DataSourceArrowWriter):
         options = pickled_options(self._address.storage_options)
         return {**self.__dict__, "_plan": replace(self._plan, storage_options=options)}
 
+    @in_words_of_spark()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesMessage:
         """Stages the rows of one task."""
         if self.skips:
@@ -169,6 +171,7 @@ class DeltaWriter(DataSourceArrowWriter):
             raise
         return FilesMessage(json.dumps(written.adds), written.rows, json.dumps(written.changes), zone, mode)
 
+    @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Makes the files of all tasks the table's next version.
 

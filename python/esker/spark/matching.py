@@ -1,11 +1,11 @@
-"""Which DataFrames fit which tables: columns by name, types by Spark's view of the table's types.
+"""Checks that a DataFrame's schema fits a table's: columns by name, types as Spark shows the table's types.
 
-A DataFrame's type fits a column's if it is of the same kind: whole numbers of any width, float and double, decimals.
-Whole numbers fit the other two as well. Whether each value fits is found out while it is cast. Nothing is turned from
-one kind into another: no text into numbers, no timestamps into timestamps without a zone. Of what Spark's ANSI store
-assignment would cast without a word, that is the part after which a value is still the same value.
+A DataFrame's type fits a column's if both are of one kind: integers of any width, float and double, decimals. Integers
+fit the other two kinds as well. The cast checks whether each value fits. Nothing is converted from one kind to another:
+no text to numbers, no timestamps to timestamps without a zone. This allows those casts of Spark's ANSI store assignment
+that keep the value.
 
-The rule is one for tables of both formats.
+The rule is the same for Lance and Delta tables.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def check_append(
 
     Args:
         frame: The DataFrame's schema.
-        table: The table's schema, in which a merge has the DataFrame's own columns already.
-        uri: The table, for the message of an error.
-        optional: Columns that the DataFrame need not have: the table generates them.
-        merging: Whether it need not have any; fields of structs alike.
+        table: The table's schema; for a schema merge it includes the DataFrame's new columns already.
+        uri: The table's URI, for error messages.
+        optional: Columns that the DataFrame need not have, since the table generates them.
+        merging: Whether all columns and fields of structs are optional.
         advice: What to do about columns that do not match.
 
     Raises:
@@ -61,7 +61,7 @@ def check_append(
 
 
 def check_read(table: pa.Schema, wanted: spark.StructType) -> None:
-    """Checks that columns of a table can be read as the types that a user asks for: by the rule of writes.
+    """Checks that columns of a table can be read as the types of the user's schema, by the same rule as for writes.
 
     Args:
         table: The table's schema.
@@ -79,19 +79,19 @@ def check_read(table: pa.Schema, wanted: spark.StructType) -> None:
 def replacing_schema(
     frame: spark.StructType, table: pa.Schema | None, vectors: Mapping[str, int] | None = None
 ) -> pa.Schema:
-    """The schema of a table that a DataFrame makes or replaces.
+    """The schema of a table that a DataFrame creates or replaces.
 
-    A column whose Spark type has not changed keeps the Arrow type and the metadata that it has in the table: a vector
-    stays a fixed_size_list. Others get the type in which Spark exchanges them.
+    A column whose Spark type has not changed keeps its Arrow type and metadata: a vector stays a fixed_size_list. Other
+    columns get the type in which Spark exchanges them.
 
     Args:
         frame: The DataFrame's schema.
-        table: The schema of the table to replace, None if there is none or it is to be forgotten.
-        vectors: Lengths of array columns that become fixed_size_list; they go before what the table says.
+        table: The schema of the table to replace, None if there is none or it is to be ignored.
+        vectors: Lengths of array columns that become fixed_size_list; they override the table's types.
 
     Raises:
-        InvalidArgumentError: Two columns of one name, or `vectors` names a column that is no array.
-        UnsupportedError: A type that a table cannot hold.
+        InvalidArgumentError: Two columns have one name, or `vectors` has a column that is not an array.
+        UnsupportedError: A table cannot hold a type.
     """
     sizes = dict(vectors or {})
     repeated = {name for name in frame.names if frame.names.count(name) > 1}
@@ -121,7 +121,7 @@ def replacing_schema(
 
 
 def _plain(made: spark.DataType) -> str:
-    # Nullability is no part of this.
+    # Without nullability.
     return made.simpleString()
 
 

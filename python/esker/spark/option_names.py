@@ -1,9 +1,8 @@
-"""The names of options: how they may be spelled, where each one counts, and what is said of one that does not.
+"""The names of options: their spelling, where each one applies, and the error for one that does not apply.
 
-Spark hands over names in lower case and values as text. Underscores don't count, so `rowsPerPartition` and
-`rows_per_partition` are the same name. An option that would do nothing where it is given is an error, as is a name
-that nobody knows: a misspelt `filter` must not read the table whole, nor a `replaceWhere` append what it was to
-replace.
+Spark passes names in lower case and values as text. Underscores are ignored: `rowsPerPartition` and
+`rows_per_partition` are the same name. An unknown name is an error, and so is an option that has no effect where it is
+given: a misspelt `filter` must not read the whole table, and a misspelt `replaceWhere` must not append.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _EVERY = ("lance", "delta")
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its name as Spark's users write it, where it counts, and what to do where it does not."""
+    """An option: its name as Spark's users write it, where it applies, and what to do instead where it does not."""
 
     name: str
     sides: tuple[str, ...]
@@ -90,18 +89,18 @@ CATALOG = (
     'neither their path nor their options: write with df.write.format("esker").save("..."), and for SQL make a view: '
     "CREATE TEMPORARY VIEW ... USING esker OPTIONS (path '...')"
 )
-"""What is said of tables of a catalog."""
+"""The error message for tables of a catalog."""
 
 
 class Given:
-    """Options as they were given, by their names without underscores in lower case.
+    """The given options, by their names in lower case without underscores.
 
     Args:
-        options: What Spark hands over.
-        side: "read" or "write"; None takes options of both.
+        options: The options from Spark.
+        side: "read" or "write"; None accepts options of both.
 
     Raises:
-        InvalidArgumentError: An unknown name, or one that does nothing on this side.
+        InvalidArgumentError: A name is unknown, or an option has no effect on this side.
 
     Example:
         >>> from esker.spark.option_names import Given
@@ -128,7 +127,7 @@ class Given:
             if known not in _KNOWN:
                 raise InvalidArgumentError(_unknown(name, plain, side))
             option = _KNOWN[known]
-            # Spark has made `maxRowsPerFile` lower case; with underscores it is as it was typed.
+            # Spark has lowered `maxRowsPerFile`; a name with underscores is shown as it was typed.
             self._spelled[known] = name.lower() if "_" in name else option.name
             if side is not None and side not in option.sides:
                 doing = {"read": "reads", "write": "writes"}
@@ -146,11 +145,11 @@ class Given:
         return self._values.get(name.lower())
 
     def shown(self, name: str) -> str:
-        """The option as the user spelled it, as far as that is known."""
+        """The option's name as the user spelled it, as far as that is known."""
         return self._spelled.get(name.lower(), _KNOWN[name.lower()].name)
 
     def elsewhere(self, table_format: str) -> tuple[tuple[str, str], ...]:
-        """The options that do nothing for tables of a format, each with what to do instead."""
+        """The options that have no effect on tables of a format, each with what to do instead."""
         found = [
             (self.shown(name), _KNOWN[name].other_format)
             for name in self._values
@@ -164,7 +163,7 @@ class Given:
         """The value of an option as a whole number.
 
         Raises:
-            InvalidArgumentError: It is none, or less than `least`.
+            InvalidArgumentError: It is not a whole number, or less than `least`.
         """
         value = self.get(name)
         if value is None:
@@ -216,7 +215,7 @@ _OF_DELTALAKE = {
     "predicate": "replaceWhere",
     "targetfilesize": "maxBytesPerFile",
 }
-# They are what `esker.spark` says to itself.
+# Options that only `esker.spark.read` and `esker.spark.write` set.
 _INTERNAL = ("savemode", "output")
 
 
@@ -237,13 +236,13 @@ _OTHER_SCHEMES = ("hdfs", "viewfs", "dbfs", "wasb", "wasbs", "oss", "http", "htt
 
 
 def checked_path(path: str) -> str:
-    """A path as Hadoop's users write it, as a path or a URI that says what it means.
+    """Normalises a path as Hadoop's users write it: `file:/x` becomes `file:///x`.
 
     Args:
-        path: `file:/x` is a file of this machine, as in Spark; `s3:/x` would be a folder of that name.
+        path: A path or a URI. A URI with one slash, such as `s3:/x`, would otherwise be taken for a local folder.
 
     Raises:
-        InvalidArgumentError: A scheme that is not followed by two slashes.
+        InvalidArgumentError: A scheme other than `file:` is not followed by two slashes.
 
     Example:
         >>> from esker.spark.option_names import checked_path

@@ -1,6 +1,6 @@
-"""What a user says with `.option(name, value)`: read once, checked, and plain values from then on.
+"""Parses and checks the options of `.option(name, value)`: `ReadOptions`, `WriteOptions` and `TableAddress`.
 
-`esker.spark.option_names` has the names, and says where each one counts.
+`esker.spark.option_names` has their names, and where each one applies.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
 @dataclass(frozen=True)
 class TableAddress:
-    """Where a table lies, the same in every process of a job."""
+    """The URI of a table and the options of its store, valid in every process of a job."""
 
     uri: str
-    # They may hold passwords, which no plan and no error shall show.
+    # Not in the repr: the options may hold passwords, and plans and errors show it.
     storage_options: Mapping[str, str] = field(repr=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -47,18 +47,18 @@ class ReadOptions:
     """What to read of a table.
 
     Args:
-        columns: Columns in the order wanted, None for all.
-        filter: The text of an SQL WHERE clause over the table's columns, of which a row must be true.
+        columns: Columns in the order to return, None for all.
+        filter: The text of an SQL WHERE clause over the table's columns; only rows for which it is true are read.
         version: The version, None for the newest.
-        truncate: Whether times finer than microseconds are cut; otherwise they are an error.
-        rows_per_partition: Rows of one Spark partition at most.
-        bytes_per_partition: Bytes in data files of one Spark partition, as far as the table knows them.
-        output: "rows", or "slices" for a description of each partition in place of its rows.
-        changes: Of a Delta table: its change data feed in place of its rows.
-        timestamp: In place of a version, of a Delta table: the one that was the newest at that time.
-        timezone: What times without a zone mean in texts, None for the zone of the session.
-        partition_timezone: Of a Delta table: what timestamps without a zone mean as partition values.
-        elsewhere: For each format the options that do nothing for it, each with what to do instead.
+        truncate: Whether times finer than microseconds are truncated; otherwise they are an error.
+        rows_per_partition: The maximum number of rows per Spark partition.
+        bytes_per_partition: Bytes of data files per Spark partition, as far as the table records their sizes.
+        output: "rows", or "slices" for a description of each partition instead of its rows.
+        changes: For a Delta table: read its change data feed instead of its rows.
+        timestamp: For a Delta table, instead of a version: the version that was the newest at that time.
+        timezone: The zone of times without one in texts, None for the zone of the session.
+        partition_timezone: For a Delta table: the zone of timestamps without one in partition values.
+        elsewhere: For each format the options that have no effect on it, each with what to do instead.
     """
 
     columns: tuple[str, ...] | None = None
@@ -79,7 +79,7 @@ class ReadOptions:
         """Reads the options of `spark.read`.
 
         Raises:
-            InvalidArgumentError: An unknown name, one that is for writes, or a value that does not parse.
+            InvalidArgumentError: A name is unknown, an option is for writes, or a value does not parse.
         """
         given = Given(options, "read")
         for name in given.properties:
@@ -100,17 +100,17 @@ class ReadOptions:
         )
 
     def check_format(self, table_format: str, uri: str) -> None:
-        """Raises for options that do nothing for a table of this format.
+        """Refuses options that have no effect on a table of this format.
 
         Raises:
-            InvalidArgumentError: It names the first of them, and says where it belongs.
+            InvalidArgumentError: There is such an option; the message says what to do instead.
         """
         _check_format(self.elsewhere, table_format, uri)
 
 
 @dataclass(frozen=True)
 class ChangeRange:
-    """Which versions of a change data feed to read, under delta-spark's names."""
+    """The range of versions of a change data feed, under delta-spark's names."""
 
     starting_version: int | None = None
     ending_version: int | None = None
@@ -119,15 +119,16 @@ class ChangeRange:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether no end is given by a time."""
+        """Whether neither end of the range is given by a time."""
         return self.starting_timestamp is None and self.ending_timestamp is None
 
     @classmethod
     def of(cls, given: Given) -> ChangeRange | None:
-        """Out of options by their plain names; None if rows are asked for.
+        """The range that the options set; None without `readChangeFeed`.
 
         Raises:
-            InvalidArgumentError: A range without `readChangeFeed`, none with it, or a version and a time for one end.
+            InvalidArgumentError: A range is given without `readChangeFeed`, or `readChangeFeed` without one, or one end
+                is given by both a version and a time.
         """
         if not given.switch("readChangeFeed"):
             for name in ("startingVersion", "endingVersion", "startingTimestamp", "endingTimestamp"):
@@ -162,13 +163,13 @@ class DeltaWriteOptions:
     Args:
         replace_where: With mode "overwrite": only rows for which this SQL is true are replaced.
         merge_schema: Whether columns that only the DataFrame has are added, and those that it lacks are nulls.
-        txn_app_id: An application that numbers its writes.
-        txn_version: Its number of this one: if the table has it already, or a later one, nothing is written.
+        txn_app_id: The id of an application that numbers its writes.
+        txn_version: The number of this write: if the table has it already, or a higher one, nothing is written.
         user_metadata: A text for the log entry.
-        partition_overwrite_mode: With mode "overwrite": "dynamic" if only partitions with new rows are replaced, None
-            if `spark.sql.sources.partitionOverwriteMode` says it.
-        partition_columns: Of a new table.
-        properties: Of a new table.
+        partition_overwrite_mode: With mode "overwrite": "dynamic" replaces only partitions with new rows; None takes
+            the mode from `spark.sql.sources.partitionOverwriteMode`.
+        partition_columns: The partition columns of a new table.
+        properties: The properties of a new table.
     """
 
     replace_where: str | None = None
@@ -182,10 +183,10 @@ class DeltaWriteOptions:
 
     @classmethod
     def of(cls, given: Given) -> DeltaWriteOptions:
-        """Out of options as they were given.
+        """The options for Delta tables among the given ones.
 
         Raises:
-            InvalidArgumentError: A value that does not parse, or one of `txnAppId` and `txnVersion` alone.
+            InvalidArgumentError: A value does not parse, or only one of `txnAppId` and `txnVersion` is given.
         """
         if ("txnAppId" in given) != ("txnVersion" in given):
             raise InvalidArgumentError("expected the options txnAppId and txnVersion together, found one of them")
@@ -208,15 +209,15 @@ class WriteOptions:
 
     Args:
         save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
-        max_rows_per_file: Rows of one data file at most, None for what the format has.
-        max_bytes_per_file: Bytes of one data file, about; None for what the format, or the table, has.
-        data_storage_version: The version of the files; None for that of the table.
-        vectors: Length of each array column that becomes a fixed_size_list.
-        overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
-        table_format: What a new table is: "lance" or "delta"; None for what is there, or "lance".
-        timezone: What times without a zone mean in texts, None for the zone of the session.
-        delta: For Delta tables only.
-        elsewhere: For each format the options that do nothing for it, each with what to do instead.
+        max_rows_per_file: The maximum number of rows per data file, None for the format's default.
+        max_bytes_per_file: The approximate number of bytes per data file; None for the default of the format or table.
+        data_storage_version: The file version; None for that of the table.
+        vectors: The length of each array column that becomes a fixed_size_list.
+        overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
+        table_format: The format of a new table: "lance" or "delta"; None for that of an existing table, or "lance".
+        timezone: The zone of times without one in texts, None for the zone of the session.
+        delta: Options for Delta tables only.
+        elsewhere: For each format the options that have no effect on it, each with what to do instead.
     """
 
     save_mode: str = "append"
@@ -235,11 +236,11 @@ class WriteOptions:
         """Reads the options of `df.write`.
 
         Args:
-            options: What Spark hands over.
-            overwrite: Whether the mode is "overwrite": some options mean nothing to others.
+            options: The options from Spark.
+            overwrite: Whether the mode is "overwrite": some options have no effect in other modes.
 
         Raises:
-            InvalidArgumentError: An unknown name, one that is for reads, or a value that does not parse.
+            InvalidArgumentError: A name is unknown, an option is for reads, or a value does not parse.
         """
         given = Given(options, "write")
         for name in ("replaceWhere", "overwriteSchema"):
@@ -260,25 +261,25 @@ class WriteOptions:
             delta=DeltaWriteOptions.of(given),
             elsewhere={
                 "delta": given.elsewhere("delta"),
-                # Only replaceWhere has times.
+                # Only replaceWhere, an option for Delta tables, reads times.
                 "lance": (*given.elsewhere("lance"), *((("timezone", "leave it out"),) if "timezone" in given else ())),
             },
         )
 
     def check_format(self, table_format: str, uri: str) -> None:
-        """Raises for options that do nothing for a table of this format.
+        """Refuses options that have no effect on a table of this format.
 
         Raises:
-            InvalidArgumentError: It names the first of them, and says where it belongs.
+            InvalidArgumentError: There is such an option; the message says what to do instead.
         """
         _check_format(self.elsewhere, table_format, uri, writing=True)
 
 
 def table_address(options: Mapping[str, str]) -> TableAddress:
-    """The table that the options name.
+    """The address of the table in the options.
 
     Raises:
-        InvalidArgumentError: No path, or several.
+        InvalidArgumentError: There is no path, or more than one.
 
     Example:
         >>> from esker.spark.options import table_address
@@ -296,7 +297,7 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
     try:
         parsed = json.loads(storage) if storage else {}
     except json.JSONDecodeError as error:
-        # What was found may hold a password: only where it stops being JSON is told.
+        # The value may hold a password: the message has only the position of the error.
         where = f"option {shown}: expected a JSON object, found something else at letter {error.pos}"
         raise InvalidArgumentError(where) from None
     if not isinstance(parsed, dict):
@@ -305,7 +306,7 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
 
 
 def pickled_source_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that the pickle of a data source carries: with credentials or, see `pickle_storage_options`, without.
+    """The options that a pickle of a data source carries: with credentials or without, see `pickle_storage_options`.
 
     Example:
         >>> from esker.commit import pickle_storage_options
@@ -320,7 +321,7 @@ def pickled_source_options(options: Mapping[str, str]) -> dict[str, str]:
             try:
                 carried[name] = json.dumps(pickled_options(json.loads(value)))
             except (ValueError, AttributeError):
-                # It is told of when it is read; what stands in it may be a password.
+                # Not JSON: `table_address` refuses it later; the original text may hold a password.
                 carried[name] = "not a JSON object"
     return carried
 

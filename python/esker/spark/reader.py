@@ -1,4 +1,4 @@
-"""A table's version as Spark reads it: partitions planned on the driver, slices read by tasks."""
+"""Reads a Lance table in Spark: the driver pins the version and plans partitions, tasks read slices of fragments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_read
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.session_settings import machine_zone, session_zone
-from esker.spark.table import FragmentSize, Snapshot
+from esker.spark.table import FragmentSize, PinnedTable
 from esker.spark.types import exchange_schema, spark_schema
 
 __all__ = ["SLICE_SCHEMA", "EskerReader", "SlicePartition", "SliceScan", "read_schema"]
@@ -31,18 +31,18 @@ SLICE_SCHEMA = StructType(
         StructField("batch_rows", IntegerType()),
     ]
 )
-"""What a partition is, as a row of Spark."""
+"""The Spark schema of the description of a partition, for the option `output=slices`."""
 
 
 @dataclass(frozen=True)
 class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
-    """A fragment or a part of one.
+    """A partition: a fragment or a slice of one.
 
     Args:
         fragment_id: The fragment.
         start: Its first physical row to read.
         end: The row after the last one.
-        batch_rows: Rows of one batch at most.
+        batch_rows: The maximum number of rows per batch.
     """
 
     fragment_id: int
@@ -53,14 +53,14 @@ class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
 
 @dataclass(frozen=True)
 class SliceScan:
-    """Reads slices of one version of a table as batches of an exact Spark schema; pickles.
+    """Reads slices of one version of a table as batches of an exact Spark schema. Can be pickled.
 
     Args:
         address: The table.
         version: The version.
-        schema: What Spark wants: columns by name, types as `exchange_schema` has them.
+        schema: The Spark schema of the result: columns by name, types as in `exchange_schema`.
         options: The filter, and what to do with nanoseconds.
-        driver_zone: What times without a zone mean in the filter if the session does not say so.
+        driver_zone: The zone of times without one in the filter, if the session has no zone.
     """
 
     address: TableAddress
@@ -71,11 +71,11 @@ class SliceScan:
 
     def batches(self, slices: Iterator[SlicePartition]) -> Iterator[pa.RecordBatch]:
         """The rows of several slices, one after the other."""
-        snapshot: Snapshot | None = None
+        snapshot: PinnedTable | None = None
         wanted = exchange_schema(self.schema)
         zone = session_zone(self.options.timezone, self.driver_zone)
         for part in slices:
-            snapshot = snapshot or Snapshot(self.address, self.version)
+            snapshot = snapshot or PinnedTable(self.address, self.version)
             found = snapshot.scan(
                 columns=self.schema.names,
                 filter=self.options.filter,
@@ -92,37 +92,37 @@ class SliceScan:
 class EskerReader(DataSourceReader):
     """Reads one version of a table.
 
-    It does not take filters from Spark (`pushFilters`): Spark keeps what it pushed with the loaded DataFrame, and
-    another query on the same DataFrame then misses rows. The option `filter` does the same, said out loud.
+    It has no filter pushdown from Spark (`pushFilters`): Spark keeps pushed filters with the loaded DataFrame, and
+    another query on the same DataFrame would miss rows. Use the option `filter` instead.
 
     Args:
         address: The table.
-        version: The version, pinned when the DataFrame was loaded. None if the user gave a schema, so that nobody asked
-            for one: then it is pinned here.
-        schema: What Spark wants to get.
-        options: The rest.
+        version: The version, pinned when the DataFrame was loaded. None if the user gave a schema, so that Spark never
+            called `EskerSource.schema`: then it is pinned here.
+        schema: The Spark schema of the result.
+        options: The other options.
     """
 
     def __init__(self, address: TableAddress, version: int | None, schema: StructType, options: ReadOptions) -> None:
-        self._snapshot: Snapshot | None = Snapshot(address, version)
+        self._snapshot: PinnedTable | None = PinnedTable(address, version)
         if options.output == "rows":
             read_schema(self._snapshot, options, schema)
         self._options = options
         self._scan = SliceScan(address, self._snapshot.version, schema, options, machine_zone())
 
     def __getstate__(self) -> dict[str, object]:
-        # A task opens the version itself: an open one would carry the whole manifest to every task.
+        # Each task opens the version itself: an open one would send the whole manifest to every task.
         return {**self.__dict__, "_snapshot": None}
 
     def partitions(self) -> list[InputPartition]:
         """One partition for each fragment, or for each slice of a large one."""
-        snapshot = self._snapshot or Snapshot(self._scan.address, self._scan.version)
+        snapshot = self._snapshot or PinnedTable(self._scan.address, self._scan.version)
         return [part for fragment in snapshot.fragments() for part in _slices(fragment, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; with the option `output=slices` a row that describes it."""
         if not isinstance(partition, SlicePartition):
-            # A table without rows has no partition, so that Spark makes one of its own.
+            # A table without rows has no partitions; Spark then passes one of its own.
             return
         if self._options.output == "slices":
             row = [partition.fragment_id, partition.start, partition.end, partition.batch_rows]
@@ -134,17 +134,18 @@ class EskerReader(DataSourceReader):
         yield from self._scan.batches(iter([partition]))
 
 
-def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | None = None) -> StructType:
-    """The Spark schema of what a read gives, after a check that the table can give it.
+def read_schema(snapshot: PinnedTable, options: ReadOptions, wanted: StructType | None = None) -> StructType:
+    """The Spark schema of the rows of a read, checked against the table.
 
     Args:
         snapshot: The version to read.
-        options: Their `columns` and `filter` are checked.
-        wanted: A schema that the user asks for; None takes the table's types.
+        options: The options, of which `columns` and `filter` are checked.
+        wanted: The user's schema; None takes the table's types.
 
     Raises:
         InvalidArgumentError: A column does not exist, or the filter does not parse.
-        UnsupportedError: A column has a type that Spark has none for.
+        SchemaMismatchError: A type of the user's schema does not fit its column.
+        UnsupportedError: Spark has no type for that of a column.
     """
     names = options.columns or tuple(snapshot.schema.names)
     if wanted is None:
@@ -155,10 +156,10 @@ def read_schema(snapshot: Snapshot, options: ReadOptions, wanted: StructType | N
 
 
 def lance_version(options: ReadOptions) -> int | None:
-    """The version of a Lance table that the options name.
+    """The version of a Lance table in the options, None for the newest.
 
     Raises:
-        InvalidArgumentError: Version 0, which only Delta tables have.
+        InvalidArgumentError: It is version 0, which only Delta tables have.
     """
     if options.version == 0:
         raise InvalidArgumentError("option version: expected a whole number from 1, found '0'")

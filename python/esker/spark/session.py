@@ -1,4 +1,4 @@
-"""What the format call cannot give: registration by hand, all save modes, and a faster read."""
+"""`register`, `read` and `write`: registration by hand, a faster read, and all save modes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_a
 from esker.spark.reader import SlicePartition, SliceScan, lance_version, read_schema
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
-from esker.spark.table import Snapshot
+from esker.spark.table import PinnedTable
 from esker.spark.writer import plan_write
 
 __all__ = ["read", "register", "write"]
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `esker` known to a session.
+    """Registers the format `esker` in a session.
 
-    Spark finds it by itself where the package `pyspark_esker` is on the driver's path; this is for where it is not, and
-    for where another package of that kind is broken, which hides all of them. Spark looks for formats in the session
-    of the calling thread, so that a thread of your own needs this too before it writes.
+    Spark finds the format by itself if the package `pyspark_esker` is on the driver's path. Call this if it is not, or
+    if another package of that kind is broken, which hides all of them. Spark looks for formats in the session of the
+    calling thread: a thread of your own must call this, too, before it writes.
 
     Args:
         spark: A session, classic or Connect.
@@ -38,7 +38,7 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(EskerSource)
     java = getattr(spark, "_jvm", None)
     if java is not None:
-        # What Spark itself does in `createDataFrame`: a new thread of Java has no session until it is told.
+        # As Spark does in `createDataFrame`: a new thread of Java has no active session before this.
         java.SparkSession.setActiveSession(spark._jsparkSession)
 
 
@@ -54,29 +54,29 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     timezone: str | None = None,
 ) -> DataFrame:
-    """A table as a DataFrame, by `mapInArrow`: faster than the format, with the errors of esker itself.
+    """Reads a table as a DataFrame, by `mapInArrow`: faster than the format, and with esker's own errors.
 
-    A Delta table is read by the format, after a check that has the errors of esker.
+    A Delta table is read by the format, after a check that raises esker's own errors.
 
     Args:
         spark: A session, classic or Connect.
         uri: The table.
         columns: Columns to read, in this order; None for all.
-        filter: The text of an SQL WHERE clause; only rows of which it is true are read.
+        filter: The text of an SQL WHERE clause; only rows for which it is true are read.
         version: The version, None for the newest; it is pinned now.
-        nanoseconds: "truncate" cuts times finer than Spark's microseconds, "error" refuses them.
-        rows_per_partition: Rows of one Spark partition at most.
+        nanoseconds: "truncate" truncates times finer than Spark's microseconds, "error" refuses them.
+        rows_per_partition: The maximum number of rows per Spark partition.
         storage_options: Options of the store.
-        timezone: What times without a zone mean in the filter; the zone of the session if not given.
+        timezone: The zone of times without one in the filter; by default the zone of the session.
 
     Returns:
-        A DataFrame that is never broadcast into a join by itself: Spark takes its size for unknown. Say
+        A DataFrame that Spark never broadcasts into a join by itself, since its size is unknown to Spark. Use
         `pyspark.sql.functions.broadcast` for a small table.
 
     Raises:
-        NotFoundError: No table there, or no such version.
+        NotFoundError: There is no table, or no such version.
         InvalidArgumentError: A column does not exist, or the filter does not parse.
-        UnsupportedError: A column has a type that Spark has none for.
+        UnsupportedError: Spark has no type for that of a column.
 
     Example:
         `esker.spark.read(spark, "flights.lance", columns=["carrier"], filter="month = 1")`
@@ -97,12 +97,12 @@ def read(
         delta_schema(open_delta(address, parsed), parsed)
         register(spark)
         return spark.read.format(EskerSource.name()).options(**{**options, "path": address.uri}).load()
-    snapshot = Snapshot(address, lance_version(parsed))
+    snapshot = PinnedTable(address, lance_version(parsed))
     schema = read_schema(snapshot, parsed)
     task = SliceScan(address, snapshot.version, schema, parsed)
     register(spark)
-    # The slices come out of a Python data source and not out of `range`: a DataFrame made of a range has the
-    # range's size in Spark's eyes, a few bytes, and would be broadcast into any join.
+    # The slices come from a Python data source and not from `range`: Spark takes a DataFrame made of a range for as
+    # small as the range, a few bytes, and would broadcast it into any join.
     slices = {**options, "path": address.uri, "version": str(snapshot.version), "output": "slices"}
     described = spark.read.format(EskerSource.name()).options(**slices).load()
 
@@ -132,18 +132,18 @@ def write(
         frame: The rows.
         uri: The table.
         mode: "append", "overwrite", "error" (also "errorifexists", "create") or "ignore".
-        max_rows_per_file: Rows of one data file at most.
-        max_bytes_per_file: Bytes of one data file, about.
-        data_storage_version: The version of the files; None for that of the table.
-        vectors: Length of each array column that becomes a fixed_size_list.
-        overwrite_schema: Whether an overwrite takes all types from the DataFrame, none from the table before.
+        max_rows_per_file: The maximum number of rows per data file.
+        max_bytes_per_file: The approximate number of bytes per data file.
+        data_storage_version: The file version; None for that of the table.
+        vectors: The length of each array column that becomes a fixed_size_list.
+        overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
         storage_options: Options of the store.
-        table_format: What a new table is: "lance", if not given, or "delta". A table that is there stays what it is.
+        table_format: The format of a new table: "lance" (the default) or "delta". An existing table keeps its format.
 
     Raises:
-        AlreadyExistsError: Mode "error", and a table is there.
+        AlreadyExistsError: The mode is "error", and there is a table.
         SchemaMismatchError: The DataFrame does not fit the table that it is appended to.
-        InvalidArgumentError: An unknown mode.
+        InvalidArgumentError: The mode is unknown.
 
     Example:
         `esker.spark.write(df, "flights.lance", mode="ignore")`
@@ -165,8 +165,8 @@ def write(
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
     address: TableAddress = table_address(options)
     parsed = WriteOptions.parse(options, overwrite=chosen == "overwrite")
-    # Planned here once for the errors and for "ignore", which would compute the DataFrame for nothing; Spark's own plan
-    # decides.
+    # Planned here to raise esker's errors early, and so that "ignore" does not compute the DataFrame for nothing. The
+    # write itself uses the plan that Spark asks for later.
     if writes_delta(address, parsed):
         if DeltaWriter(address, frame.schema, chosen == "overwrite", parsed).skips:
             return

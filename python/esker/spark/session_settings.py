@@ -1,7 +1,7 @@
-"""What can be known of a session's settings, which Spark does not hand to a Python data source.
+"""Settings of the session, as far as a Python data source can know them: Spark does not pass them to it.
 
-The driver's planner sees the options only. A task sees what was set in the session, for Spark sends that along with
-each job; what was never set is Java's default, which is that of the driver's machine unless Java was told otherwise.
+On the driver, planning sees only the options. A task sees the settings of the session, since Spark sends them with each
+job. A setting that was never set has Java's default: that of the driver's machine, or of Java's options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLD = re.compile(r"-Duser\.timezone=[\"']?([\w/+:-]+)")
 
 
 def setting(name: str) -> str | None:
-    """A setting of the session whose task this is, None if it was not set there, or if this is no task.
+    """A setting of the session of the current task, None if it is not set, or outside of a task.
 
     Example:
         >>> from esker.spark.session_settings import ZONE, setting
@@ -36,10 +36,10 @@ def setting(name: str) -> str | None:
 
 
 def session_zone(given: str | None, driver: str | None) -> str | None:
-    """The zone of the session whose task this is, None if nobody knows.
+    """The zone of the session of the current task, None if it is not known.
 
     Args:
-        given: What the option `timezone` says, which goes before the session.
+        given: The option `timezone`, which overrides the session.
         driver: The zone of the driver's machine.
 
     Example:
@@ -52,7 +52,7 @@ def session_zone(given: str | None, driver: str | None) -> str | None:
 
 
 def machine_zone() -> str | None:
-    """The zone that a Java of this machine has by default, None if that cannot be told."""
+    """The default zone of Java on this machine, None if it cannot be determined."""
     told = _told(*(os.environ.get(name) for name in _JAVA_VARIABLES)) or os.environ.get("TZ", "").removeprefix(":")
     if not told:
         place = Path("/etc/localtime")

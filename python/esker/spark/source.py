@@ -1,4 +1,4 @@
-"""The format `esker`: what Spark asks first, for reading and for writing."""
+"""`EskerSource`: the data source of the format `esker`, Spark's entry point for reads and writes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_d
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, WriteOptions, pickled_source_options, table_address
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
-from esker.spark.table import Snapshot
+from esker.spark.table import PinnedTable
+from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
 
 __all__ = ["EskerSource"]
 
 
 class EskerSource(DataSource):
-    """The Python data source that Spark knows as `esker`.
+    """The Python data source of the format `esker`.
 
-    Spark makes one for each `load()` or `save()` and pickles it right after it has asked for the schema: the version
-    that `schema()` finds is the version that every query on that DataFrame reads.
+    Spark creates one for each `load()` or `save()`, and pickles it right after calling `schema()`: every query on that
+    DataFrame reads the version that `schema()` pinned.
 
     Example:
         `spark.dataSource.register(EskerSource)`, which `esker.spark.register(spark)` does.
@@ -35,9 +36,10 @@ class EskerSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to `format()`."""
+        """The name for `format()`."""
         return "esker"
 
+    @in_words_of_spark()
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
         options = ReadOptions.parse(self.options)
@@ -49,13 +51,14 @@ class EskerSource(DataSource):
             self._version = table.version()
             return delta_schema(table, options)
         options.check_format("lance", address.uri)
-        snapshot = Snapshot(address, lance_version(options))
+        snapshot = PinnedTable(address, lance_version(options))
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema
 
+    @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:
-        """Reads the table, as the given schema."""
+        """The reader of the table, with rows of the given schema."""
         options = ReadOptions.parse(self.options)
         address = table_address(self.options)
         if self._delta is None:
@@ -66,8 +69,9 @@ class EskerSource(DataSource):
         version = lance_version(options) if self._version is None else self._version
         return EskerReader(address, version, schema, options)
 
+    @in_words_of_spark()
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
-        """Writes a DataFrame of the given schema to the table."""
+        """The writer of DataFrames of the given schema to the table."""
         address = table_address(self.options)
         options = WriteOptions.parse(self.options, overwrite=overwrite)
         if writes_delta(address, options):

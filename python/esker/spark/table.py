@@ -1,7 +1,8 @@
-"""What Spark's jobs ask of a table: one version pinned, read in slices; fragments written apart and committed at once.
+"""`PinnedTable`: a version that Spark's tasks read in slices. `FragmentPlan`: a write of fragments by tasks, with one
+commit by the driver.
 
-The processes of a job share nothing: what goes from the driver to a task and back is plain data that pickles, a
-fragment as its encoded bytes.
+The processes of a job share nothing: the driver and the tasks exchange only plain data that can be pickled, such as
+encoded fragments.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from esker.lance.write.newcomer import append_to_newcomer
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
 
-__all__ = ["TOKEN", "FragmentSize", "Snapshot", "WritePlan"]
+__all__ = ["TOKEN", "FragmentSize", "PinnedTable", "FragmentPlan"]
 
 TOKEN = "esker.dataset.write-token"
-"""The property of a transaction that names the Spark job whose commit it is."""
+"""The transaction property with the token of the Spark write that committed it."""
 
 _FILE_ROWS = 1024 * 1024
 _FILE_BYTES = 90 * 1024**3
@@ -41,14 +42,14 @@ _DATA = "data/"
 
 @dataclass(frozen=True)
 class FragmentSize:
-    """What a plan must know of a fragment: rows with the deleted ones, bytes where the writer told."""
+    """The size of a fragment: rows including deleted ones, and bytes if the manifest has them."""
 
     id: int
     physical_rows: int
     size_bytes: int | None
 
 
-class Snapshot:
+class PinnedTable:
     """One version of a table, open for reading.
 
     Args:
@@ -56,7 +57,7 @@ class Snapshot:
         version: The version, None for the newest.
 
     Raises:
-        NotFoundError: No table there, or no such version.
+        NotFoundError: There is no table, or no such version.
     """
 
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
@@ -78,7 +79,8 @@ class Snapshot:
         rows: tuple[int, int],
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """The live rows among the physical rows [start, end) of one fragment; in the filter times are of `zone`."""
+        """The live rows among the physical rows [start, end) of one fragment. Times without a zone in the filter are in
+        `zone`."""
         if all(fragment.id != fragment_id for fragment in self._table.fragments):
             raise NotFoundError(
                 f"the table at {self._table.uri} has no fragment {fragment_id} in version {self.version}",
@@ -101,7 +103,7 @@ class Snapshot:
         return zoned_predicate(filter, schema, told_zone(filter, schema, zone))
 
     def projected_schema(self, columns: Sequence[str], filter: str | None) -> pa.Schema:
-        """The schema of what a scan returns, nothing read.
+        """The schema of the rows of a scan. Nothing is read.
 
         Raises:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
@@ -111,15 +113,15 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class WritePlan:
-    """A write as the driver fixed it: tasks write fragments by it, the driver commits by it.
+class FragmentPlan:
+    """The plan of a write, made by the driver: tasks write fragments with it, and the driver commits with it.
 
     Args:
         address: The table.
-        token: The write's own name, by which its commit is found again.
-        read_version: The version that the write goes on top of, 0 if there was no table.
-        replace: Whether the fragments take the place of all that is there.
-        create: Whether the table must not exist when the write commits.
+        token: The write's random id, by which its commit can be found.
+        read_version: The base version, 0 if there was no table.
+        replace: Whether the fragments replace all rows of the table.
+        create: Whether it is an error if the table exists at the commit.
         schema: The table's schema after the write, with its field ids.
         options: Sizes of files.
         data_storage_version: The file version of the fragments.
@@ -136,11 +138,11 @@ class WritePlan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The schema as Arrow has it."""
+        """The schema as an Arrow schema."""
         return pa.schema(self.schema)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[bytes, ...]:
-        """Writes batches of `arrow_schema` as data files and returns their fragments, encoded. No rows make none."""
+        """Writes batches of `arrow_schema` as data files and returns their encoded fragments: none without rows."""
         fragments = BatchSource(self.arrow_schema, batches).feed(
             lambda reader: write_fragments(
                 _store(self.address),
@@ -155,7 +157,7 @@ class WritePlan:
         return tuple(fragment.encode() for fragment in fragments)
 
     def staged(self, fragments: Iterable[bytes]) -> StagedFiles:
-        """The data files of fragments, for whom nothing has been put yet that names them."""
+        """The data files of fragments that are staged and not committed."""
         store = _store(self.address)
         return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
 
@@ -163,13 +165,13 @@ class WritePlan:
         """Commits all fragments of the write at once and returns the new version.
 
         Args:
-            fragments: What tasks wrote.
-            staged: Their files; it is told what is known of the commit.
+            fragments: The encoded fragments of all tasks.
+            staged: Their files; its `outcome` is kept up to date.
 
         Raises:
-            AlreadyExistsError: `create`, and another writer has made the table meanwhile.
-            CommitConflictError: Another writer's commit leaves no room for this one.
-            CommitStateUnknownError: Nobody can tell whether it is there.
+            AlreadyExistsError: `create` is True, and another writer has created the table meanwhile.
+            CommitConflictError: Another writer's change conflicts with this one.
+            CommitStateUnknownError: It is not known whether the commit landed.
         """
         made = [Fragment.decode(data) for data in fragments]
         properties = {TOKEN: self.token}
@@ -179,7 +181,8 @@ class WritePlan:
         return self._commit(transaction, staged, create=self.create)
 
     def join(self, fragments: Iterable[bytes], staged: StagedFiles) -> int | None:
-        """Appends the fragments to a table that another writer made meanwhile, if it has the very same schema."""
+        """Appends the fragments to a table that another writer has created meanwhile, and returns the new version; None
+        if that table's schema or file version does not fit."""
         made = [Fragment.decode(data) for data in fragments]
         try:
             change = append_to_newcomer(
@@ -196,7 +199,7 @@ class WritePlan:
 
 
 def latest_manifest(address: TableAddress) -> Manifest | None:
-    """The newest version, None if there is no table yet; flags of features are checked for reading."""
+    """The manifest of the newest version, None if there is no table. Its reader feature flags are checked."""
     log = _log(address)
     if not log.newest().versions:
         return None

@@ -1,4 +1,4 @@
-"""Versions of a Delta table by time, where the zone of the session is not known: only times that leave no doubt."""
+"""Time travel of Delta tables by timestamp. If the zone of the session is not known, ambiguous times are refused."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def version_of_time(table: DeltaTable, moment: str, zone: str | None, option: st
 
     Args:
         table: The table.
-        moment: The time, with its zone or without one.
-        zone: What times without a zone mean, None if that is not known.
-        option: Where the time was given, for messages.
+        moment: The time, with a zone or without one.
+        zone: The zone of times without one, None if it is not known.
+        option: The option with the time, for error messages.
 
     Raises:
-        InvalidArgumentError: It is no time, or is another version in another zone.
-        NotFoundError: The table is younger.
+        InvalidArgumentError: It is not a time, or it means different versions in different zones.
+        NotFoundError: All versions are later.
 
     Example:
         `version_of_time(table, "2024-07-01 12:00:00", "Europe/Berlin", "timestampAsOf")`
@@ -40,12 +40,12 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
 
     Args:
         table: The table, in its newest version.
-        changes: What the options say.
-        zone: What times without a zone mean, None if that is not known.
+        changes: The range in the options.
+        zone: The zone of times without one, None if it is not known.
 
     Raises:
-        InvalidArgumentError: It starts behind the newest version or behind its end, or a time is another version in
-            another zone.
+        InvalidArgumentError: It starts after the newest version or after its end, or a time means different versions
+            in different zones.
     """
     newest, times = table.version(), {} if changes.is_numbered else table._commit_times()
     start, end = changes.starting_version, changes.ending_version

@@ -1,6 +1,6 @@
-"""The map between Arrow's types and Spark's, both ways.
+"""The mapping between Arrow's types and Spark's, in both directions.
 
-Spark has fewer types than Arrow: a table's column is shown in the narrowest Spark type that holds all its values.
+Spark has fewer types than Arrow: a column is shown with the narrowest Spark type that holds all values of its type.
 
 | a table's Arrow type                          | in Spark                  | exchanged as        |
 |-----------------------------------------------|---------------------------|---------------------|
@@ -20,7 +20,7 @@ Spark has fewer types than Arrow: a table's column is shown in the narrowest Spa
 | struct, map, null                             | struct, map, void         | the same            |
 | dictionary, run-end encoded, extension        | as the values, as storage |                     |
 
-All is nullable in Spark, as for its own file formats. `esker.spark.cast` moves the values.
+All columns are nullable in Spark, as with its own file formats. `esker.spark.cast` casts the values.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _TO_SPARK = dict([*_SAME, *_WIDENED])
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """The Spark schema in which a table is shown.
+    """The Spark schema of a table.
 
     Args:
         schema: The table's Arrow schema.
@@ -80,7 +80,7 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
         One nullable field for each column, in the same order.
 
     Raises:
-        UnsupportedError: A column has a type that Spark cannot hold.
+        UnsupportedError: Spark has no type for that of a column.
 
     Example:
         >>> import pyarrow as pa
@@ -92,7 +92,7 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
 
 
 def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
-    """The Spark type of one Arrow type; `column` is for the message of the error."""
+    """The Spark type of one Arrow type; `column` is for error messages."""
     made: type[spark.DataType] | None = _TO_SPARK.get(arrow)
     if made is not None:
         return made()
@@ -131,10 +131,10 @@ def spark_type(arrow: pa.DataType, column: str) -> spark.DataType:
 
 
 def exchange_schema(schema: spark.StructType) -> pa.Schema:
-    """The exact Arrow schema in which Spark takes batches of a Spark schema.
+    """The exact Arrow schema in which Spark exchanges batches of a Spark schema.
 
     Raises:
-        UnsupportedError: Spark exchanges no such type over Arrow, or a table has no place for it.
+        UnsupportedError: Spark does not exchange a type over Arrow, or a table cannot hold it.
 
     Example:
         >>> from pyspark.sql.types import LongType, StructType
@@ -146,7 +146,7 @@ def exchange_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def exchange_type(made: spark.DataType, column: str) -> pa.DataType:
-    """The Arrow type in which Spark gives and takes one of its types; `column` is for the message of the error."""
+    """The Arrow type in which Spark exchanges one of its types; `column` is for error messages."""
     if isinstance(made, spark.DecimalType):
         return pa.decimal128(made.precision, made.scale)
     if isinstance(made, spark.ArrayType):
@@ -176,10 +176,11 @@ def exchange_type(made: spark.DataType, column: str) -> pa.DataType:
 def table_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a new table for a DataFrame.
 
-    Each type as Spark exchanges it and all of it nullable: that a DataFrame has no nulls today binds no later append.
+    The types are those that Spark exchanges, and all columns and fields are nullable, so that later appends may have
+    nulls even if this DataFrame has none.
 
     Raises:
-        UnsupportedError: A column has a Spark type that a table cannot hold.
+        UnsupportedError: A table cannot hold the Spark type of a column.
 
     Example:
         >>> from pyspark.sql.types import ArrayType, FloatType, StructType
@@ -192,7 +193,7 @@ def table_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def nullable_type(arrow: pa.DataType) -> pa.DataType:
-    """The same type with nulls allowed wherever there are values, but for the keys of maps.
+    """The same type with everything in it nullable, except for the keys of maps.
 
     Example:
         >>> import pyarrow as pa
@@ -213,7 +214,7 @@ def nullable_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def has_map(arrow: pa.DataType) -> bool:
-    """Whether a type is a map, or has one in it."""
+    """Whether a type is a map or has one in it, at any depth."""
     return bool(
         pa.types.is_map(arrow)
         or (pa.types.is_nested(arrow) and any(has_map(arrow.field(i).type) for i in range(arrow.num_fields)))
@@ -221,13 +222,13 @@ def has_map(arrow: pa.DataType) -> bool:
 
 
 def is_view(arrow: pa.DataType) -> bool:
-    """Whether this is one of Arrow's list views, which Spark shows as arrays too."""
+    """Whether this is one of Arrow's list views."""
     return bool(pa.types.is_list_view(arrow) or pa.types.is_large_list_view(arrow))
 
 
 def _shown(field: pa.Field) -> spark.StructField:
     if field.name in _ROW_NUMBERS:
-        # Numbers of rows never reach the half of uint64 that a bigint lacks.
+        # Row ids, addresses and offsets are uint64, but never exceed the range of bigint.
         return spark.StructField(field.name, spark.LongType())
     return spark.StructField(field.name, spark_type(field.type, field.name))
 

@@ -1,7 +1,7 @@
-"""Filters in which times without a zone mean those of a session, whose zone the driver's planner does not know.
+"""Filters whose times without a zone are in the zone of the session, which is not known when the driver plans.
 
-A task binds the whole filter in the zone of its session. Before that the planner leaves out files by what the filter
-says in any zone: times get a day of room on both sides.
+A task binds the whole filter in the zone of its session. Before that the driver prunes files by a predicate that is
+implied in any zone: times get a margin of a day on both sides.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ZONED = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*[^\s\d.:]")
 
 
 def instants_apart(sql: str) -> str:
-    """The same filter, in which times that name their zone are of a type that has one.
+    """The same filter, in which time literals with a zone are cast to a type with a zone.
 
-    Otherwise `TIMESTAMP '2024-07-01 00:00:00Z'` would be read as one without a zone, and be one of the session's.
+    Otherwise `TIMESTAMP '2024-07-01 00:00:00Z'` would be read as a time without a zone, in the zone of the session.
 
     Example:
         >>> from esker.spark.zoned_filter import instants_apart
@@ -57,10 +57,10 @@ def instants_apart(sql: str) -> str:
 
 
 def reads_times(sql: str, schema: pa.Schema) -> bool:
-    """Whether a filter reads a column of times with a zone, so that it may mean something else in another zone.
+    """Whether a filter reads a column of times with a zone, so that it may depend on the zone of the session.
 
     Raises:
-        InvalidArgumentError: It does not parse, or names no column.
+        InvalidArgumentError: It does not parse, or has a column that does not exist.
 
     Example:
         >>> import pyarrow as pa
@@ -77,7 +77,7 @@ def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | Non
     """The zone to bind a filter in.
 
     Raises:
-        InvalidArgumentError: It reads times, and nobody knows the zone.
+        InvalidArgumentError: The filter reads times, and the zone is not known.
     """
     if zone is None and sql is not None and reads_times(sql, schema):
         raise InvalidArgumentError(
@@ -88,7 +88,7 @@ def told_zone(sql: str | None, schema: pa.Schema, zone: str | None) -> str | Non
 
 
 def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
-    """A filter over a Lance table's columns, in which times without a zone are of `zone`.
+    """A filter over a Lance table's columns as a predicate, with times without a zone in `zone`.
 
     Example:
         >>> import pyarrow as pa
@@ -100,11 +100,11 @@ def zoned_predicate(sql: str, schema: pa.Schema, zone: str | None) -> Predicate:
 
 
 def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
-    """What a filter says in any zone, for leaving out files.
+    """Predicates that a filter implies in any zone, for pruning files.
 
     Args:
         sql: A filter that parses.
-        schema: The columns that it is over.
+        schema: The columns of the filter.
 
     Example:
         >>> import pyarrow as pa
@@ -122,19 +122,19 @@ def whatever_the_zone(sql: str, schema: pa.Schema) -> list[Predicate]:
     try:
         return [portable_predicate(expression, schema)]
     except (InvalidArgumentError, UnsupportedError):
-        # It has values that Substrait does not.
+        # The Rust core cannot evaluate the expression: prune nothing.
         return []
 
 
 def _times_with_room(sql: str, schema: pa.Schema) -> Iterator[Term]:
-    """What the filter says of times, told of their texts: in one spelling their order is that of the times."""
+    """The terms on times that a filter implies, with a margin: found over texts in one format, which sort as times."""
     spelled = _in_one_spelling(sql)
     times = [field.name for field in schema if pa.types.is_timestamp(field.type) and _has_times(field.type)]
     texts = pa.schema([field.with_type(pa.string()) if field.name in times else field for field in schema])
     try:
         terms = [] if spelled is None else implied_terms(spelled, texts)
     except InvalidArgumentError:
-        # It does more with times than compare them with texts.
+        # The filter does more with times than compare them with literals.
         return
     for term in terms:
         if term.column not in times or any(len(str(value)) != _LENGTH for value in term.values):
@@ -151,7 +151,7 @@ def _times_with_room(sql: str, schema: pa.Schema) -> Iterator[Term]:
 
 
 def _in_one_spelling(sql: str) -> str | None:
-    """The filter with all texts that are times in one spelling; None if there are some of another zone, or far away."""
+    """The filter with all time literals in one format; None if one has a zone, or is outside of 1700 to 2200."""
     parts, at = [], 0
     for match in _TEXT.finditer(sql):
         text = match["text"]

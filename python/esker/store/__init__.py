@@ -1,1 +1,1 @@
-"""Stores: which one a URI means, what is mounted in it, and what of its options a pickle carries."""
+"""Stores: which store a URI means, the base paths mounted in it, and which storage options a pickle carries."""

@@ -1,4 +1,7 @@
-"""Base paths: the places beside a table's own root where files of it may lie, each a store of its own."""
+"""Base paths: places outside a table's root that may hold files of the table. Each one is opened as its own store.
+
+The manifest lists them (`base_paths`), see docs/changing-tables.md.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ..exceptions import CorruptFileError
 from .stores import resolve
 
 BasePathParts: TypeAlias = tuple[int, str | None, bool, str]
-"""Id, name, whether it is the root of a table, and place."""
+"""Id, name, whether the base path is the root of a table, and its path or URI."""
 
 _WHOLE = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:/")
 _OPTION_OF_BASE = re.compile(r"base_(\d+)\.(.+)")
@@ -23,8 +26,8 @@ class BaseStores:
     """Opens the base paths of one table.
 
     Args:
-        storage_options: The table's own. `base_<id>.<key>` is the option `<key>` of that base path alone.
-        params: By the place of a base path, its options in place of all those.
+        storage_options: The table's options. `base_<id>.<key>` sets the option `<key>` for that base path only.
+        params: Options by the path or URI of a base path; they replace all of `storage_options` for it.
         durable: Whether a put returns only when its bytes are on stable storage.
 
     Example:
@@ -33,7 +36,7 @@ class BaseStores:
         {'region': 'b'}
     """
 
-    # They may hold passwords, which no repr shows.
+    # Not in the repr: the options may hold passwords.
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     params: Mapping[str, Mapping[str, str]] | None = field(default=None, repr=False)
     durable: bool = True
@@ -50,12 +53,12 @@ class BaseStores:
         return {**options, **own}
 
     def mount(self, store: Store, bases: Sequence[BasePathParts]) -> None:
-        """Lets `store`, that of the table, lead to its base paths.
+        """Mounts the base paths of a table in `store`, the table's own store.
 
         Raises:
-            CorruptFileError: A place that is neither a URI nor an absolute path.
-            InvalidArgumentError: An id stands for another place in `store` already.
-            UnsupportedError: No store answers to the scheme of a base path.
+            CorruptFileError: A base path is neither a URI nor an absolute path.
+            InvalidArgumentError: The id is mounted in `store` already, with another path.
+            UnsupportedError: No store is registered for the scheme of a base path.
         """
         for id_, _, is_dataset_root, path in bases:
             if not _WHOLE.match(path):
@@ -70,7 +73,7 @@ class BaseStores:
 
 
 def options_of_root(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Storage options without those of single base paths.
+    """The storage options of the table's root: all but those for single base paths.
 
     Example:
         >>> from esker.store.base_stores import options_of_root

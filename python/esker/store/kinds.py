@@ -1,6 +1,6 @@
-"""Which kind of thing lies at a place: a Lance table, a Delta table or a repository, by the folder that each one has.
+"""What is at a URI: a Lance table, a Delta table or a repository, recognised by a folder that each kind has.
 
-A look costs requests, so nothing looks before it opens: only who has not found what was expected looks what is there.
+The check costs requests, so it is made only for the error message, after the expected kind was not found.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ..exceptions import IOFailedError, NotFoundError, UnsupportedError
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of thing that a place can hold.
+    """One kind of thing that can be at a URI.
 
     Args:
-        name: For programs.
-        noun: For people, with its article.
-        folder: Where each of its kind has objects, and no other kind has any.
+        name: Its name for programs.
+        noun: Its name for people, with the article.
+        folder: A folder in which things of this kind, and no others, have objects.
         opened_by: The call that opens it.
     """
 
@@ -37,7 +37,7 @@ _KINDS = (LANCE, DELTA, REPOSITORY, _OF_A_SERVER)
 
 
 def kind_at(store: Store) -> Kind | None:
-    """What lies at the root of a store, None for nothing known. One request for each kind until one is found.
+    """The kind of thing at the root of a store, None if it is none of them. Costs up to one request per kind.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -51,18 +51,18 @@ def kind_at(store: Store) -> Kind | None:
 
 
 def found_instead(error: NotFoundError, store: Store, uri: str, expected: Kind) -> NotFoundError:
-    """What to raise where a kind of thing was not found: an error that names what lies there instead, else `error`.
+    """The error to raise if a kind of thing was not found: one that names what is there instead, else `error`.
 
     Args:
-        error: What says that it was not found.
-        store: The place, at its root.
-        uri: The place, for the message.
-        expected: What was to be opened.
+        error: The error that says that it was not found.
+        store: The store, rooted at the URI.
+        uri: The URI, for the message.
+        expected: The kind that was to be opened.
     """
     try:
         found = kind_at(store)
     except (IOFailedError, UnsupportedError):
-        # That nothing was found is known for sure; this look is a courtesy.
+        # The check only improves the message: its own failure must not hide the first error.
         return error
     if found is None or found.name == expected.name:
         return error

@@ -1,4 +1,4 @@
-"""What pickles carry: storage options with their credentials, or without them."""
+"""Which storage options a pickle carries: with their credentials, or without them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _pickles_secrets: ContextVar[bool | None] = ContextVar("esker_pickle_storage_opt
 
 @contextmanager
 def pickle_storage_options(secrets: bool) -> Iterator[None]:
-    """Says whether what is pickled in this block carries the credentials among its storage options.
+    """Sets whether objects that are pickled in this block carry the credentials among their storage options.
 
-    They travel by default, so that workers on other machines can read what they are sent. Without them a worker takes
-    its own from its environment; a region, an endpoint and the like still travel. For a whole process set
-    `ESKER_PICKLE_STORAGE_OPTIONS=0` in its environment.
+    By default they do, so that workers on other machines can open the tables that they are sent. Without them a worker
+    takes the credentials from its own environment; region, endpoint and the like are pickled in any case. To leave
+    credentials out in a whole process, set `ESKER_PICKLE_STORAGE_OPTIONS=0` in its environment.
 
     Args:
-        secrets: Whether they travel.
+        secrets: Whether pickles carry credentials.
 
     Example:
         >>> import pickle
@@ -66,7 +66,7 @@ def pickled_options(storage_options: Mapping[str, str] | None) -> dict[str, str]
 
 
 def pickled_url(url: str) -> str:
-    """A URL with a password, as a pickle carries it; see `pickle_storage_options`.
+    """A URL as a pickle carries it: with its password or without, see `pickle_storage_options`.
 
     Example:
         >>> from esker.store.pickling import pickle_storage_options, pickled_url

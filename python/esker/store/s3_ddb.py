@@ -1,4 +1,4 @@
-"""Tables on S3 whose versions DynamoDB orders, by one URI: `s3+ddb://bucket/path?ddbTableName=name`."""
+"""Parses `s3+ddb://bucket/path?ddbTableName=name`: a table on S3 with DynamoDB as its external manifest store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TABLE_NAME = "ddbTableName"
 
 
 def split_s3_ddb(uri: str) -> tuple[str, str]:
-    """The `s3://` URI and the DynamoDB table that an `s3+ddb://` URI names.
+    """The `s3://` URI and the name of the DynamoDB table that an `s3+ddb://` URI consists of.
 
     Raises:
-        InvalidArgumentError: Its query is not `ddbTableName=name`.
+        InvalidArgumentError: The query is not `ddbTableName=name`.
 
     Example:
         >>> from esker.store.s3_ddb import split_s3_ddb
@@ -30,6 +30,6 @@ def split_s3_ddb(uri: str) -> tuple[str, str]:
 
 
 def s3_uri(uri: str) -> str:
-    """The `s3://` URI of the same place, without a query."""
+    """The `s3://` URI of the same path, without the query."""
     rest = uri.partition("://")[2]
     return "s3://" + rest.partition("?")[0]

@@ -1,4 +1,4 @@
-"""Addresses with passwords, for error messages, `repr` and some pickles: without them."""
+"""Removes passwords from URLs and messages, for error messages, `repr` and pickles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def without_password(url: str) -> str:
 
 
 def passwordless(url: str) -> str:
-    """A URL that opens the same place for whoever has the password: without it, and without those of its query.
+    """A URL without its password and without the password parameters of its query; the user name stays.
 
     Example:
         >>> from esker.store.secrets import passwordless
@@ -43,7 +43,7 @@ def passwordless(url: str) -> str:
 
 
 def redacted(message: str, url: str) -> str:
-    """A message of another's code, without the URL's password should it hold it.
+    """A message of a third-party library with `***` in place of the URL and of the passwords in it.
 
     Example:
         >>> from esker.store.secrets import redacted

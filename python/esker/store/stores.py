@@ -1,7 +1,7 @@
-"""Which store answers to a URI: a registry of schemes.
+"""The registry of URI schemes: which store a URI opens.
 
-Tables ask here and never import the rooms above them: a repository registers its own schemes when it is imported. Any
-process may be handed such a URI: the module that answers to a scheme is imported when it is first asked for.
+Tables open stores here and never import the packages above them. `esker.repo` registers its schemes when it is
+imported; `resolve` imports it when a URI with such a scheme comes first (in a worker process, for example).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _s3_store(uri: str, storage_options: Mapping[str, str], durable: bool) -> St
 
 
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
-"""Schemes of stores behind a network, which take `storage_options`."""
+"""Schemes of object stores behind a network. They take `storage_options`."""
 
 
 def is_behind_network(uri: str) -> bool:
-    """Whether each look at a store costs a request.
+    """Whether each read of the store at `uri` costs a network request.
 
     Example:
         >>> from esker.store.stores import is_behind_network
@@ -51,14 +51,14 @@ _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_S
 _factories["s3+ddb"] = _s3_store
 
 _REGISTERED_BY = {"esker-ref": "esker.repo.branch_store", "esker-tx": "esker.repo.branch_store"}
-"""Schemes of rooms above this one, and the modules that register them when they are imported."""
+"""Schemes of packages above this one, and the modules that register them on import."""
 
 
 def register(scheme: str, factory: StoreFactory) -> None:
-    """Lets `factory` answer to URIs of `scheme`, in place of what answered before.
+    """Registers `factory` for URIs of `scheme`; it replaces the one that was registered before.
 
     Args:
-        scheme: What stands before `://`, in lower case.
+        scheme: The part before `://`, in lower case.
         factory: Called with the URI, the storage options and whether puts are durable.
 
     Example:
@@ -70,7 +70,7 @@ def register(scheme: str, factory: StoreFactory) -> None:
 
 
 def absolute(uri: str | os.PathLike[str]) -> str:
-    """The URI with which another process, in another working folder, finds the same place.
+    """The URI that means the same store in any process and any working folder.
 
     Example:
         >>> from esker.store.stores import absolute
@@ -83,7 +83,7 @@ def absolute(uri: str | os.PathLike[str]) -> str:
     if not text:
         raise InvalidArgumentError("expected a path or a URI, found an empty string")
     if text == "memory://":
-        # Nobody else's: a table that lasts as long as its handles.
+        # A fresh name: a table of its own, which lasts as long as its handles.
         return f"memory://{uuid.uuid4().hex}"
     if _SCHEME.match(text):
         return text
@@ -101,7 +101,7 @@ def resolve(
         durable: Whether a put returns only when its bytes are on stable storage.
 
     Raises:
-        UnsupportedError: No store answers to the scheme.
+        UnsupportedError: No store is registered for the scheme.
 
     Example:
         >>> from esker.store.stores import resolve

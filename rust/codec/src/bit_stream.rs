@@ -35,7 +35,7 @@ fn decode_words<W: Word>(
 ) -> Result<()> {
     if packed_bits == 0 || packed_bits > W::BITS as u64 {
         return Err(CodecError::corrupt(format!(
-            "expected values packed into 1 to {} bits, found {packed_bits}",
+            "expected a bit stream of 1 to {} bits a value, found {packed_bits}",
             W::BITS
         )));
     }

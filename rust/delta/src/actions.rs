@@ -1,7 +1,7 @@
-//! The actions of the log, as JSON has them. Texts are borrowed from the line where it has no escapes; statistics stay undecoded.
+//! The actions of the log, parsed from JSON. Texts without escapes are borrowed from the line; statistics stay undecoded.
 //!
-//! Spec: "Actions". Fields and actions that are not named here are read past. Of what is named, only what nothing can be done without
-//! is demanded: a file's path, a protocol's versions, a schema.
+//! Spec: "Actions". Unknown fields and actions are skipped. Only indispensable fields are required: a file's path, a protocol's versions, a
+//! schema.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 Ok(Text(Cow::Owned(text.to_owned())))
             }
 
-            // Some writers spell partition values as JSON's numbers and booleans.
+            // Some writers write partition values as JSON numbers and booleans.
             fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
                 Ok(Text(Cow::Owned(value.to_string())))
             }
@@ -56,7 +56,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Partition values as the log has them: physical names, and texts or nulls.
+/// Partition values as in the log: physical column names, and texts or nulls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionValues<'a>(pub Vec<(Text<'a>, Option<Text<'a>>)>);
 
@@ -92,11 +92,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for PartitionValues<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionVectorDescriptor {
-    /// `u`: a file named by a uuid, `p`: a file by its absolute path, `i`: here.
+    /// `u`: a file named by a UUID, `p`: a file by its absolute path, `i`: inline.
     pub storage_type: String,
     /// The file, or the bitmap itself in Z85.
     pub path_or_inline_dv: String,
-    /// Where in the file it starts.
+    /// The vector's offset in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
     /// Bytes of the bitmap.
@@ -106,7 +106,7 @@ pub struct DeletionVectorDescriptor {
 }
 
 impl DeletionVectorDescriptor {
-    /// What tells this vector from others of the same file. Spec: "Derived Fields".
+    /// The vector's unique id, which with the path identifies a logical file. Spec: "Derived Fields".
     pub fn unique_id(&self) -> String {
         match self.offset {
             Some(offset) => format!("{}{}@{offset}", self.storage_type, self.path_or_inline_dv),
@@ -136,7 +136,7 @@ pub struct Add<'a> {
     pub deletion_vector: Option<DeletionVectorDescriptor>,
 }
 
-/// The statistics of an add, and nothing else of it.
+/// Only the statistics of an add.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AddStatistics<'a> {
     /// A JSON text, escaped within JSON.
@@ -144,14 +144,14 @@ pub struct AddStatistics<'a> {
     pub stats: Option<&'a RawValue>,
 }
 
-/// A file that belongs to the table no longer. Spec: "Remove File".
+/// A file that no longer belongs to the table: a tombstone. Spec: "Remove File".
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remove<'a> {
     /// URI-encoded, relative to the table or absolute.
     #[serde(borrow)]
     pub path: Text<'a>,
-    /// The vector of the file that goes: a file with another one stays.
+    /// The deletion vector of the removed file: the same path with another vector is another logical file.
     #[serde(default)]
     pub deletion_vector: Option<DeletionVectorDescriptor>,
 }
@@ -161,7 +161,7 @@ pub struct Remove<'a> {
 pub struct Format {
     /// `parquet`.
     pub provider: String,
-    /// What the provider takes.
+    /// The provider's options.
     #[serde(default, deserialize_with = "or_default")]
     pub options: BTreeMap<String, Option<String>>,
 }
@@ -175,7 +175,7 @@ impl Default for Format {
     }
 }
 
-/// What a table is. Spec: "Change Metadata".
+/// The table's metadata. Spec: "Change Metadata".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -214,7 +214,7 @@ impl Metadata {
     }
 }
 
-/// What a reader and a writer must be able to do. Spec: "Protocol Evolution".
+/// The protocol versions and table features that a reader and a writer must support. Spec: "Protocol Evolution".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Protocol {
@@ -230,7 +230,7 @@ pub struct Protocol {
     pub writer_features: Option<Vec<String>>,
 }
 
-/// How far an application has come. Spec: "Transaction Identifiers".
+/// The last transaction of an application. Spec: "Transaction Identifiers".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Transaction {
@@ -243,15 +243,15 @@ pub struct Transaction {
     pub last_updated: Option<i64>,
 }
 
-/// What a feature keeps for the table as a whole. Spec: "Domain Metadata".
+/// A feature's metadata of the table. Spec: "Domain Metadata".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainMetadata {
-    /// Whose it is.
+    /// The domain's name.
     pub domain: String,
     /// Any text.
     #[serde(default)]
     pub configuration: String,
-    /// Whether it is gone.
+    /// Whether it was removed (a tombstone).
     #[serde(default)]
     pub removed: bool,
 }
@@ -297,12 +297,12 @@ pub struct Line<'a> {
     pub checkpoint_metadata: Option<&'a RawValue>,
 }
 
-/// An action's fields as the log has them.
+/// An action's fields as JSON for the log.
 pub fn to_json(action: &impl Serialize) -> Result<String, crate::DeltaError> {
     serde_json::to_string(action).map_err(|error| crate::DeltaError::invalid(error.to_string()))
 }
 
-/// What is missing and what is null mean the same.
+/// Deserialises null like a missing field, to the default.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Columns of a checkpoint, whose types vary with its writer, as what the log means by them.
+//! Reads the columns of a checkpoint, whose Arrow types vary with its writer, as texts, integers, maps or JSON.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, MapArray, RecordBatch, StringArray, StructArray};
@@ -6,7 +6,7 @@ use arrow_cast::cast;
 use arrow_schema::DataType;
 use serde_json::{Map, Number, Value};
 
-/// More levels than any action has.
+/// The deepest nesting: deeper than that of any action.
 const DEPTH_LIMIT: usize = 64;
 
 /// The struct column of an action, if the batch has it.
@@ -32,7 +32,7 @@ pub(crate) fn integers(action: &StructArray, name: &str) -> Option<Int64Array> {
     cast(array, &DataType::Int64).ok()?.as_primitive_opt().cloned()
 }
 
-/// A field as a map of texts: its entries for each row, and the columns that they index.
+/// A field as a map of texts: the range of entries for each row, and the columns of keys and values.
 pub(crate) struct TextMap {
     map: MapArray,
     keys: StringArray,

@@ -1,4 +1,4 @@
-//! What versions changed, as a change data feed tells it: their cdc files, or what they added and removed.
+//! The change data feed: the cdc files of each version, or the files that it added and removed.
 //!
 //! Spec: "Add CDC File", "Reader Requirements for AddCDCFile".
 
@@ -15,17 +15,17 @@ use crate::error::{DeltaError, Result};
 use crate::listing::commit_path;
 use crate::path::TableRoot;
 
-/// Commits that are read at the same time.
+/// Commits that are read concurrently.
 const PARALLEL: usize = 16;
 /// The property that turns the change data feed on.
 const ENABLED: &str = "delta.enableChangeDataFeed";
 
-/// A file whose rows changed.
+/// A file with changed rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFile {
     /// Canonical.
     pub path: String,
-    /// By physical name; `None` if its action says nothing of it.
+    /// Partition values by physical name; `None` if the action has none.
     pub partition: Option<Vec<(String, Option<String>)>>,
     /// The rows that are gone.
     pub deletion_vector: Option<DeletionVectorDescriptor>,
@@ -36,13 +36,13 @@ pub struct ChangedFile {
 pub struct VersionChanges {
     /// Its number.
     pub version: u64,
-    /// Whether the change data feed is on from here on, where the version says so.
+    /// Whether this version turned the change data feed on or off; `None` if it did not change it.
     pub is_enabled: Option<bool>,
-    /// Files of changes: where there are any, the others say the same once more.
+    /// The cdc files. If there are any, they replace `adds` and `removes`, which hold the same changes.
     pub cdc: Vec<ChangedFile>,
-    /// Files whose rows came.
+    /// Added files.
     pub adds: Vec<ChangedFile>,
-    /// Files whose rows went.
+    /// Removed files.
     pub removes: Vec<ChangedFile>,
 }
 
@@ -72,7 +72,7 @@ struct ChangeLine<'a> {
     meta_data: Option<Metadata>,
 }
 
-/// Reads the changes of the versions `first` to `last`, several at the same time.
+/// Reads the changes of the versions `first` to `last`, several concurrently.
 pub async fn read_changes(
     store: &StoreRef,
     root: &Arc<TableRoot>,

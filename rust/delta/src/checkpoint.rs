@@ -1,7 +1,7 @@
-//! The state of a version, read at once.
+//! Reads a checkpoint: the whole state of a version.
 //!
-//! Spec: "Checkpoints": one file, several parts, or a file of version 2 whose adds lie in sidecars. A checkpoint counts only if it is whole:
-//! with protocol and metadata, and with all that it names.
+//! Spec: "Checkpoints": one file, several parts, or a V2 checkpoint whose adds lie in sidecars. A checkpoint is valid only if it is
+//! complete, with protocol and metadata, and with all files that it names.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{DeltaError, Result};
 use crate::listing::{CheckpointFiles, LOG};
 use crate::path::{decode_path, TableRoot};
 
-/// Files that are read at the same time: where each costs a round trip, and elsewhere.
+/// Files that are read concurrently, from a store behind a network and from a local one.
 const FAR: usize = 8;
 const NEAR: usize = 2;
 

@@ -1,6 +1,6 @@
-//! One file of a checkpoint: the whole of it, a part, a sidecar, in Parquet or in JSON.
+//! One file of a checkpoint: the whole checkpoint, a part or a sidecar, in Parquet or in JSON.
 //!
-//! Spec: "Checkpoints" and "Sidecar Files". Columns are found by name, and what a writer left out is null.
+//! Spec: "Checkpoints" and "Sidecar Files". Columns are found by name; missing ones are null.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -16,7 +16,7 @@ use crate::error::{DeltaError, Result};
 use crate::path::TableRoot;
 use crate::sparse::ParquetFile;
 
-/// What the file list needs of an add.
+/// The fields of an add that the file list needs.
 const ADD: [&str; 5] = [
     "add.path",
     "add.size",
@@ -24,16 +24,16 @@ const ADD: [&str; 5] = [
     "add.partitionValues",
     "add.deletionVector",
 ];
-/// All other actions that say what the table is.
+/// The other actions of the table's state.
 const OTHERS: [&str; 5] = ["metaData", "protocol", "txn", "domainMetadata", "sidecar"];
 
-/// Row groups that are read at the same time where each costs a round trip. Elsewhere one is decoded while its batches are taken.
+/// Row groups that are read concurrently from a store behind a network. Locally, one is decoded while its batches are processed.
 const FAR: usize = 4;
 
-/// What one file of a checkpoint holds.
+/// The content of one file of a checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointContent {
-    /// Those it was read from, sidecars among them.
+    /// The files that it was read from, sidecars included.
     pub(crate) files: Vec<String>,
     pub(crate) chunks: Vec<FileChunk>,
     pub(crate) metadata: Option<Metadata>,
@@ -75,7 +75,7 @@ async fn take_group(
     leaves: &[usize],
     root: &TableRoot,
 ) -> Result<FileChunk> {
-    // As many as the file says, if it has a byte for each.
+    // The capacity: the row count that the file claims, but at most a row per byte.
     let rows = file.rows(group).min(file.bytes(group, "add.path"));
     let mut builder = ChunkBuilder::with_capacity(rows);
     let mut batches = file.batches(store, group, leaves);
@@ -107,7 +107,7 @@ async fn read_json(store: &StoreRef, path: &str, version: u64, root: &TableRoot)
     })
 }
 
-/// Where the adds of a batch are: the rows that have a path.
+/// The rows of a batch that are adds: those with a path.
 pub(crate) fn add_rows<'a>(
     batch: &'a RecordBatch,
     path: &str,
@@ -170,7 +170,7 @@ impl CheckpointContent {
     }
 }
 
-/// An action out of its row; `None` where all of its fields are null, as some writers leave it in the rows of others.
+/// Decodes an action from its row; `None` if all of its fields are null, as some writers fill the rows of other actions.
 pub(crate) fn decode<T: DeserializeOwned>(
     array: &StructArray,
     row: usize,

@@ -1,7 +1,7 @@
-//! Files of a table as columns: packed paths, sizes, partition values by dictionary. Statistics stay where they were read from.
+//! A columnar list of a table's files: packed paths, sizes, dictionary-encoded partition values. Statistics stay in the log.
 //!
-//! A chunk holds the files of one checkpoint file, or of some commits that follow each other. It never changes: which of its files are
-//! still alive is said by the [`ChunkView`] of a snapshot, so that snapshots share their chunks.
+//! A chunk holds the files of one checkpoint file, or of some consecutive commits. It is immutable: the [`ChunkView`] of a snapshot says
+//! which of its files are still alive, so that snapshots share chunks.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -16,19 +16,19 @@ use crate::path::{encode_path, TableRoot};
 use crate::path_column::{PathBuilder, PathColumn};
 use crate::statistics::StatisticsCache;
 
-/// Where a chunk's adds can be read again.
+/// Where a chunk's adds can be read again, for their statistics.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// Lines of commits, or of a checkpoint in JSON.
     Commits {
         /// Their paths.
         files: Vec<String>,
-        /// For each file of the chunk its line.
+        /// The line of each file of the chunk.
         lines: Vec<LineSpan>,
     },
     /// The adds of a row group of a Parquet file, in its order.
     Parquet {
-        /// Path of the checkpoint or of the part of it.
+        /// The path of the checkpoint, part or sidecar.
         path: String,
         /// The row group.
         group: usize,
@@ -38,7 +38,7 @@ pub enum Source {
 /// A line within a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineSpan {
-    /// Which of the files.
+    /// The index of the file.
     pub file: u32,
     /// The first byte.
     pub start: u32,
@@ -62,7 +62,7 @@ pub struct FileChunk {
     pub(crate) times: Vec<i64>,
     pub(crate) partitions: Vec<PartitionColumn>,
     pub(crate) vectors: BTreeMap<u32, DeletionVectorDescriptor>,
-    /// Paths as the log has them, where they are not what encoding the canonical form gives.
+    /// The paths in the log that differ from the encoded canonical form, by row.
     pub(crate) spelled: BTreeMap<u32, Box<str>>,
     pub(crate) source: Source,
     pub(crate) statistics: StatisticsCache,
@@ -101,7 +101,7 @@ impl FileChunk {
         self.times.get(row).copied().unwrap_or_default()
     }
 
-    /// The rows of a file that are gone.
+    /// A file's deletion vector.
     pub fn deletion_vector(&self, row: usize) -> Option<&DeletionVectorDescriptor> {
         if self.vectors.is_empty() {
             return None;
@@ -116,7 +116,7 @@ impl FileChunk {
         column.values.get(code as usize)?.as_deref()
     }
 
-    /// An error about a file: it names the file, and the one of the log that tells of it.
+    /// An error about a file, which names the file and the log file of its add.
     pub(crate) fn blame(&self, row: usize, message: &str) -> DeltaError {
         let log = match &self.source {
             Source::Parquet { path, .. } => Some(path),
@@ -128,19 +128,19 @@ impl FileChunk {
         )
     }
 
-    /// What files are told apart by.
+    /// A file's key.
     pub(crate) fn key(&self, row: usize) -> Vec<u8> {
         file_key(&self.path(row), self.deletion_vector(row))
     }
 
-    /// A hash of each path, to look for a few among many.
+    /// A hash of each path, to find a few files among many.
     pub(crate) fn hashes(&self) -> &[u32] {
         self.hashes
             .get_or_init(|| (0..self.len()).map(|row| hash_path(&self.path(row))).collect())
     }
 }
 
-/// What files are told apart by: the canonical path, and the id of the deletion vector. Spec: "Action Reconciliation".
+/// The key of a logical file: its canonical path and the unique id of its deletion vector. Spec: "Action Reconciliation".
 pub(crate) fn file_key(path: &str, vector: Option<&DeletionVectorDescriptor>) -> Vec<u8> {
     let mut key = path.as_bytes().to_vec();
     if let Some(vector) = vector {
@@ -171,7 +171,7 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u32 {
 pub struct ChunkView {
     /// The files.
     pub chunk: Arc<FileChunk>,
-    /// Which of them are alive; all where it is not there.
+    /// Which of them are alive; `None` for all.
     pub alive: Option<BooleanBuffer>,
 }
 
@@ -228,7 +228,7 @@ impl ChunkBuilder {
         self.paths.len()
     }
 
-    /// Adds a file by its path as the log has it. Its partition values follow.
+    /// Adds a file by its path in the log. Its partition values are added next.
     pub(crate) fn push(
         &mut self,
         root: &TableRoot,
@@ -252,7 +252,7 @@ impl ChunkBuilder {
         Ok(())
     }
 
-    /// A partition value of the file that was added last. An empty text is null, of any type.
+    /// Sets a partition value of the file that was added last. An empty text is null for every type.
     pub(crate) fn partition(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let Some(row) = self.len().checked_sub(1) else {
             return Ok(());
@@ -279,7 +279,7 @@ impl ChunkBuilder {
         }
     }
 
-    /// All partition values of the file that was added last.
+    /// Sets all partition values of the file that was added last.
     pub(crate) fn partition_values(&mut self, values: &PartitionValues<'_>) -> Result<()> {
         for (name, value) in &values.0 {
             self.partition(&name.0, value.as_ref().map(|value| value.0.as_ref()))?;
@@ -287,7 +287,7 @@ impl ChunkBuilder {
         Ok(())
     }
 
-    /// Takes over a file of another chunk.
+    /// Copies a file of another chunk.
     pub(crate) fn copy(&mut self, from: &FileChunk, row: usize) -> Result<()> {
         let at = u32::try_from(self.len())
             .map_err(|_| DeltaError::unsupported("one file of the log names more than 2^32 files"))?;
@@ -334,7 +334,7 @@ impl ChunkBuilder {
 impl PartitionBuilder {
     fn push(&mut self, row: usize, value: &str) -> Result<()> {
         let column = &mut self.column;
-        // Neighbours often share their value.
+        // Adjacent files often have the same value.
         let last = column.values.get(self.last as usize).and_then(|last| last.as_deref());
         if last != Some(value) {
             self.last = match self.codes.get(value) {

@@ -1,4 +1,5 @@
-//! The bytes of some columns: all of them at once where a read costs a round trip, else page by page, so that no column is ever held.
+//! The bytes of some Parquet columns: read at once from a store behind a network, page by page from a local one, so that no column is held
+//! in memory there.
 
 use std::io::{Error, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +10,15 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use tokio::runtime::Handle;
 
-/// Most headers of pages are smaller.
+/// The first read of a page header, in bytes: most headers are smaller.
 const WINDOW: u64 = 1 << 10;
 
-/// Where a Parquet reader finds its columns.
+/// A Parquet reader's source of bytes.
 #[derive(Debug)]
 pub(crate) enum ColumnBytes {
-    /// In memory.
+    /// Read before, in memory.
     Read(Pieces),
-    /// In the file.
+    /// Read from the local file on demand.
     Near(NearFile),
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Pieces {
     pieces: Vec<(u64, Bytes)>,
 }
 
-/// A file that is read where its bytes are asked for, by threads that may block.
+/// A file that is read on demand, by threads that may block.
 #[derive(Debug, Clone)]
 pub(crate) struct NearFile {
     store: StoreRef,
@@ -39,12 +40,12 @@ pub(crate) struct NearFile {
     failure: Failure,
 }
 
-/// Why a store gave no bytes: on their way through a decoder errors become texts.
+/// The store's error, kept here because the decoder turns errors into texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<StoreError>>>);
 
 impl Failure {
-    /// The error, once.
+    /// Takes the error.
     pub(crate) fn take(&self) -> Option<StoreError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -56,7 +57,7 @@ impl Failure {
     }
 }
 
-/// The bytes of a near file from a place on.
+/// A reader of a near file from an offset on.
 #[derive(Debug)]
 pub(crate) struct NearRead {
     file: NearFile,
@@ -64,14 +65,14 @@ pub(crate) struct NearRead {
     window: Bytes,
 }
 
-/// Bytes on their way into a decoder.
+/// The reader that a decoder gets.
 pub(crate) enum ColumnRead {
     Read(bytes::buf::Reader<Bytes>),
     Near(NearRead),
 }
 
 impl ColumnBytes {
-    /// A file of a store that is asked for every page.
+    /// A file that is read page by page.
     pub(crate) fn near(store: &StoreRef, path: &str, size: u64) -> Self {
         Self::Near(NearFile {
             store: store.clone(),
@@ -82,7 +83,7 @@ impl ColumnBytes {
         })
     }
 
-    /// Where a failure of the store will be told.
+    /// The slot for the store's error.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             Self::Read(_) => Failure::default(),

@@ -1,6 +1,7 @@
-//! One commit: a file of JSON lines, an action each.
+//! Reads one commit: a file of JSON lines, an action each.
 //!
-//! Spec: "Delta Log Entries". Actions that reconcile with each other must not stand in one entry: which of them holds would be a guess.
+//! Spec: "Delta Log Entries". An entry with two actions on one file, application or domain, or with two metadata or protocol actions, is
+//! corrupt: it would be unclear which one holds.
 
 use bytes::Bytes;
 use esker_store::StoreRef;
@@ -17,7 +18,7 @@ use crate::path::TableRoot;
 /// The actions of one commit, or of a checkpoint that is JSON.
 #[derive(Debug)]
 pub struct CommitActions {
-    /// The version that it made.
+    /// Its version.
     pub version: u64,
     /// Its file.
     pub path: String,
@@ -25,11 +26,11 @@ pub struct CommitActions {
     pub adds: FileChunk,
     /// The keys of the files that it removes.
     pub(crate) removes: Vec<Vec<u8>>,
-    /// What the table is from here on.
+    /// The new metadata, if it changes.
     pub metadata: Option<Metadata>,
-    /// What readers and writers must be able to do from here on.
+    /// The new protocol, if it changes.
     pub protocol: Option<Protocol>,
-    /// How far applications have come.
+    /// The applications' transactions.
     pub transactions: Vec<Transaction>,
     /// What features keep.
     pub domains: Vec<DomainMetadata>,
@@ -47,7 +48,7 @@ struct CommitTime {
 }
 
 impl CommitActions {
-    /// The time that its writer gave it, in milliseconds since the epoch. Spec: "In-Commit Timestamps".
+    /// The in-commit timestamp, in milliseconds since the epoch. Spec: "In-Commit Timestamps".
     pub fn in_commit_timestamp(&self) -> Option<i64> {
         let info = self.commit_info.as_deref()?;
         let time: CommitTime = serde_json::from_str(info.get()).ok()?;
@@ -55,14 +56,14 @@ impl CommitActions {
     }
 }
 
-/// Reads the commit that made a version.
+/// Reads the commit of a version.
 pub async fn read_commit(store: &StoreRef, root: &TableRoot, version: u64) -> Result<CommitActions> {
     let path = commit_path(version);
     let bytes = store.get(&path).await?;
     parse_commit(&bytes, &path, version, root)
 }
 
-/// The lines of a file of actions, and where they start. Blank lines are none.
+/// The lines of a file of actions with their byte offsets, without blank ones.
 pub(crate) fn lines<'a>(bytes: &'a [u8], path: &str) -> Result<Vec<(u32, &'a str)>> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(DeltaError::unsupported(format!("{path} is larger than 4 GiB")));

@@ -1,4 +1,4 @@
-//! Rows of a file that are gone.
+//! Deletion vectors: the deleted rows of a file.
 //!
 //! ```text
 //! inline   Z85 of: magic 1681511377 (LE) | RoaringBitmapArray, portable
@@ -18,12 +18,12 @@ use crate::path::TableRoot;
 const MAGIC: u32 = 1_681_511_377;
 /// A uuid in Z85.
 const ENCODED_UUID: usize = 20;
-/// More rows than any file has: a few bytes of bitmaps can stand for as many as that.
+/// The limit of deleted rows, more than any file has: a bitmap of a few bytes could claim that many.
 const MAX_ROWS: u64 = 1 << 31;
-/// More than any file that is marked row by row can need: a descriptor must not make us read for ever.
+/// The limit of a vector's bytes, more than any file needs: a corrupt descriptor must not make us read without end.
 const MAX_BYTES: u64 = 1 << 31;
 
-/// The numbers of the rows of one file that are gone.
+/// The row numbers of one file that are deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeletionVector {
     rows: RoaringTreemap,
@@ -44,22 +44,22 @@ pub enum VectorPlace {
 }
 
 impl DeletionVector {
-    /// How many rows are gone.
+    /// The number of deleted rows.
     pub fn len(&self) -> u64 {
         self.rows.len()
     }
 
-    /// Whether all rows are there.
+    /// Whether no row is deleted.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows that are gone, ascending.
+    /// The deleted rows, ascending.
     pub fn rows(&self) -> impl Iterator<Item = u64> + '_ {
         self.rows.iter()
     }
 
-    /// Reads the vector of a descriptor. The store is that of the table; a file elsewhere is read by [`DeletionVector::read_file`].
+    /// Reads the vector of a descriptor from the table's store. A file outside of the table is read by [`DeletionVector::read_file`].
     pub async fn read(store: &StoreRef, root: &TableRoot, descriptor: &DeletionVectorDescriptor) -> Result<Self> {
         match place(descriptor, root)? {
             VectorPlace::Inline(bytes) => {
@@ -73,7 +73,7 @@ impl DeletionVector {
         }
     }
 
-    /// Reads the vector of a descriptor out of a file of any store, by its path there.
+    /// Reads the vector of a descriptor from a file of any store, by its path there.
     pub async fn read_file(store: &StoreRef, path: &str, descriptor: &DeletionVectorDescriptor) -> Result<Self> {
         let corrupt = |message: &str| DeltaError::corrupt(path, message);
         let offset =
@@ -85,12 +85,12 @@ impl DeletionVector {
         let end = offset
             .checked_add(size + 8)
             .ok_or_else(|| corrupt("an offset that no file has"))?;
-        // The store has the last word on how long the file is before anything is made room for.
+        // The range is read by the store, which checks it against the file's size before it allocates.
         let found = store
             .get_ranges(path, &[offset..end])
             .await
             .map_err(|error| match error {
-                // The log gave the path, not the caller.
+                // The path is from the log, not from the caller: the log is corrupt.
                 StoreError::InvalidArgument { message, .. } => corrupt(&message),
                 other => DeltaError::Store(other),
             })?;
@@ -142,7 +142,7 @@ impl DeletionVector {
         Self::decode(data, path)
     }
 
-    /// Decodes magic number and bitmaps.
+    /// Decodes the magic number and the bitmaps.
     pub fn decode(bytes: &[u8], path: &str) -> Result<Self> {
         let corrupt = |message: String| DeltaError::corrupt(path, message);
         let Some((magic, bitmaps)) = bytes.split_first_chunk::<4>() else {
@@ -157,7 +157,7 @@ impl DeletionVector {
                 "expected a deletion vector with magic number {MAGIC}, found {magic}"
             )));
         }
-        // As many bitmaps as there is room for: the number alone must not make us ask for memory.
+        // The count is checked against the bytes, so that a corrupt count allocates nothing.
         let count = bitmaps.first_chunk::<8>().map_or(0, |count| u64::from_le_bytes(*count));
         if count > bitmaps.len() as u64 / 8 {
             return Err(corrupt(format!(
@@ -184,7 +184,7 @@ pub fn place_elsewhere(descriptor: &DeletionVectorDescriptor, root: &TableRoot) 
     })
 }
 
-/// Where a descriptor leads to.
+/// The place of a descriptor's vector.
 pub fn place(descriptor: &DeletionVectorDescriptor, root: &TableRoot) -> Result<VectorPlace> {
     let text = &descriptor.path_or_inline_dv;
     let bad = || {
@@ -223,7 +223,7 @@ pub fn place(descriptor: &DeletionVectorDescriptor, root: &TableRoot) -> Result<
     }
 }
 
-/// Z85, as ZeroMQ's RFC 32 has it: five characters for four bytes.
+/// Decodes Z85 (ZeroMQ's RFC 32): five characters for four bytes.
 fn z85(text: &str) -> Option<Vec<u8>> {
     const DIGITS: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
     if !text.len().is_multiple_of(5) {
@@ -241,7 +241,7 @@ fn z85(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// CRC-32 as zlib has it.
+/// CRC-32, zlib's polynomial.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut table = [0u32; 256];
     for (start, entry) in (0u32..).zip(table.iter_mut()) {

@@ -1,4 +1,4 @@
-//! Files of a snapshot as Arrow: what planning needs of them, and their statistics.
+//! The files of a snapshot as Arrow tables: what query planning needs, and statistics.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Snapshot {
         views.flat_map(|(view, rows)| rows.iter().map(|row| view.chunk.path(*row as usize)))
     }
 
-    /// The paths of files as the log has them.
+    /// The paths of files as spelled in the log.
     pub fn log_paths(&self, selection: &Selection) -> Vec<String> {
         let views = self.views.iter().zip(&selection.rows);
         let paths = views.flat_map(|(view, rows)| rows.iter().map(|row| view.chunk.spelled_path(*row as usize)));
@@ -36,7 +36,7 @@ impl Snapshot {
     }
 
     /// One row a file: `path`, `size_bytes`, `modification_time` (milliseconds since the epoch), `partition` (typed values by logical name),
-    /// `deletion_vector` (as in the log, null where all rows are there).
+    /// `deletion_vector` (as in the log, null if no row is deleted).
     pub fn describe(&self, selection: &Selection) -> Result<RecordBatch> {
         let mut paths = StringBuilder::new();
         let mut sizes = Int64Builder::new();
@@ -84,9 +84,8 @@ impl Snapshot {
         RecordBatch::try_new(Arc::new(schema), columns).map_err(bug)
     }
 
-    /// The statistics of files: `num_records`, then for each leaf column three columns, `null_count`, `min` and `max`, in the order of the
-    /// paths that are handed back with it.
-    /// Without `bounds` it is `num_records` alone.
+    /// The statistics of files: `num_records`, then for each leaf column the three columns `null_count`, `min` and `max`, in the order of
+    /// the returned paths. Without `bounds`, only `num_records`.
     pub async fn statistics(
         &self,
         store: &StoreRef,
@@ -137,7 +136,7 @@ impl Snapshot {
     }
 }
 
-/// A maximum as its writer left it: to prune by it, a timestamp was widened.
+/// A maximum as written in the log: undoes the widening of timestamps, which is for pruning.
 fn as_written(max: &ArrayRef) -> ArrayRef {
     match max.data_type() {
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
@@ -161,12 +160,12 @@ fn joined(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef> {
     concat(&parts).map_err(bug)
 }
 
-/// Arrays that do not fit each other: never, as long as they are made here.
+/// The error for arrays that do not match their schema: a bug, as both are made here.
 fn bug(error: arrow_schema::ArrowError) -> DeltaError {
     DeltaError::invalid(error.to_string())
 }
 
-/// Descriptors of deletion vectors on their way into a struct column.
+/// The builder of the struct column of deletion vector descriptors.
 #[derive(Default)]
 struct Vectors {
     storage: StringBuilder,

@@ -6,14 +6,14 @@ use esker_store::StoreError;
 /// The result of an operation on a Delta log.
 pub type Result<T, E = DeltaError> = std::result::Result<T, E>;
 
-/// An error of a Delta log. The file that it is about is named, and with it the version.
+/// An error of a Delta log. It names the log file, and thereby the version.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeltaError {
-    /// The caller asked for something that makes no sense.
+    /// The caller's arguments are invalid.
     #[error("{0}")]
     InvalidArgument(String),
-    /// The table needs something that this release cannot do.
+    /// The table needs a feature that this release does not support.
     #[error("{0}")]
     Unsupported(String),
     /// A file of the log is not what the protocol promises.
@@ -24,10 +24,10 @@ pub enum DeltaError {
         /// Where and what.
         message: String,
     },
-    /// A table or a version that is not there.
+    /// A table or a version that does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// A filter is at fault.
+    /// An error in a filter.
     #[error(transparent)]
     Expr(#[from] ExprError),
     /// The store failed.
@@ -59,12 +59,12 @@ impl DeltaError {
         Self::NotFound(message.into())
     }
 
-    /// Whether the log may have become another one since it was listed.
+    /// Whether the error may be due to a log that changed since it was listed, so that listing again may help.
     pub(crate) fn is_of_listing(&self) -> bool {
         self.is_of_file() || matches!(self, Self::NotFound(_))
     }
 
-    /// Whether another way to the same version may still work: a file of this one is broken or gone.
+    /// Whether a log file is corrupt or missing, so that another checkpoint may still lead to the same version.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {
             Self::Corrupt { .. } => true,

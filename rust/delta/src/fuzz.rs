@@ -27,7 +27,7 @@ pub const TARGETS: [&str; 5] = [
     "delta_values",
 ];
 
-/// What came of an input.
+/// The outcome of an input.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why it could not be read.
@@ -65,17 +65,17 @@ pub fn run(target: &str, data: &[u8]) -> Outcome {
     })
 }
 
-/// A commit, in each of the ways in which it is read.
+/// A commit, read by each of the parsers.
 fn commit(data: &[u8]) -> Result<u64> {
     let (bytes, root) = (Bytes::copy_from_slice(data), Arc::new(TableRoot::new("/t")));
-    // Each of them may find fault where the others read past it.
+    // Each parser may refuse what the others skip.
     let read = parse_commit(&bytes, "fuzz", 0, &root).map(|found| found.adds.len() as u64);
     let changed = parse_changes(&bytes, "fuzz", 0, &root).map(|found| found.adds.len() as u64);
     let columns = parsed_columns(&bytes, &root);
     Ok(read? + changed? + columns?)
 }
 
-/// A checkpoint in Parquet: opened, its statistics read, and written anew.
+/// A checkpoint in Parquet: opened, its statistics read, and rewritten.
 fn checkpoint(data: &[u8]) -> Result<u64> {
     let store: StoreRef = Arc::new(memory::private()?);
     block_on(async {
@@ -107,7 +107,7 @@ fn checkpoint(data: &[u8]) -> Result<u64> {
     })
 }
 
-/// A descriptor as JSON, and where it leads to.
+/// A deletion vector's descriptor as JSON, and the vector that it names.
 fn vector_place(data: &[u8]) -> Result<u64> {
     let corrupt = |error: serde_json::Error| DeltaError::corrupt("fuzz", error.to_string());
     let descriptor: DeletionVectorDescriptor = serde_json::from_slice(data).map_err(corrupt)?;
@@ -116,7 +116,7 @@ fn vector_place(data: &[u8]) -> Result<u64> {
     let store: StoreRef = Arc::new(memory::private()?);
     match block_on(DeletionVector::read(&store, &root, &descriptor)) {
         Ok(vector) => Ok(vector.len()),
-        // It leads to a file, and there is none.
+        // It names a file that does not exist.
         Err(DeltaError::Store(error)) if error.is_not_found() => Ok(1),
         Err(error) => Err(error),
     }

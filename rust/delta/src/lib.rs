@@ -6,7 +6,7 @@
 //!                                                       a filter -> partition values, statistics -> the files that may match
 //! ```
 //!
-//! The protocol is `PROTOCOL.md` of delta-io/delta. No file of data is read here: Parquet with rows in it is pyarrow's affair.
+//! The protocol is `PROTOCOL.md` of delta-io/delta. Data files are not read here but by pyarrow.
 #![cfg_attr(
     test,
     allow(

@@ -1,4 +1,4 @@
-//! What stands in `_delta_log`: commits, checkpoints of every kind, checksums.
+//! Lists `_delta_log`: commits, checkpoints of every kind, checksums.
 //!
 //! ```text
 //! 00000000000000000010.json                                  a commit
@@ -9,7 +9,7 @@
 //! _last_checkpoint                                           a hint
 //! ```
 //!
-//! Spec: "File Types" and "Checkpoints". Other names are read past.
+//! Spec: "File Types" and "Checkpoints". Other names are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,12 @@ use crate::error::{DeltaError, Result};
 /// The folder of the log.
 pub(crate) const LOG: &str = "_delta_log/";
 const HINT: &str = "_delta_log/_last_checkpoint";
-/// More parts than any checkpoint has: a file's name must not make us look for them one by one.
+/// The most parts of a checkpoint: a forged file name must not make us look for parts without end.
 const MAX_PARTS: u32 = 100_000;
-/// Digits that a hundred versions share.
+/// The leading digits that a block of a hundred versions shares.
 const NAMES_OF_A_BLOCK: usize = 18;
 
-/// One way to read the state of a version at once.
+/// The files of one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckpointFiles {
     pub(crate) version: u64,
@@ -133,7 +133,7 @@ impl LogListing {
                 files: found.into_values().collect(),
             });
         }
-        // The newest first; among those of one version any will do.
+        // Newest first; checkpoints of the same version are equivalent.
         listing
             .checkpoints
             .sort_by(|a, b| b.version.cmp(&a.version).then_with(|| a.files.cmp(&b.files)));
@@ -146,10 +146,10 @@ impl LogListing {
         self.commits.last().copied().max(checkpoint)
     }
 
-    /// What the log has of a version, and of those about it: of few more names than these, where the store can list few.
+    /// Lists the log around a version: few other names, if the store can list by a prefix.
     ///
-    /// If that version is its newest, it is the table's newest: a clean-up goes from the oldest on, so that none has gone past an entry that
-    /// is there, and another table in this one's place has other versions.
+    /// If the version is the newest in this listing, it is the table's newest: a clean-up deletes the oldest entries first, so it has not
+    /// passed an entry that still exists, and another table created in this one's place has other versions.
     pub(crate) async fn around(store: &StoreRef, version: u64) -> Result<Self> {
         let (name, next) = (format!("{version:020}"), format!("{:020}", version.saturating_add(1)));
         let same = name.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
@@ -158,7 +158,7 @@ impl LogListing {
         Ok(Self::of_names(paths.iter().filter_map(|path| path.strip_prefix(LOG))))
     }
 
-    /// The oldest version that can be opened, as far as names tell.
+    /// The oldest version that can be opened, judging by names alone.
     pub fn earliest(&self) -> Option<u64> {
         if self.commits.contains(&0) {
             return Some(0);
@@ -171,7 +171,7 @@ impl LogListing {
         versions.find(|version| !self.commits.contains(version))
     }
 
-    /// An error if something tells of versions after the newest: then that one is not the table's newest.
+    /// An error if a checksum or the hint names a version after the newest commit, which then is not the table's newest.
     pub(crate) async fn check_end(&self, store: &StoreRef) -> Result<()> {
         let Some(latest) = self.latest() else { return Ok(()) };
         if let Some(version) = self.checksums.last().filter(|version| **version > latest) {
@@ -183,7 +183,7 @@ impl LogListing {
         if !self.has_hint {
             return Ok(());
         }
-        // A hint that cannot be read hints at nothing.
+        // An unreadable hint is ignored.
         let Ok(bytes) = store.get(HINT).await else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
-//! Partition values: texts in the log, typed for users.
+//! Parses partition values, which are texts in the log, to typed values.
 //!
-//! Spec: "Partition Value Serialization". Writers spell them in more ways than the protocol has; all of those are read: infinities and NaN as
-//! Spark, Java and Rust write them, decimals with an exponent, timestamps with or without zone, seconds and fractions.
+//! Spec: "Partition Value Serialization". Forms of other writers beyond the protocol are parsed, too: infinities and NaN of Spark, Java and
+//! Rust, decimals with an exponent, timestamps with or without zone, seconds and fractions.
 
 use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Decimal128Builder, StringBuilder};
 use arrow_array::timezone::Tz;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::error::{DeltaError, Result};
 
-/// The zone that a name means: `Europe/Berlin`, `UTC`, `+02:00`.
+/// Parses a zone's name: `Europe/Berlin`, `UTC`, `+02:00`.
 pub(crate) fn zone_of(name: &str) -> Result<Tz> {
     name.parse().map_err(|_| {
         DeltaError::invalid(format!(
@@ -23,7 +23,7 @@ pub(crate) fn zone_of(name: &str) -> Result<Tz> {
     })
 }
 
-/// The values as an array of the column's type. `None` is null. A timestamp without a zone is one of `local`, or of UTC.
+/// The values as an array of the column's type. `None` is null. A timestamp without a zone is in `local`, or in UTC.
 pub(crate) fn typed(
     values: &[Option<&str>],
     data_type: &DataType,
@@ -110,12 +110,12 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Rust reads `NaN`, `inf` and `Infinity`, with signs, whatever their case.
+/// Rust parses `NaN`, `inf` and `Infinity`, with signs, in any case.
 fn float<T: FromStr>(text: &str) -> Option<T> {
     text.trim().parse().ok()
 }
 
-/// The bytes of a text, and of `\u00FF` escapes that some writers leave in it.
+/// The bytes of a text with `\u00FF` escapes, which some writers leave in it.
 fn binary(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -130,7 +130,7 @@ fn binary(text: &str) -> Vec<u8> {
             continue;
         }
         let Some(first) = rest.chars().next() else { break };
-        // Characters up to U+00FF are the bytes of the same number: so writers spell them.
+        // Writers encode each byte as the character U+0000 to U+00FF of the same number.
         match u8::try_from(u32::from(first)) {
             Ok(byte) => bytes.push(byte),
             Err(_) => bytes.extend_from_slice(first.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -143,7 +143,7 @@ fn binary(text: &str) -> Vec<u8> {
 /// Days since the epoch. Years may have more than four digits, and a sign.
 pub(crate) fn date(text: &str) -> Option<i32> {
     let text = text.trim();
-    // A date that some writers spell as the timestamp of its start.
+    // Some writers write a date as the timestamp of its start.
     let text = text.split([' ', 'T']).next().unwrap_or_default();
     let date = year_month_day(text)?;
     let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?;
@@ -168,7 +168,7 @@ fn year_month_day(text: &str) -> Option<NaiveDate> {
     )
 }
 
-/// Microseconds since the epoch. Where no zone is named the wall clock is UTC's; where `wall_clock` is asked for, a zone is left out.
+/// Microseconds since the epoch. Without a zone, the wall clock is in UTC; with `wall_clock`, a zone is ignored.
 pub(crate) fn timestamp(text: &str, wall_clock: bool) -> Option<i64> {
     timestamp_in(text, wall_clock, None)
 }
@@ -195,7 +195,7 @@ fn timestamp_in(text: &str, wall_clock: bool, local: Option<Tz>) -> Option<i64> 
     Some(naive.checked_sub_signed(shift)?.and_utc().timestamp_micros())
 }
 
-/// The instant of a wall clock: the earlier one where clocks were put back, an hour later where they were put forward.
+/// The instant of a wall clock: the earlier one if it is ambiguous (clocks put back), an hour later if it does not exist (put forward).
 fn instant(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
     let found = zone.from_local_datetime(&naive).earliest();
     found.or_else(|| {
@@ -204,7 +204,7 @@ fn instant(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
     })
 }
 
-/// A clock without its zone, and how far the zone is ahead of UTC, if one is named.
+/// Splits a clock from its zone, given as the offset from UTC, if there is one.
 fn zone(clock: &str) -> Option<(&str, Option<TimeDelta>)> {
     if let Some(clock) = clock.strip_suffix(['Z', 'z']) {
         return Some((clock, Some(TimeDelta::zero())));
@@ -240,13 +240,13 @@ fn clock_of(clock: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(hours * 3600 + minutes * 60 + seconds)?.checked_add(&TimeDelta::microseconds(micros))
 }
 
-/// A decimal of a scale, exactly. `-1.-50`, as one writer spells -1.50, is read as well.
+/// Parses a decimal of a scale exactly. `-1.-50`, as one writer writes -1.50, is accepted.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
-    // Digits behind the point that the scale has no room for must be zeros.
+    // Digits beyond the scale must be zeros.
     decimal_cut(text, precision, scale).and_then(|(value, is_cut)| (!is_cut).then_some(value))
 }
 
-/// The same without the digits that the scale has no room for, and whether there were such.
+/// The same, truncated to the scale, and whether nonzero digits were cut.
 pub(crate) fn decimal_cut(text: &str, precision: u8, scale: i8) -> Option<(i128, bool)> {
     let text = text.trim();
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

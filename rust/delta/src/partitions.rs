@@ -1,4 +1,4 @@
-//! The partitions that files lie in.
+//! The partitions of a snapshot's files.
 
 use arrow_array::ArrayRef;
 use hashbrown::HashSet;
@@ -9,11 +9,11 @@ use crate::prune::Selection;
 use crate::schema::DeltaType;
 use crate::snapshot::Snapshot;
 
-/// Values by logical column name, as the log has them; null where it says nothing.
+/// A partition: values by logical column name, as texts; null if missing.
 pub type Partition = Vec<(String, Option<String>)>;
 
 impl Snapshot {
-    /// Values of a partition column as the log has them, typed. An empty text is null.
+    /// Parses a partition column's values from their texts in the log. An empty text is null.
     pub fn parse_partition_values(&self, column: &str, values: &[Option<&str>]) -> Result<ArrayRef> {
         match self.schema.field(column).map(|field| &field.data_type) {
             Some(DeltaType::Primitive(data_type)) => {
@@ -29,7 +29,7 @@ impl Snapshot {
         }
     }
 
-    /// The partitions of some files, each once, in the order in which files of them come first.
+    /// The distinct partitions of some files, in the order of first occurrence.
     pub fn partitions(&self, selection: &Selection) -> Vec<Partition> {
         let fields: Vec<_> = self.schema.partition_fields().collect();
         let mut seen: HashSet<Vec<Option<Box<str>>>> = HashSet::new();
@@ -43,7 +43,7 @@ impl Snapshot {
                     chunk.partitions.iter().find(|column| column.name == name)
                 })
                 .collect();
-            // Codes tell the partitions of one chunk apart, texts those of several.
+            // Dictionary codes distinguish partitions within a chunk, texts across chunks.
             let mut codes: HashSet<Vec<u32>> = HashSet::new();
             for row in rows {
                 let of_column = |column: &Option<&crate::chunk::PartitionColumn>| {

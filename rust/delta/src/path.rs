@@ -1,4 +1,4 @@
-//! Paths of files in the log: URI-encoded there, decoded once, compared in one canonical form.
+//! Paths in the log: URI-encoded, decoded once, and compared in a canonical form.
 //!
 //! | in the log | canonical |
 //! |---|---|
@@ -12,12 +12,12 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The place of a table, for paths that name it.
+/// The root of a table, to which paths are relative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRoot {
     /// Canonical, ends with `/`.
     prefix: String,
-    /// Scheme and authority of what `/a` means, empty for the local file system.
+    /// The scheme and authority of a path like `/a`, empty for the local file system.
     authority: String,
 }
 
@@ -36,7 +36,7 @@ impl TableRoot {
         Self { prefix, authority }
     }
 
-    /// The canonical form of a path as the log has it.
+    /// The canonical form of a path in the log.
     pub fn canonical<'a>(&self, encoded: &'a str) -> Cow<'a, str> {
         let decoded = decode_path(encoded);
         if is_plain_relative(&decoded) {
@@ -55,7 +55,7 @@ impl TableRoot {
         }
     }
 
-    /// The place of a canonical path: `/a/b` on the local file system, a URI elsewhere.
+    /// The absolute form of a canonical path: `/a/b` on the local file system, a URI elsewhere.
     pub fn place(&self, canonical: &str) -> String {
         if is_plain_relative(canonical) || canonical_absolute(canonical).is_none() {
             format!("{}{canonical}", self.prefix)
@@ -84,7 +84,7 @@ fn scheme_of(path: &str) -> Option<&str> {
     (named && rest.starts_with('/')).then_some(scheme)
 }
 
-/// An absolute path or a URI in the one form that all spellings of it have.
+/// The canonical form of an absolute path or a URI.
 fn canonical_absolute(path: &str) -> Option<String> {
     let Some(scheme) = scheme_of(path) else {
         return path.starts_with('/').then(|| one_slash(path));
@@ -93,7 +93,7 @@ fn canonical_absolute(path: &str) -> Option<String> {
     let scheme = scheme.to_ascii_lowercase();
     match scheme.as_str() {
         "file" => {
-            // `file:/a`, `file:///a` and `file://localhost/a` are one file.
+            // `file:/a`, `file:///a` and `file://localhost/a` are the same file.
             let rest = rest
                 .strip_prefix("//localhost")
                 .filter(|r| r.starts_with('/'))
@@ -109,7 +109,7 @@ fn one_slash(path: &str) -> String {
     format!("/{}", path.trim_start_matches('/'))
 }
 
-/// A path with its percent-encoding taken away, once. What is no valid encoding stays as it is.
+/// A path, percent-decoded once. Invalid encodings stay as they are.
 pub fn decode_path(encoded: &str) -> Cow<'_, str> {
     if !encoded.contains('%') {
         return Cow::Borrowed(encoded);
@@ -127,7 +127,7 @@ pub fn decode_path(encoded: &str) -> Cow<'_, str> {
     }
     match String::from_utf8(decoded) {
         Ok(text) => Cow::Owned(text),
-        // The bytes are no text: the encoded form is at least a name that can be compared.
+        // Not UTF-8: the encoded form can at least be compared.
         Err(_) => Cow::Borrowed(encoded),
     }
 }
@@ -141,7 +141,7 @@ fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// The bytes that stand in a path as they are.
+/// The bytes that need no percent-encoding in a path.
 const ALLOWED: [bool; 256] = {
     let mut allowed = [false; 256];
     let kept: &[u8] = b"/-_.!~*'()=:@&+$,;0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -157,7 +157,7 @@ const ALLOWED: [bool; 256] = {
     allowed
 };
 
-/// A path as the log has it: what RFC 2396 does not allow in a path is percent-encoded.
+/// A path for the log: characters that RFC 2396 does not allow in a path are percent-encoded.
 pub fn encode_path(decoded: &str) -> Cow<'_, str> {
     let allowed = |byte: u8| ALLOWED.get(usize::from(byte)).copied().unwrap_or(false);
     if decoded.bytes().all(allowed) {

@@ -1,24 +1,24 @@
-//! Paths of files in a fraction of their length: writers give them a folder, a number, a uuid and an ending.
+//! A compressed column of paths, which writers compose of a folder, a number, a UUID and an ending.
 //!
 //! ```text
 //! day=2024-01-01/  part-00007-  0f8fad5b-d9cb-469f-a165-70867728950e  -c000.snappy.parquet
 //! folder, shared   as it is     16 bytes                              ending, shared
 //!
-//! a row: varint folder | varint ending * 2 + has a uuid | 16 bytes if it has | what is between folder and uuid
+//! a row: varint folder | varint ending * 2 + has a UUID | 16 bytes if it has | the text between folder and UUID
 //! ```
 
 use hashbrown::HashMap;
 
 use crate::error::{DeltaError, Result};
 
-/// Folders, and endings, that are shared; those of later paths stay in the path itself.
+/// The most shared folders, and the most shared endings; further ones are stored in the row itself.
 const MAX_SHARED: usize = 1 << 14;
 /// The characters of a uuid.
 const UUID: usize = 36;
-/// The bytes of a row with a uuid, a number, and a folder of those that are shared.
+/// The usual bytes of a row: with a UUID, a number, and a shared folder and ending.
 const USUAL: usize = 32;
 
-/// Paths, one behind the other.
+/// The rows, concatenated.
 #[derive(Debug, Default)]
 pub(crate) struct PathColumn {
     folders: Vec<Box<str>>,
@@ -27,7 +27,7 @@ pub(crate) struct PathColumn {
     ends: Vec<u32>,
 }
 
-/// Paths that are being taken.
+/// The builder of a [`PathColumn`].
 #[derive(Debug, Default)]
 pub(crate) struct PathBuilder {
     column: PathColumn,
@@ -35,11 +35,11 @@ pub(crate) struct PathBuilder {
     endings: Shared,
 }
 
-/// Texts that are shared, by their number.
+/// Shared texts and their numbers.
 #[derive(Debug, Default)]
 struct Shared {
     numbers: HashMap<Box<str>, usize>,
-    /// Neighbours often share theirs.
+    /// The last one looked up, as adjacent paths often share it.
     last: usize,
 }
 
@@ -63,7 +63,7 @@ impl Shared {
 }
 
 impl PathBuilder {
-    /// With room for so many paths as most writers give them.
+    /// A builder with the capacity for so many usual paths.
     pub(crate) fn with_capacity(rows: usize) -> Self {
         let mut builder = Self::default();
         builder.column.ends.reserve(rows);
@@ -75,9 +75,9 @@ impl PathBuilder {
         self.column.len()
     }
 
-    /// Adds a path; all of them together may take 4 GiB.
+    /// Adds a path. All rows together may take 4 GiB.
     pub(crate) fn push(&mut self, path: &str) -> Result<()> {
-        // Number 0 is the empty text, of folders and of endings.
+        // Number 0 is the empty folder or ending.
         for (shared, texts) in [
             (&mut self.folders, &mut self.column.folders),
             (&mut self.endings, &mut self.column.endings),
@@ -128,7 +128,7 @@ impl PathColumn {
         self.ends.len()
     }
 
-    /// The path at `row`; empty behind the last.
+    /// The path at `row`; empty beyond the last.
     pub(crate) fn get(&self, row: usize) -> String {
         self.read(row).unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl PathColumn {
     }
 }
 
-/// The first uuid in small letters, and where it starts.
+/// The first UUID in lower case, and its position.
 fn find_uuid(name: &str) -> Option<(usize, [u8; 16])> {
     let bytes = name.as_bytes();
     let dashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'-');
@@ -173,7 +173,7 @@ fn find_uuid(name: &str) -> Option<(usize, [u8; 16])> {
 
 fn uuid_of(text: &[u8]) -> Option<[u8; 16]> {
     let text: &[u8; UUID] = text.try_into().ok()?;
-    // Most dashes are ruled out by the next ones.
+    // A quick check of two further dashes rules out most candidates.
     let [.., b'-', _, _, _, _, b'-', _, _, _, _, _, _, _, _, _, _, _, _] = text else {
         return None;
     };
@@ -191,7 +191,7 @@ fn uuid_of(text: &[u8]) -> Option<[u8; 16]> {
     Some(uuid)
 }
 
-/// A digit of a uuid in small letters.
+/// A lower-case hexadecimal digit.
 fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,12 +1,12 @@
-//! Whether this release reads a table right. Spec: "Table Features" and "Requirements for Readers".
+//! Checks whether this release can read a table. Spec: "Table Features" and "Requirements for Readers".
 
 use crate::actions::{Metadata, Protocol};
 use crate::error::{DeltaError, Result};
 
-/// The newest version of the protocol for readers that there is.
+/// The newest reader version of the protocol.
 const NEWEST_READER: i32 = 3;
 
-/// The features for readers that are read right.
+/// The supported reader features.
 pub const READER_FEATURES: [&str; 7] = [
     "columnMapping",
     "deletionVectors",
@@ -17,8 +17,8 @@ pub const READER_FEATURES: [&str; 7] = [
     "vacuumProtocolCheck",
 ];
 
-/// The features for readers that say of what types columns may be, and nothing else: a column of such a type is refused by its name when
-/// it is read, and a table without one is read as any other.
+/// Reader features that only add column types: a table with such a feature is readable, but a column of such a type is refused by name when
+/// it is read.
 pub const TYPE_FEATURES: [&str; 5] = [
     "geospatial",
     "variantShredding",
@@ -27,7 +27,7 @@ pub const TYPE_FEATURES: [&str; 5] = [
     "variantType-preview",
 ];
 
-/// An error if a table can only be read by something newer. Features for writers alone are nothing to a reader.
+/// An error if a table needs an unsupported reader version or feature. Writer features are ignored.
 pub fn check_readable(protocol: &Protocol, metadata: &Metadata) -> Result<()> {
     let version = protocol.min_reader_version;
     if version > NEWEST_READER {

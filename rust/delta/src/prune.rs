@@ -1,4 +1,4 @@
-//! Which files may hold rows that a filter keeps: first by partition values, then by statistics.
+//! File pruning: which files may hold rows that a filter keeps, by partition values and then by statistics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::schema::{DeltaField, DeltaSchema, DeltaType};
 use crate::snapshot::Snapshot;
 use crate::statistics::{of_chunk, ChunkStatistics, WantedColumn};
 
-/// Chunks whose statistics are decoded at the same time.
+/// Chunks whose statistics are decoded concurrently.
 const PARALLEL: usize = 4;
 
-/// Files of a snapshot: for each of its chunks the rows, in their order.
+/// A selection of a snapshot's files: the row indices for each of its chunks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As many as the snapshot has chunks.
+    /// The ascending rows of each chunk.
     pub rows: Vec<Vec<u32>>,
 }
 
@@ -51,7 +51,8 @@ impl Snapshot {
         Selection { rows: rows.collect() }
     }
 
-    /// The files that may hold rows for which the filter is true. Statistics are read only if it names a column that is no partition column.
+    /// The files that may hold rows for which the filter is true. Statistics are read only if it refers to a column that is no partition
+    /// column.
     pub async fn select(&self, store: &StoreRef, filter: &Predicate) -> Result<Selection> {
         let mut partitions = Vec::new();
         let mut wanted = Vec::new();
@@ -94,7 +95,7 @@ impl Snapshot {
         Ok(selection)
     }
 
-    /// One check for each combination of partition values: files share them.
+    /// Prunes by partition values, with one check per distinct combination.
     fn by_partition(&self, view: &ChunkView, filter: &Predicate, partitions: &[&DeltaField]) -> Result<Vec<u32>> {
         let chunk = &view.chunk;
         let alive = view.rows().filter_map(|row| u32::try_from(row).ok());
@@ -198,7 +199,7 @@ impl Snapshot {
             .collect())
     }
 
-    /// The values of a partition column for some files, as bounds.
+    /// The values of a partition column for some files, as bounds (min = max).
     fn partition_range(
         &self,
         chunk: &FileChunk,
@@ -211,7 +212,7 @@ impl Snapshot {
             .iter()
             .enumerate()
             .map(|(at, count)| Some(if values.is_null(at) { *count } else { 0 }));
-        // NaN is no bound of anything: of such a file nothing is known.
+        // NaN is no bound: such a file is unbounded.
         let bounds = if values.data_type().is_floating() {
             without_nan(&values)
         } else {
@@ -236,7 +237,7 @@ impl Snapshot {
         let Some(column) = chunk.partitions.iter().find(|column| column.name == name) else {
             return Ok(arrow_array::new_null_array(data_type, rows.len()));
         };
-        // Only what these files have is parsed: a value that cannot be read does no harm to others.
+        // Only the values of these files are parsed, so that an invalid value of another file is no error.
         let mut dense: BTreeMap<u32, u32> = BTreeMap::new();
         let mut texts = Vec::new();
         let codes: Vec<u32> = rows

@@ -1,8 +1,8 @@
-//! Reconciliation: what is left of all actions, the newest first.
+//! Log replay: reconciles all actions, newest first.
 //!
-//! Spec: "Action Reconciliation". Of each file (by canonical path and deletion vector) the newest action counts, of metadata, protocol,
-//! each application and each domain the newest one, too. A checkpoint comes last and is reconciled already, so that the keys of its files
-//! are only looked up and never kept.
+//! Spec: "Action Reconciliation". The newest action wins: of each file (by canonical path and deletion vector), of metadata, of protocol,
+//! of each application and of each domain. A checkpoint comes last and is already reconciled, so the keys of its files are looked up but
+//! not stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::{DeltaError, Result};
 /// Commits with fewer files than this share a chunk.
 const SMALL: usize = 4096;
 
-/// What the actions that were taken leave, newest first.
+/// The state reconciled so far.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) metadata: Option<Metadata>,
@@ -27,23 +27,23 @@ pub(crate) struct Replay {
     pub(crate) transactions: BTreeMap<String, Transaction>,
     pub(crate) domains: BTreeMap<String, DomainMetadata>,
     pub(crate) views: Vec<ChunkView>,
-    /// Of the newest commit.
+    /// The in-commit timestamp of the newest commit.
     pub(crate) in_commit_timestamp: Option<i64>,
     seen: Seen,
     small: Gathered,
     commits: u64,
 }
 
-/// The files that a newer action has spoken of.
+/// The keys of files with a newer action.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     keys: HashSet<Vec<u8>>,
-    /// A bit for the hash of each path: most paths of a large chunk are ruled out by it.
+    /// A one-bit Bloom filter of the paths' hashes, which rules out most paths of a large chunk.
     filter: Vec<u64>,
 }
 
 impl Seen {
-    /// Notes a file; whether it is the first time.
+    /// Inserts a file's key; returns whether it is new.
     pub(crate) fn insert(&mut self, key: Vec<u8>) -> bool {
         let (word, bit) = slot(hash_bytes(path_of_key(&key)));
         self.filter.resize(1024, 0);
@@ -53,17 +53,17 @@ impl Seen {
         self.keys.insert(key)
     }
 
-    /// Whether nothing was noted.
+    /// Whether no file was inserted.
     pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether a file was noted.
+    /// Whether a file's key was inserted.
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.keys.contains(key)
     }
 
-    /// Whether a file of a path with this hash may have been noted.
+    /// Whether a file with this path hash may have been inserted.
     pub(crate) fn may_hold(&self, hash: u32) -> bool {
         let (word, bit) = slot(hash);
         self.filter.get(word).is_some_and(|word| word & bit != 0)
@@ -76,7 +76,7 @@ fn slot(hash: u32) -> (usize, u64) {
 }
 
 impl Replay {
-    /// Takes a commit that is older than all that was taken before.
+    /// Adds a commit, which must be older than all added before.
     pub(crate) fn take_commit(&mut self, commit: CommitActions) -> Result<()> {
         if self.commits == 0 {
             self.in_commit_timestamp = commit.in_commit_timestamp();
@@ -100,7 +100,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Takes the checkpoint that all that was taken before follows on.
+    /// Adds the checkpoint before the commits added so far.
     pub(crate) fn take_checkpoint(&mut self, content: CheckpointContent) {
         self.take_state(
             content.metadata,
@@ -119,7 +119,7 @@ impl Replay {
         self.take_views(views.collect());
     }
 
-    /// Takes the files of an older snapshot, which shares its chunks.
+    /// Adds the files of an older snapshot, which shares its chunks.
     pub(crate) fn take_views(&mut self, views: Vec<ChunkView>) {
         self.small.flush(&mut self.views);
         let left = views
@@ -129,7 +129,7 @@ impl Replay {
         self.views.extend(left);
     }
 
-    /// All has been taken.
+    /// Finishes the replay.
     pub(crate) fn finish(&mut self) {
         self.small.flush(&mut self.views);
         self.views.retain(|view| view.live() > 0);
@@ -157,7 +157,7 @@ impl Replay {
     }
 }
 
-/// A view without the files that were seen.
+/// A view without the files in `seen`.
 fn without(view: ChunkView, seen: &Seen) -> ChunkView {
     if seen.keys.is_empty() {
         return view;
@@ -188,7 +188,7 @@ fn without(view: ChunkView, seen: &Seen) -> ChunkView {
     }
 }
 
-/// Files of small commits on their way into one chunk. Those that are not alive are left behind.
+/// Gathers the live files of small commits into one chunk.
 #[derive(Debug, Default)]
 struct Gathered {
     builder: ChunkBuilder,
@@ -241,7 +241,7 @@ impl Gathered {
     }
 }
 
-/// Chunks of few files, made by one refresh each, as one.
+/// Joins small chunks, one of which each refresh adds, into one.
 pub(crate) fn join_small(views: Vec<ChunkView>) -> Result<Vec<ChunkView>> {
     let is_small = |view: &ChunkView| view.chunk.len() < SMALL && matches!(view.chunk.source, Source::Commits { .. });
     if views.iter().filter(|view| is_small(view)).count() <= 64 {

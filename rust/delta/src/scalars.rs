@@ -1,4 +1,4 @@
-//! Bounds of one column, value by value, into an array. What is not of the column's type is unknown, never an error.
+//! Builds an array of bounds of one column, value by value. A value that is not of the column's type is unknown, never an error.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::partition::{date, decimal, timestamp};
 
-/// Which bound a value is.
+/// The kind of bound that a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Min,
     Max,
-    /// None: the value itself.
+    /// The exact value.
     Exact,
 }
 
-/// Writers cut timestamps down to milliseconds.
+/// Writers truncate timestamps to milliseconds.
 const MILLISECOND: i64 = 1000;
 
 /// The bounds of one column.
@@ -80,18 +80,18 @@ impl ScalarColumn {
         }
     }
 
-    /// Says that its doubles may be of files whose values are floats of 32 bits. The text of such a float is that of a double beside it.
+    /// For a column that was widened from float32: the text of a 32-bit float parses to a slightly different double, so bounds are widened.
     pub(crate) fn widened(mut self, was_float: bool) -> Self {
         self.was_float = was_float;
         self
     }
 
-    /// As many values as asked for: further ones are given up, missing ones unknown.
+    /// Resizes to `len` values: further ones are dropped, missing ones are unknown.
     pub(crate) fn resize(&mut self, len: usize) {
         each!(&mut self.values, values => values.resize(len, None), count => *count = len);
     }
 
-    /// The next bound, as JSON has it.
+    /// Adds a bound given as JSON.
     pub(crate) fn push_json(&mut self, json: &str) {
         if json.starts_with('"') {
             match serde_json::from_str::<String>(json) {
@@ -109,7 +109,7 @@ impl ScalarColumn {
         each!(&mut self.values, values => values.push(None), count => *count += 1);
     }
 
-    /// The next bound as a text.
+    /// Adds a bound given as text.
     pub(crate) fn push_text(&mut self, text: &str) {
         let (data_type, is_max) = (&self.data_type, self.bound == Bound::Max);
         match &mut self.values {
@@ -126,7 +126,7 @@ impl ScalarColumn {
                 }
                 _ => text.parse().ok(),
             }),
-            // A bound that is NaN bounds nothing.
+            // A NaN bound is unknown.
             Values::Floats(values) => values.push(text.parse().ok().filter(|value: &f64| !value.is_nan())),
             Values::Decimals(values) => values.push(match data_type {
                 DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale),
@@ -204,7 +204,7 @@ impl ScalarColumn {
     }
 }
 
-/// Bounds as their writers noted them, made wide enough for what these may have cut off or rounded.
+/// Widens bounds to undo what their writers may have truncated or rounded.
 pub(crate) fn widened(bounds: &ArrayRef, bound: Bound) -> ArrayRef {
     match (bounds.data_type(), bound) {
         (DataType::Utf8, Bound::Max) => match bounds.as_string_opt::<i32>() {
@@ -236,7 +236,7 @@ pub(crate) fn widened(bounds: &ArrayRef, bound: Bound) -> ArrayRef {
     }
 }
 
-/// Some writers cut times towards zero, which is upwards before 1970.
+/// Widens a minimal time: some writers truncate towards zero, which is upwards before 1970.
 fn wide_time(time: i64) -> i64 {
     if time <= 0 {
         time.saturating_sub(MILLISECOND)
@@ -245,8 +245,8 @@ fn wide_time(time: i64) -> i64 {
     }
 }
 
-/// Writers that compute with doubles note the nearest one, of which fifteen digits are those of the decimal; the text does not tell whether
-/// it was one.
+/// Widens a decimal: writers that compute with doubles write the nearest one, which keeps fifteen digits; the text does not tell which
+/// writers do.
 fn wide_decimal(value: i128, precision: u8, bound: Bound) -> Option<i128> {
     // Units in the last place of a double, rounded up and doubled: one rounding for the digits, one for the point.
     const DOUBLE: i128 = 1 << 51;
@@ -264,10 +264,10 @@ fn wide_decimal(value: i128, precision: u8, bound: Bound) -> Option<i128> {
     Some(wide.clamp(-widest, widest))
 }
 
-/// The longest text that some writers keep of a maximum; what follows in the value itself may have been left out.
+/// The length in characters to which some writers truncate a maximum.
 const CUT_TEXT: usize = 32;
 
-/// A text that no text lies above that starts like this one, where that may have been cut; none if there is no such.
+/// If the text may have been truncated: an upper bound of all texts that start with it; `None` if there is none.
 fn wide_text(text: &str) -> Option<String> {
     if text.chars().nth(CUT_TEXT - 1).is_none() {
         return Some(text.to_owned());
@@ -275,12 +275,12 @@ fn wide_text(text: &str) -> Option<String> {
     let kept = text.trim_end_matches(char::MAX);
     let last = kept.chars().next_back()?;
     let start = kept.strip_suffix(last)?;
-    // Surrogates are no characters.
+    // Skips surrogates, which are no characters.
     let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32)?;
     Some(format!("{start}{next}"))
 }
 
-/// The bound that holds for a double and for the float of 32 bits that is written the same.
+/// A bound that holds for a double and for the 32-bit float with the same text.
 #[allow(clippy::cast_possible_truncation)] // The float is looked for.
 fn around_float(value: f64, bound: Bound) -> f64 {
     let float = f64::from(value as f32);
@@ -291,7 +291,7 @@ fn around_float(value: f64, bound: Bound) -> f64 {
     }
 }
 
-/// The nearest float of 32 bits, for a bound the one on the safe side.
+/// The nearest 32-bit float; for a bound, rounded to the safe side.
 #[allow(clippy::cast_possible_truncation)] // Rounding is what is wanted, and corrected below.
 fn to_f32(value: f64, bound: Bound) -> f32 {
     let near = value as f32;

@@ -1,4 +1,4 @@
-//! The schema of a table: its JSON form, and what it is in Arrow.
+//! The schema of a table: its JSON form, and its conversion to Arrow.
 //!
 //! Spec: "Schema Serialization Format" and "Column Mapping". A field has a logical name, which users see, and a physical one, which files,
 //! partition values and statistics use. They differ only where column mapping is on.
@@ -14,16 +14,16 @@ use crate::actions::Metadata;
 use crate::error::{DeltaError, Result};
 use crate::listing::commit_path;
 
-/// Levels of types within types; a deeper schema is no schema.
+/// The deepest nesting of types; a deeper schema is refused.
 const DEPTH_LIMIT: usize = 100;
-/// Metadata of an Arrow field whose values this release does not read: the name of the type.
+/// The metadata key of an Arrow field whose type this release does not read; its value is the type's name.
 const UNREAD: &str = "esker.unread";
 const TYPE_CHANGES: &str = "delta.typeChanges";
 const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 const COLUMN_ID: &str = "delta.columnMapping.id";
 const COLUMN_MAPPING_MODE: &str = "delta.columnMapping.mode";
 
-/// How logical names lead to physical ones. Spec: "Column Mapping".
+/// How logical names map to physical ones. Spec: "Column Mapping".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnMapping {
     /// They are the same.
@@ -45,7 +45,7 @@ pub enum DeltaType {
     Array(Box<DeltaType>, bool),
     /// Keys, values, and whether values may be null.
     Map(Box<DeltaType>, Box<DeltaType>, bool),
-    /// A type whose values this release does not read, by its name. To Arrow it is the type of nulls.
+    /// A type that this release does not read, by its name. In Arrow it is the null type.
     Unread(String),
 }
 
@@ -58,7 +58,7 @@ pub struct DeltaField {
     pub data_type: DeltaType,
     /// Whether it may be null.
     pub nullable: bool,
-    /// What features keep of it.
+    /// Its metadata, used by features.
     pub metadata: Map<String, Value>,
 }
 
@@ -72,12 +72,12 @@ impl DeltaField {
         mapped.unwrap_or(&self.name)
     }
 
-    /// Its id, where columns are mapped.
+    /// Its column mapping id, if there is one.
     pub fn id(&self) -> Option<i64> {
         self.metadata.get(COLUMN_ID).and_then(Value::as_i64)
     }
 
-    /// Whether older files may hold it as floats of 32 bits. Spec: "Type Widening", "Type Change Metadata".
+    /// Whether older files may hold it as float32. Spec: "Type Widening", "Type Change Metadata".
     pub fn was_float(&self) -> bool {
         let changes = self.metadata.get(TYPE_CHANGES).and_then(Value::as_array);
         changes.is_some_and(|changes| {
@@ -108,7 +108,7 @@ impl DeltaField {
 }
 
 impl DeltaType {
-    /// The first type in it whose values this release does not read.
+    /// The first type in it that this release does not read.
     fn unread(&self, depth: usize) -> Option<&str> {
         match self {
             _ if depth > DEPTH_LIMIT => None,
@@ -147,7 +147,7 @@ impl DeltaType {
 pub struct DeltaSchema {
     /// In their order.
     pub fields: Vec<DeltaField>,
-    /// How they lead to the columns of files.
+    /// How they map to the columns of files.
     pub mapping: ColumnMapping,
     /// Logical names of the partition columns.
     pub partition_columns: Vec<String>,
@@ -271,7 +271,7 @@ fn parse_type(value: &Value, field: &str, depth: usize) -> Result<DeltaType> {
     }
 }
 
-/// Types that features brought which say nothing of other columns. Spec: "Variant Data Type", "Geospatial Types".
+/// Types of features that do not affect other columns. Spec: "Variant Data Type", "Geospatial Types".
 fn is_unread(name: &str) -> bool {
     name == "variant" || name.starts_with("geometry") || name.starts_with("geography")
 }
@@ -290,9 +290,9 @@ fn primitive(name: &str, field: &str) -> Result<DataType> {
         "date" => DataType::Date32,
         "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         "timestamp_ntz" => DataType::Timestamp(TimeUnit::Microsecond, None),
-        // A column that is null in every row: files do not have it.
+        // A column that is null in every row and that files do not hold.
         "void" => DataType::Null,
-        // Their lengths are for writers.
+        // Their lengths concern writers only.
         _ if name.starts_with("char(") || name.starts_with("varchar(") => DataType::Utf8,
         "decimal" => DataType::Decimal128(10, 0),
         _ => match name.strip_prefix("decimal(").and_then(|rest| rest.strip_suffix(')')) {

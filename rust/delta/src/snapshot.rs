@@ -1,7 +1,7 @@
-//! One version of a table: what it is, and the files that it has.
+//! A snapshot: one version of a table with its metadata and files.
 //!
-//! A version is replayed from a complete checkpoint, or from version 0. Where a checkpoint is broken, incomplete or gone, an older one or
-//! the commits alone serve as well, but only if no version between is missing. `_last_checkpoint` is a hint and decides nothing.
+//! A version is replayed from a complete checkpoint, or from version 0. If a checkpoint is corrupt, incomplete or missing, an older one or
+//! the commits alone are used, but only if no commit in between is missing. `_last_checkpoint` is only a hint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::protocol::check_readable;
 use crate::replay::{join_small, Replay};
 use crate::schema::DeltaSchema;
 
-/// Commits that are read at the same time.
+/// Commits that are read concurrently.
 const PARALLEL: usize = 16;
-/// How often a log is listed while others write to it.
+/// How often the log is listed again while others change it.
 const LOOKS: usize = 8;
 
 /// One version of a table.
@@ -33,34 +33,34 @@ const LOOKS: usize = 8;
 pub struct Snapshot {
     /// Its number.
     pub version: u64,
-    /// Where the table is.
+    /// The table's root.
     pub root: Arc<TableRoot>,
-    /// What readers and writers must be able to do.
+    /// The protocol.
     pub protocol: Arc<Protocol>,
-    /// What the table is.
+    /// The metadata.
     pub metadata: Arc<Metadata>,
     /// Its columns.
     pub schema: Arc<DeltaSchema>,
-    /// How far applications have come.
+    /// The applications' last transactions.
     pub transactions: Arc<BTreeMap<String, Transaction>>,
-    /// What features keep.
+    /// The domain metadata.
     pub domains: Arc<BTreeMap<String, DomainMetadata>>,
     /// The files.
     pub views: Vec<ChunkView>,
-    /// The time that the version's writer gave it, where in-commit timestamps are on.
+    /// The in-commit timestamp, if in-commit timestamps are on.
     pub in_commit_timestamp: Option<i64>,
-    /// The checkpoint that it was replayed from.
+    /// The version of the checkpoint that it was replayed from.
     pub checkpoint_version: Option<u64>,
-    /// Its files, sidecars among them.
+    /// The checkpoint's files, sidecars included.
     pub(crate) base_files: Arc<Vec<String>>,
-    /// What timestamps without a zone mean as partition values; UTC where there is none.
+    /// The zone of timestamps without a zone in partition values; UTC if `None`.
     pub(crate) zone: Option<Tz>,
 }
 
 /// The version of a checkpoint, and its files.
 type BaseCheckpoint = (u64, Arc<Vec<String>>);
 
-/// What is compared of a version's checksum. Spec: "Version Checksum File".
+/// The fields of a version's checksum that are compared. Spec: "Version Checksum File".
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Checksum {
@@ -69,10 +69,10 @@ struct Checksum {
 }
 
 impl Snapshot {
-    /// Opens a version of the table in a store, or its newest.
+    /// Opens a version of the table in a store, or the newest one.
     ///
-    /// Others write, and clean up, between one look at the log and the next. What one of them misses is lost only if the log is listed
-    /// again and is as it was.
+    /// Others may commit and clean up while the log is read. A missing file is an error only if a second listing of the log is the same as
+    /// the first.
     pub async fn load(store: &StoreRef, version: Option<u64>) -> Result<Self> {
         let mut listing = LogListing::read(store).await?;
         let mut looks = 1;
@@ -230,16 +230,16 @@ impl Snapshot {
         })
     }
 
-    /// The same with another meaning of timestamps without a zone, as partition values.
+    /// The same with a zone for timestamps without one in partition values.
     pub fn with_zone(mut self, name: &str) -> Result<Self> {
         self.zone = Some(zone_of(name)?);
         Ok(self)
     }
 
-    /// The newest version, or the newest up to `last`, from this one on: only commits after it are read.
+    /// Updates this snapshot to the newest version, or the newest up to `last`: only commits after it are read.
     ///
-    /// Where the next one is not there, the names around it are listed: if a clean-up, or another table in this one's place, has taken
-    /// it away, the table is opened anew.
+    /// If the next commit does not exist, the names around it are listed: if a clean-up removed it, or another table was created in this
+    /// one's place, the table is opened anew.
     pub async fn refresh(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let mut commits = Vec::new();
         let mut came_late = None;
@@ -273,7 +273,7 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// The newest version, or the newest up to `last`, from the log alone.
+    /// Opens the newest version, or the newest up to `last`, without using this snapshot.
     async fn anew(&self, store: &StoreRef, last: Option<u64>) -> Result<Self> {
         let version = match last {
             Some(last) => LogListing::read(store)
@@ -293,13 +293,13 @@ impl Snapshot {
         self.views.iter().map(ChunkView::live).sum()
     }
 
-    /// An error if the checksum that a writer left of this version tells of other files.
+    /// An error if this version's checksum does not match the replayed files.
     async fn compare_checksum(&self, store: &StoreRef) -> Result<()> {
         let path = checksum_path(self.version);
         let Ok(bytes) = store.get(&path).await else {
             return Ok(());
         };
-        // A checksum that cannot be read proves nothing.
+        // An unreadable checksum is ignored.
         let Ok(checksum) = serde_json::from_slice::<Checksum>(&bytes) else {
             return Ok(());
         };
@@ -330,7 +330,7 @@ impl Snapshot {
     }
 }
 
-/// Reads commits, several at the same time, and hands them back in the order asked for.
+/// Reads commits, several concurrently, and returns them in the requested order.
 async fn read_commits(store: &StoreRef, root: &Arc<TableRoot>, versions: Vec<u64>) -> Result<Vec<CommitActions>> {
     let group = (versions.len() / 64).clamp(1, 64);
     let groups: Vec<Vec<u64>> = versions.chunks(group).map(<[u64]>::to_vec).collect();

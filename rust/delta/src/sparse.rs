@@ -1,4 +1,4 @@
-//! Some columns of a Parquet file: the footer, then the ranges of those columns, and nothing else of it.
+//! Reads some columns of a Parquet file: the footer, then the ranges of those columns, and nothing else.
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -18,14 +18,14 @@ use tokio::task::JoinHandle;
 use crate::column_bytes::{ColumnBytes, Pieces};
 use crate::error::{DeltaError, Result};
 
-/// Most footers are smaller; a larger one costs a second read.
+/// The first read from the end, in bytes: most footers are smaller, a larger one costs a second read.
 const TAIL: u64 = 64 << 10;
 /// The 4 bytes of the footer's length, and the magic number.
 const TRAILER: u64 = 8;
-/// Small batches, for what is decoded of them is given up again.
+/// The default batch size: small, as decoded batches are dropped soon.
 const BATCH_ROWS: usize = 2 << 10;
 
-/// A Parquet file of which the footer is known.
+/// A Parquet file with its footer.
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetFile {
     pub(crate) path: String,
@@ -77,7 +77,7 @@ impl ParquetFile {
         self
     }
 
-    /// The compressed bytes of a leaf column in a row group, as far as the file is that long.
+    /// The compressed bytes of a leaf column in a row group, at most the file's size.
     pub(crate) fn bytes(&self, group: usize, leaf: &str) -> usize {
         let column = self.leaves(&[leaf]).first().copied();
         let column = column.and_then(|leaf| self.metadata.row_groups().get(group)?.columns().get(leaf));
@@ -85,7 +85,7 @@ impl ParquetFile {
         usize::try_from(bytes.unwrap_or_default().min(self.size)).unwrap_or_default()
     }
 
-    /// The columns, with the types that Parquet itself tells of.
+    /// The columns, with the types of the Parquet schema (not of an embedded Arrow schema).
     pub(crate) fn fields(&self) -> Result<Fields> {
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = guarded(&self.path, || {
@@ -94,13 +94,13 @@ impl ParquetFile {
         Ok(metadata.schema().fields().clone())
     }
 
-    /// How many rows a row group says that it has.
+    /// The number of rows that a row group claims.
     pub(crate) fn rows(&self, group: usize) -> usize {
         let rows = self.metadata.row_groups().get(group).map(|group| group.num_rows());
         rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or_default()
     }
 
-    /// How many values of a leaf column are null in a row group, where its statistics say.
+    /// The null count of a leaf column in a row group, if its statistics have it.
     pub(crate) fn null_count(&self, group: usize, leaf: usize) -> Option<u64> {
         let column = self.metadata.row_groups().get(group)?.columns().get(leaf)?;
         column.statistics()?.null_count_opt()
@@ -135,8 +135,8 @@ impl ParquetFile {
         })
     }
 
-    /// Reads some leaf columns of a row group, batch after batch, on a thread that may block. Types are those that Parquet itself tells
-    /// of, whatever the writer's Arrow had.
+    /// Reads some leaf columns of a row group, batch after batch, on a thread that may block. Types are those of the Parquet schema, not of
+    /// an embedded Arrow schema.
     pub(crate) async fn fold<T: Send + 'static>(
         &self,
         store: &StoreRef,
@@ -160,7 +160,7 @@ impl ParquetFile {
         done.map_err(|error| failure.take().map_or(error, DeltaError::Store))
     }
 
-    /// Reads some leaf columns of a row group, one batch being decoded while another is worked on.
+    /// Reads some leaf columns of a row group; the next batch is decoded while one is processed.
     pub(crate) fn batches(&self, store: &StoreRef, group: usize, leaves: &[usize]) -> Batches {
         let (sender, decoded) = mpsc::channel(1);
         let (file, store, leaves) = (self.clone(), store.clone(), leaves.to_vec());
@@ -232,7 +232,7 @@ impl ParquetFile {
     }
 }
 
-/// Batches of a row group on their way.
+/// The batches of a row group, as they are decoded.
 #[derive(Debug)]
 pub(crate) struct Batches {
     decoded: mpsc::Receiver<RecordBatch>,
@@ -240,7 +240,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// The next batch; `None` behind the last.
+    /// The next batch; `None` after the last.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(batch) = self.decoded.recv().await {
             return Ok(Some(batch));
@@ -253,7 +253,7 @@ impl Batches {
     }
 }
 
-/// Runs a decoder that trusts its bytes more than it should: where it panics, the file is corrupt.
+/// Runs a decoder that may panic on invalid bytes: a panic means that the file is corrupt.
 fn guarded<T>(path: &str, decode: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),

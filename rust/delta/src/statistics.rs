@@ -1,8 +1,8 @@
-//! Statistics of files: JSON texts in the log, decoded for the columns that a filter asks for and no others.
+//! Statistics of files: JSON texts in the log, decoded only for the columns that a filter refers to.
 //!
-//! Spec: "Per-file Statistics". They are bounds, not values: texts are cut, timestamps end at milliseconds (so a maximum is widened by one),
-//! and what is absent, or not of the column's type, is unknown. Texts stay in the files of the log until a filter asks; what was decoded
-//! is kept with the chunk.
+//! Spec: "Per-file Statistics". They are bounds, not values: texts are truncated, timestamps have milliseconds (so a maximum is widened by
+//! one), and a bound that is missing, or not of the column's type, is unknown. Texts stay in the files of the log until a filter needs
+//! them; decoded ones are cached with the chunk.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -29,16 +29,16 @@ use crate::sparse::ParquetFile;
 /// A leaf column whose statistics are wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WantedColumn {
-    /// Its names for users.
+    /// Its path of logical names.
     pub(crate) logical: Vec<String>,
-    /// Its names in statistics.
+    /// Its path of physical names, which statistics use.
     pub(crate) physical: Vec<String>,
     pub(crate) data_type: DataType,
-    /// Whether it was of 32 bits once.
+    /// Whether it was widened from float32.
     pub(crate) was_float: bool,
 }
 
-/// What was decoded of a chunk's statistics.
+/// The decoded statistics of a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct StatisticsCache(Mutex<Cached>);
 
@@ -48,7 +48,7 @@ struct Cached {
     rows: Option<Arc<Vec<Option<u64>>>>,
 }
 
-/// Statistics of a chunk: for each file the number of its rows, for each wanted column its bounds.
+/// Statistics of a chunk: the row count of each file, and the bounds of each wanted column.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkStatistics {
     pub(crate) rows: Arc<Vec<Option<u64>>>,
@@ -88,7 +88,7 @@ pub(crate) async fn of_chunk(
 }
 
 fn lock(cache: &StatisticsCache) -> std::sync::MutexGuard<'_, Cached> {
-    // Whoever panicked while holding it left whole entries.
+    // After a panic in another thread the entries are still valid.
     cache.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -107,7 +107,7 @@ async fn decode_lines(store: &StoreRef, files: &[String], lines: &[LineSpan], de
     for line in lines {
         if open.as_ref().is_none_or(|(file, _)| *file != line.file) {
             let path = files.get(line.file as usize).map(String::as_str).unwrap_or_default();
-            // A commit that was cleaned up since: of its files nothing is known any more.
+            // The commit was cleaned up meanwhile: the statistics of its files are unknown.
             let bytes = match store.get(path).await {
                 Err(error) if error.is_not_found() => bytes::Bytes::new(),
                 found => found?,
@@ -132,7 +132,7 @@ async fn decode_lines(store: &StoreRef, files: &[String], lines: &[LineSpan], de
     Ok(())
 }
 
-/// The JSON of the statistics: a text that holds JSON, or as some writers have it the object itself.
+/// The JSON of the statistics: a string that contains JSON, or, from some writers, the object itself.
 pub(crate) fn statistics_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     if raw.get().starts_with('{') {
         return Some(Cow::Borrowed(raw.get()));
@@ -150,7 +150,7 @@ async fn decode_parquet(
 ) -> Result<()> {
     let read = decode_group(store, path, group, chunk, root, decoder).await;
     match read {
-        // The checkpoint was cleaned up since, or is another one now: nothing is known any more.
+        // The checkpoint was cleaned up or replaced meanwhile: the statistics are unknown.
         Err(error) if error.is_of_file() => {
             decoder.forget(chunk.len());
             Ok(())
@@ -170,7 +170,7 @@ async fn decode_group(
     let file = ParquetFile::open(store, path).await?;
     let parsed = decoder.parsed_columns();
     let parsed: Vec<&str> = parsed.iter().map(String::as_str).collect();
-    // Typed columns are a fraction of the texts; where the file has them for all that is wanted, the texts stay unread.
+    // Typed columns are a fraction of the texts' size: if the file has them for all wanted columns, the texts are not read.
     let typed = parsed.iter().all(|column| !file.leaves(&[column]).is_empty());
     let mut roots = vec!["add.path"];
     if typed && !parsed.is_empty() {
@@ -187,7 +187,7 @@ async fn decode_group(
     }
     Err(DeltaError::corrupt(
         path,
-        "expected the files that it had when it was read first, found others",
+        "expected the files that it had when it was read first, found another number",
     ))
 }
 
@@ -225,13 +225,13 @@ fn decode_batch(
     Ok(())
 }
 
-/// Columns of `stats_parsed` for each wanted column: minimum, maximum, null count; and the numbers of rows.
+/// The columns of `stats_parsed` for each wanted column (minimum, maximum, null count), and the row counts.
 struct TypedColumns {
     rows: Option<arrow_array::Int64Array>,
     columns: Vec<[Option<ArrayRef>; 3]>,
 }
 
-/// Statistics on their way into arrays.
+/// Decodes statistics into arrays.
 struct Decoder {
     wanted: Vec<WantedColumn>,
     tree: Node,
@@ -278,7 +278,7 @@ impl Decoder {
         self.rows.len()
     }
 
-    /// The names of the columns in `stats_parsed` that it takes to know all of the wanted ones.
+    /// The names of the columns in `stats_parsed` that cover all wanted columns.
     fn parsed_columns(&self) -> Vec<String> {
         let mut names = vec!["add.stats_parsed.numRecords".to_owned()];
         for column in &self.wanted {
@@ -290,12 +290,12 @@ impl Decoder {
         names
     }
 
-    /// Takes the statistics of the next file.
+    /// Adds the statistics of the next file.
     fn push(&mut self, text: Option<&str>) {
         let row = self.len();
         if let Some(text) = text {
             let mut deserializer = serde_json::Deserializer::from_str(text);
-            // What is no statistics says nothing, and what was taken of it before is taken back.
+            // Invalid statistics are unknown: values that were decoded before the error are removed.
             if (Top { decoder: self }).deserialize(&mut deserializer).is_err() {
                 self.truncate(row);
             }
@@ -312,7 +312,7 @@ impl Decoder {
             .for_each(|column| column.resize(rows));
     }
 
-    /// What was not said is unknown.
+    /// Fills missing values with unknown ones.
     fn pad(&mut self, rows: usize) {
         self.rows.resize(rows, None);
         self.nulls.iter_mut().for_each(|nulls| nulls.resize(rows, None));
@@ -385,7 +385,7 @@ impl Decoder {
     }
 }
 
-/// The object of statistics.
+/// The deserialiser of the top-level object.
 struct Top<'d> {
     decoder: &'d mut Decoder,
 }
@@ -455,7 +455,7 @@ fn take_bound(columns: &mut [ScalarColumn], leaf: usize, row: usize, value: &str
     }
 }
 
-/// Values of the wanted columns among the fields of an object.
+/// The deserialiser of an object's fields, which keeps the values of wanted columns.
 struct Fields<'t, 'f> {
     node: &'t Node,
     take: &'f mut dyn FnMut(usize, &str),

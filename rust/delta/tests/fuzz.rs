@@ -17,7 +17,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// How long one input may take.
 const SLOWEST: Duration = Duration::from_secs(5);
 
-/// What reading an input may hold at most: itself some times, parsed and in columns. What is decoded by other threads is not counted.
+/// The most memory for reading an input: some multiples of its size, parsed and in columns. Other threads' memory is not counted.
 fn most(input: usize) -> usize {
     (4 << 20) + 256 * input
 }

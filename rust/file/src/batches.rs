@@ -1,4 +1,4 @@
-//! Rows of a file as a stream of batches: chunks of several batches are read ahead side by side and cut.
+//! Reads a file's rows as a stream of batches: chunks of several batches are read ahead concurrently and cut into batches.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use crate::error::{FileError, Result};
 use crate::reader::{FileProjection, FileReader};
 
-/// Bytes of the file that a chunk covers, more or less.
+/// The target size of a chunk in bytes of the file.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Rows in a chunk at the most, where a batch is smaller.
+/// The most rows in a chunk, unless a batch is larger.
 const CHUNK_ROWS: u64 = 1 << 20;
 
 /// How a stream of batches is cut and read ahead.
@@ -62,7 +62,7 @@ impl FileReader {
     }
 }
 
-/// Whole batches, so that no batch ends where a chunk happens to.
+/// The rows of a chunk: a multiple of the batch size, so that no batch is cut at the end of a chunk.
 fn chunk_rows(bytes_per_row: u64, batch_size: u64) -> u64 {
     let rows = (CHUNK_BYTES / bytes_per_row.max(1)).clamp(1, CHUNK_ROWS);
     rows.div_ceil(batch_size).saturating_mul(batch_size)

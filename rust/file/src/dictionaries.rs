@@ -1,7 +1,7 @@
-//! Arrow dictionaries of several pages or batches, joined to one.
+//! Joins Arrow dictionaries of several pages or batches into one.
 //!
-//! Arrow's own `concat` looks for equal items no longer than it takes to be fast: the same item may stay in twice, and a narrow key type runs
-//! out of keys although the items would fit. Where that happens they are compared exactly.
+//! Arrow's own `concat` removes duplicate items only approximately: an item may stay in twice, and a narrow key type may run out of keys
+//! although the distinct items would fit. In that case items are compared exactly.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ pub fn concat_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Rec
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
 }
 
-/// The arrays one after the other. Dictionaries become one that has each item once, unless all of them fit as they are.
+/// Concatenates arrays. Their dictionaries become one with distinct items, unless all items fit as they are.
 ///
-/// An error where the key type has too few keys for the items that are in use.
+/// An error if the key type has too few keys for the items in use.
 pub fn join(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
     match concat(&parts) {
@@ -42,7 +42,7 @@ pub fn join(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// What a reader says of items that do not fit into one array. Each page may rightly have a dictionary of its own.
+/// A reader's error for items that do not fit into one array. It is no corruption, as each page may have its own dictionary.
 pub(crate) fn too_many(data_type: &DataType, what: &str, error: &ArrowError) -> FileError {
     FileError::unsupported(format!(
         "{what}: the dictionaries of its pages do not fit into one of type {data_type} ({error}); read fewer rows at a time"
@@ -56,7 +56,7 @@ fn join_exactly(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let items: Vec<&ArrayRef> = arrays.iter().map(|array| array.as_any_dictionary().values()).collect();
     let comparable = items.iter().map(|items| Comparable::new(items));
     let comparable = comparable.collect::<Result<Vec<_>, _>>()?;
-    // Where each distinct item stands first, and the number of each by its bytes.
+    // The first position of each distinct item, and the number of each by its bytes.
     let mut chosen: Vec<(usize, usize)> = Vec::new();
     let mut numbers: HashMap<Option<&[u8]>, u64> = HashMap::new();
     let mut keys: Vec<Option<u64>> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());

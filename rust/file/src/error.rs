@@ -8,10 +8,10 @@ pub type Result<T> = std::result::Result<T, FileError>;
 /// What can go wrong with a data file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The caller asked for something that makes no sense.
+    /// The caller's arguments are invalid.
     #[error("{0}")]
     InvalidArgument(String),
-    /// The file or the request needs something that this release cannot do.
+    /// The file or the request needs a feature that this release does not support.
     #[error("{0}")]
     Unsupported(String),
     /// A column of a type, or with nulls, that the file version cannot hold.
@@ -26,7 +26,7 @@ pub enum FileError {
         /// What it cannot hold, and what to do.
         what: String,
     },
-    /// Nulls in a column that has none, or below one.
+    /// Nulls in a non-nullable column, or below one.
     #[error("column '{column}': expected no nulls, the column is not nullable, found {count} nulls")]
     UnexpectedNulls {
         /// The column's name, dotted below a struct or list.

@@ -13,10 +13,10 @@ use crate::inspect::inspect;
 use crate::reader::FileReader;
 use crate::schema::{BlobView, Field};
 
-/// The most rows that are read at once: a file may rightly declare far more than a test wants to hold.
+/// The most rows that are read at a time: a valid file may declare far more than a test should hold.
 const ROWS: u64 = 5000;
 
-/// What came of a file.
+/// The outcome of a file.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why it could not be opened, or not be read.
@@ -27,9 +27,9 @@ pub struct Outcome {
     pub bytes: usize,
 }
 
-/// Opens a file and reads its rows, its metadata and its blobs' places in every way that there is.
+/// Opens a file and reads its rows, its metadata and its blobs' locations in every way.
 ///
-/// Panics where arrays come out that are not valid; what is read otherwise ends in the outcome.
+/// Panics if a read returns invalid arrays; all other results are in the outcome.
 pub fn open_and_read(file: Bytes) -> Outcome {
     let mut outcome = Outcome::default();
     let run = async {

@@ -1,4 +1,4 @@
-//! What a file holds where: columns, pages, encodings, offsets and bytes.
+//! Describes the layout of a file: columns, pages, encodings, offsets and sizes.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub struct FileLayout {
     pub num_rows: u64,
     /// The columns in order.
     pub columns: Vec<ColumnLayout>,
-    /// Bytes before the metadata of the columns: pages, payloads and what aligns them.
+    /// Bytes before the metadata of the columns: pages, blob payloads and padding.
     pub data_bytes: u64,
     /// Bytes of the metadata of all columns and their table.
     pub column_metadata_bytes: u64,
@@ -127,8 +127,8 @@ pub fn inspect(reader: &FileReader) -> Result<FileLayout> {
     })
 }
 
-/// Bytes that the values of a column take without any encoding: what its bytes in the file are to be compared with. Reads the column,
-/// a page at a time. Nothing for the header of a struct, which holds no values.
+/// The bytes of a column's values without any encoding, to compare with its bytes in the file. Reads the column, a page at a time. `None`
+/// for the header of a struct, which holds no values.
 pub async fn plain_bytes(reader: &FileReader, column: usize) -> Result<Option<u64>> {
     if let OpenFile::V0_1(file) = &reader.file {
         return v0_1::describe::plain_bytes(file, column);
@@ -176,7 +176,7 @@ async fn blob_bytes(file: &Container, column: usize, num_values: u64) -> Result<
     Ok(sizes.unwrap_or(0).saturating_add(num_values.saturating_mul(8)))
 }
 
-/// The same of a column of a 2.1 or 2.2 file.
+/// The same for a column of a 2.1 or 2.2 file.
 async fn plain_leaf_bytes(file: &LeafFile, column: usize) -> Result<Option<u64>> {
     let meta = file.container().column(column)?;
     for field in &file.container().schema().fields {

@@ -1,4 +1,4 @@
-//! Arrays whose nulls are replaced.
+//! Replaces the nulls of an array.
 
 use std::sync::Arc;
 

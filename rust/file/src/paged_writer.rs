@@ -1,4 +1,4 @@
-//! Writing a 2.x file: pages encoded side by side, memory bounded.
+//! Writes a 2.x file: pages are encoded concurrently, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -33,11 +33,11 @@ pub(crate) struct PagedWriter {
 /// A page that is being encoded.
 struct Encoding {
     page: JoinHandle<Result<WrittenPage>>,
-    /// Bytes that its values took while they waited.
+    /// The bytes that its values took in the buffer.
     bytes: u64,
 }
 
-/// One top-level field, gathered as its version lays it out.
+/// The buffer of one top-level field, in the form of the file version.
 enum Sink {
     V2_0(v2_0::write::ColumnSink),
     V2_1(v2_1::write::ColumnSink),
@@ -86,7 +86,7 @@ impl Sink {
         }
     }
 
-    /// Gives up what waits; `last` at the file's end.
+    /// Takes the buffered values as pages; `last` at the file's end.
     fn flush(&mut self, last: bool, full: &mut Vec<PendingPage>) {
         match self {
             Sink::V2_0(sink) => gather(full, PendingPage::V2_0, |out| sink.flush(out)),
@@ -155,7 +155,7 @@ impl PagedWriter {
         self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
         let mut waiting: u64 = self.sinks.iter().map(Sink::pending_bytes).sum();
         while waiting > self.options.memory_limit {
-            // Many wide columns: the fullest gives up its page early.
+            // With many wide columns, the largest buffer is written as a page early.
             let Some(sink) = self.sinks.iter_mut().max_by_key(|s| s.pending_bytes()) else {
                 break;
             };
@@ -182,7 +182,7 @@ impl PagedWriter {
     }
 
     pub(crate) async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
-        // Where it lies must not depend on how long a page takes.
+        // The position must not depend on how long a page takes to encode, so that files are deterministic.
         while !self.encoding.is_empty() {
             self.write_next().await?;
         }
@@ -229,7 +229,7 @@ impl PagedWriter {
         self.out.abort().await
     }
 
-    /// Hands pages over to be encoded while more rows come, and writes those that are done. Few are on their way at a time.
+    /// Starts to encode pages in the background and writes finished ones. Few are encoded at a time.
     async fn encode_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
         for page in pages {
             let bytes = page.bytes();
@@ -243,7 +243,7 @@ impl PagedWriter {
             let page = tokio::task::spawn_blocking(move || page.encode());
             self.encoding.push_back(Encoding { page, bytes });
         }
-        // Payloads of blobs go out between pages: where, must not depend on how long a page takes.
+        // Blob payloads are written between pages: their position must not depend on how long a page takes to encode.
         while self
             .encoding
             .front()
@@ -254,7 +254,7 @@ impl PagedWriter {
         Ok(())
     }
 
-    /// Writes the page that was handed over first.
+    /// Writes the oldest page that is being encoded.
     async fn write_next(&mut self) -> Result<()> {
         if let Some(first) = self.encoding.pop_front() {
             let page = first.page.await;
@@ -265,8 +265,8 @@ impl PagedWriter {
     }
 }
 
-/// The fields that a manifest lists for a file. What lies in the column of a packed struct or a blob has none of its own, and readers take a listed
-/// leaf without a column for damage.
+/// The fields that a manifest lists for a file. The children of a packed struct or of a blob have no column of their own and are left out,
+/// as readers take a listed leaf without a column for corruption.
 fn listed(schema: &Schema) -> Vec<&Field> {
     fn visit<'a>(field: &'a Field, out: &mut Vec<&'a Field>) {
         out.push(field);

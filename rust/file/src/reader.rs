@@ -1,4 +1,4 @@
-//! Reading one data file: the columns asked for, the rows asked for.
+//! Reads one data file: the requested columns of the requested rows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub struct FileReader {
     pub(crate) file: OpenFile,
 }
 
-/// An open file as its version lays it out.
+/// An open file, by the layout of its version.
 #[derive(Debug, Clone)]
 pub(crate) enum OpenFile {
     /// Groups of rows, a page for each column in each.
@@ -46,7 +46,7 @@ enum Columns {
     V2_1(LeafColumns),
 }
 
-/// The columns of one file that a read wants, found once for many reads.
+/// The projected columns of one file, resolved once for many reads.
 #[derive(Debug, Clone)]
 pub struct FileProjection {
     schema: SchemaRef,
@@ -55,12 +55,12 @@ pub struct FileProjection {
 }
 
 impl FileProjection {
-    /// The schema of the batches that reads give.
+    /// The schema of the batches that reads return.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Bytes that the columns take in the file, by row on average.
+    /// The average bytes per row of the columns in the file.
     pub fn bytes_per_row(&self) -> u64 {
         self.bytes_per_row
     }
@@ -72,7 +72,7 @@ impl FileReader {
         FileReader::open_sized(store, path, None).await
     }
 
-    /// Opens the file at `path`, whose size in bytes its table may know.
+    /// Opens the file at `path`, with its size in bytes if the manifest has it.
     pub async fn open_sized(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
         let tail = FileTail::fetch(store, path, size).await?;
         let file = match tail.version()? {
@@ -188,7 +188,7 @@ impl FileReader {
         })
     }
 
-    /// Where the blobs lie that `descriptions` of this file describe, read with [`BlobView::Located`]; none for a null.
+    /// The locations of the blobs that `descriptions` of this file describe, read with [`BlobView::Located`]; `None` for a null.
     pub fn locate_blobs(&self, kind: BlobKind, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
         let home = Home {
             path: self.path(),
@@ -222,7 +222,7 @@ impl FileReader {
         }
     }
 
-    /// Bounds of a 0.1 file's columns, by the names that lead to each, a value for each group: what its statistics say of the values as they are read.
+    /// Bounds of a 0.1 file's columns by their path, a value for each group: derived from its statistics, for the values as they are read.
     pub async fn group_bounds(&self, projection: &FileProjection) -> Result<BTreeMap<Vec<String>, ColumnBounds>> {
         match (&self.file, &projection.columns) {
             (OpenFile::V0_1(file), Columns::V0_1(columns)) => file.bounds(columns).await,
@@ -277,7 +277,7 @@ impl FileReader {
     }
 }
 
-/// Bytes that the blobs of `fields` take beside the pages, more or less; 0 where only their descriptions are wanted.
+/// An estimate of the bytes of the blobs of `fields` outside of the pages; 0 if only their descriptions are read.
 fn payload_bytes(file: &Container, fields: &[Field]) -> Result<u64> {
     fn wants(field: &Field, kind: BlobKind) -> bool {
         match (field.blob_kind(), field.blob_view) {
@@ -287,7 +287,7 @@ fn payload_bytes(file: &Container, fields: &[Field]) -> Result<u64> {
         }
     }
     let wanted = |kind| fields.iter().any(|field| wants(field, kind));
-    // Blobs of the second kind may lie in other files: their descriptions tell.
+    // v2 blobs may lie in other files, which only their descriptions tell.
     if !wanted(BlobKind::V1) {
         return Ok(0);
     }

@@ -1,8 +1,8 @@
-//! Nulls where a field says that it has none: no reader could give them back, so no file may hold them.
+//! Checks required (non-nullable) fields for nulls, which no reader could return, so that no file may hold them.
 //!
-//! A value counts if all above it are there: what lies below a null struct, in a null list's range or outside of all ranges is not seen.
-//! Nulls that do not count are taken out, for some readers look at a column without what is above it. Null counts alone clear nearly all
-//! batches; rows are looked at where they do not.
+//! A value is visible if all its parents are valid: values below a null struct, in a null list's range or outside of all lists are not.
+//! Invisible nulls are replaced, since some readers read a column without its parents. Null counts alone clear nearly all batches; rows are
+//! checked only where they do not.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::nulls::replaced;
 
 type ArrowResult<T> = std::result::Result<T, ArrowError>;
 
-/// The fields of a schema that must have values, and those on the way to them.
+/// The required fields of a schema, and their parents.
 #[derive(Debug, Clone)]
 pub struct RequiredFields(Vec<Option<Node>>);
 
@@ -33,12 +33,12 @@ struct Node {
 }
 
 impl RequiredFields {
-    /// Those of a schema.
+    /// The required fields of a schema.
     pub fn of(schema: &Schema) -> Self {
         RequiredFields(schema.fields().iter().map(|field| Node::of(field)).collect())
     }
 
-    /// The batch without a null in one of them; refuses one that counts. Its columns are the schema's, in order.
+    /// The batch without nulls in required fields: a visible one is an error, others are replaced. The columns are the schema's, in order.
     pub fn settle(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut settled: Option<Vec<ArrayRef>> = None;
         for (index, (column, node)) in batch.columns().iter().zip(&self.0).enumerate() {
@@ -78,7 +78,7 @@ impl Node {
         })
     }
 
-    /// Whether there is a null at or below it, be it one that counts or not.
+    /// Whether there is a null, visible or not, at or below a required field.
     fn may_lack(&self, array: &ArrayRef) -> bool {
         if self.required && has_nulls(array) {
             return true;
@@ -101,7 +101,7 @@ impl Node {
         self.children.first().and_then(Option::as_ref)
     }
 
-    /// Looks at the rows. `above` says which of them count; all do if there is none.
+    /// Checks the rows. `above` says which of them are visible; `None` for all.
     fn check(&self, array: &ArrayRef, above: Option<&NullBuffer>, path: &str) -> Result<()> {
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         if let Some(nulls) = nulls.as_ref().filter(|_| self.required) {
@@ -150,7 +150,7 @@ impl Node {
         self.check_ranges(list.values(), list.offsets(), present, path)
     }
 
-    /// Of the items those count that lie in the range of a list that is there.
+    /// Checks the items: those in the range of a valid list are visible.
     fn check_ranges<O: ArrowNativeType>(
         &self,
         items: &ArrayRef,
@@ -178,7 +178,7 @@ impl Node {
         }
     }
 
-    /// The array without the nulls of required fields, none of which counts.
+    /// The array without the nulls of required fields, all of which are invisible.
     fn without_nulls(&self, array: &ArrayRef) -> ArrowResult<ArrayRef> {
         if !self.may_lack(array) {
             return Ok(array.clone());
@@ -237,7 +237,7 @@ impl Node {
                 )?)
             }
             DataType::Dictionary(_, _) => with_keys(array)?,
-            // All of them are null, and say so in any case.
+            // The null type has nothing but nulls.
             DataType::Null => array.clone(),
             _ => replaced(array, None)?,
         })
@@ -252,13 +252,13 @@ fn entries(map: &MapArray) -> ArrayRef {
     Arc::new(map.entries().clone())
 }
 
-/// The dictionary array with a key in place of each null, where there is a word to point at.
+/// The dictionary array with a valid key in place of each null, if the dictionary has an item.
 fn with_keys(array: &ArrayRef) -> ArrowResult<ArrayRef> {
     fn of_words<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>) -> ArrowResult<ArrayRef> {
         if array.values().is_empty() {
             return Ok(Arc::new(array.clone()));
         }
-        // What lies under a null may be no key at all.
+        // The key below a null may be out of range.
         let keys = array.keys().iter().map(|key| key.unwrap_or_default());
         let keys = PrimitiveArray::<K>::from_iter_values(keys);
         Ok(Arc::new(DictionaryArray::try_new(keys, array.values().clone())?))
@@ -269,13 +269,13 @@ fn with_keys(array: &ArrayRef) -> ArrowResult<ArrayRef> {
     )
 }
 
-/// How many of the nulls are of values that count.
+/// The number of visible nulls.
 fn seen_nulls(nulls: &NullBuffer, above: &NullBuffer) -> usize {
     let missing = !nulls.inner();
     (&missing & above.inner()).count_set_bits()
 }
 
-/// Whether a value may be null: by itself, or because it stands for one that is.
+/// Whether a value may be null: by its validity, or by a dictionary item that is null.
 fn has_nulls(array: &ArrayRef) -> bool {
     fn of_words<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>) -> bool {
         array.keys().null_count() > 0 || array.values().logical_null_count() > 0

@@ -1,4 +1,4 @@
-//! Why a page is written as it is: what the alternatives would have cost, from the page's own values.
+//! Explains the encoding of a page: the sizes of all alternatives, computed from the page's own values.
 
 use crate::container::PageEncoding;
 use crate::error::{FileError, Result};

@@ -1,4 +1,4 @@
-//! Writing one data file: batches in, a file of the version asked for out.
+//! Writes one data file of any version from batches.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -19,23 +19,23 @@ use crate::{blob, v0_1, v2_0, v2_1};
 pub struct WriteOptions {
     /// The version of the file format.
     pub version: FileVersion,
-    /// A column's page is written when it holds so many bytes.
+    /// The target size of a page in bytes.
     pub page_bytes: u64,
-    /// Bytes of values, over all columns, that may wait to be written.
+    /// The most bytes of buffered values, over all columns.
     pub memory_limit: u64,
     /// Pages encoded at a time.
     pub threads: usize,
-    /// What becomes of blobs that are given by their URI.
+    /// How blobs that are given by their URI are stored.
     pub external_blobs: ExternalBlobs,
     /// Rows of a group of a 0.1 file.
     pub rows_per_group: usize,
-    /// Writes to a 0.1 file what it cannot keep, nulls of most types, as what will be read in their place, rather than refuse it.
+    /// Whether nulls that a 0.1 file cannot represent are written as the values that readers will see, instead of being refused.
     pub allow_null_loss: bool,
     /// The dictionaries that the files of a table of version 0.1 share.
     pub dictionaries: DictionaryWriters,
 }
 
-/// What a write does with blobs that are given by their URI.
+/// How a write stores blobs that are given by their URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalBlobs {
     /// It fails: what lies outside the table is not kept with it.
@@ -112,7 +112,7 @@ impl FileWriter {
         Ok(FileWriter { arrow, required, out })
     }
 
-    /// Takes a batch in; its columns are the schema's, in order.
+    /// Writes a batch, whose columns are the schema's, in order.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_columns() != self.arrow.fields().len() {
             return Err(FileError::invalid(format!(
@@ -170,7 +170,7 @@ impl FileWriter {
         }
     }
 
-    /// Writes what waits and makes the file visible.
+    /// Writes the buffered values and makes the file visible.
     pub async fn finish(self) -> Result<FileSummary> {
         match self.out {
             Out::Paged(out) => out.finish().await,
@@ -178,7 +178,7 @@ impl FileWriter {
         }
     }
 
-    /// Gives the file up and leaves nothing behind.
+    /// Abandons the file and leaves nothing behind.
     pub async fn abort(self) -> Result<()> {
         match self.out {
             Out::Paged(out) => out.abort().await,

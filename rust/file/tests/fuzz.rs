@@ -19,7 +19,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// How long one file may take.
 const SLOWEST: Duration = Duration::from_secs(5);
 
-/// What reading a file may hold at most: what it holds itself, several times, and what its rows are worth.
+/// The most memory for reading a file: some multiples of its size, and of its rows.
 fn most(file: usize, rows: u64) -> usize {
     (1 << 20) + 64 * file + 1024 * usize::try_from(rows.min(5000)).unwrap()
 }

@@ -1,8 +1,8 @@
 //! Whole commits: `cargo bench -p esker-graveler --bench commits -- [ENTRIES]...`.
 //!
-//! First a million entries into an empty repository, in turns with Pebble's writer where `ESKER_PEBBLE` names it (see `tests/interop/pebble`);
-//! then, for each number of entries, what is done with a content of so many. Files go to a folder without fsync below `TMPDIR`; from fifty
-//! millions on the entries say little of themselves, so that they fit a disk. `ESKER_ROUNDS=0` leaves the first part out.
+//! First a million entries into an empty repository, alternating with Pebble's writer if `ESKER_PEBBLE` names it (see
+//! `tests/interop/pebble`); then, for each number of entries, operations on a content of that size. Files go to a folder without fsync
+//! below `TMPDIR`; from fifty million on, entries are small, so that they fit on a disk. `ESKER_ROUNDS=0` skips the first part.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -91,7 +91,7 @@ fn storage(folder: &Path) -> Arc<Storage> {
     Storage::new(Arc::new(store), PREFIX, CACHE_BYTES)
 }
 
-/// Seconds of processors that this process has had.
+/// The CPU seconds of this process.
 fn processor() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<f64> = stat.split(' ').map(|field| field.parse().unwrap_or(0.0)).collect();

@@ -1,7 +1,7 @@
 //! SSTables alone: `cargo bench -p esker-graveler --bench tables`.
 //!
-//! A million entries as lakes have them. One core; the best of several runs counts. Beside each: what no table can beat, the hash and
-//! Snappy over the same bytes.
+//! A million entries as data lakes have them. One core; the best of several runs counts. For comparison, the lower bound of any table: hash
+//! and Snappy over the same bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,9 +1,9 @@
-//! A commit: sorted changes laid over a content.
+//! Applies sorted changes to a content, for a commit.
 //!
 //! ```text
-//! base      [a ... f] [g ... m] [n ... t]           a range wholly before the next change is taken over by reference;
-//! changes               h   k           x           one that a change may fall into is written anew, up to where it ended;
-//! result    [a ... f] [g ... m][n ... t] [x]        what lies behind the last range becomes one of its own
+//! base      [a ... f] [g ... m] [n ... t]           a range wholly before the next change is reused by reference;
+//! changes               h   k           x           one that a change falls into is rewritten, up to where it ended;
+//! result    [a ... f] [g ... m][n ... t] [x]        changes after the last range become a range of their own
 //! ```
 
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::metarange::Metarange;
 use crate::storage::Storage;
 use crate::write::{MetarangeWriter, Rewrite, SplitRule, Written};
 
-/// So many changes of one range are laid over its records at once; more of them take turns. In tests they nearly always do.
+/// How many changes of one range are applied at a time. Small in tests, so that most ranges take several rounds.
 const AT_ONCE: usize = if cfg!(test) { 3 } else { 1 << 16 };
 
-/// What changes did to a content.
+/// Counts of what changes did to a content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Paths that were not there.
+    /// New paths.
     pub added: u64,
-    /// Paths that were and are gone.
+    /// Removed paths.
     pub removed: u64,
-    /// Paths whose identity is another.
+    /// Paths whose identity changed.
     pub changed: u64,
 }
 
 impl Summary {
-    /// Whether nothing happened.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         *self == Summary::default()
     }
@@ -47,14 +47,14 @@ impl std::ops::AddAssign for Summary {
 /// A content with changes.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// What was written; nothing where nothing changed.
+    /// What was written; `None` if nothing changed.
     pub written: Option<Written>,
-    /// What the changes did.
+    /// The counts of changes.
     pub summary: Summary,
 }
 
-/// Lays changes over `base`. A deletion of what is not there, and a value of the same identity, change nothing; if all are like that,
-/// nothing is written, unless `allow_empty`.
+/// Applies changes to `base`. A deletion of a missing path, and a value with the same identity, change nothing; if no change has an
+/// effect, nothing is written, unless `allow_empty`.
 pub async fn apply(
     storage: &Arc<Storage>,
     base: &Metarange,
@@ -65,7 +65,7 @@ pub async fn apply(
     apply_stream(storage, base, ChangeStream::of(changes.clone()), rule, allow_empty).await
 }
 
-/// The same for changes that come some at a time: never more than a few batches of them are held, and a few ranges.
+/// The same for a stream of changes: memory holds at most a few batches of changes and a few ranges.
 pub async fn apply_stream(
     storage: &Arc<Storage>,
     base: &Metarange,

@@ -1,15 +1,15 @@
-//! What a commit changes: paths that get a value, and paths that go.
+//! The changes of a commit: new values and deletions, by path.
 
 use std::ops::Range;
 
 use crate::error::{GravelerError, Result};
 
-/// Fewer changes than this are not worth a thread.
+/// The least number of changes per thread.
 const LEAST_A_CORE: usize = 8192;
-/// A piece of memory takes no more changes when it is this large.
+/// The size at which a chunk of memory takes no more changes.
 const PIECE: usize = 16 << 20;
 
-/// Sorted changes, in few large pieces of memory rather than one a change.
+/// Sorted changes, in few large chunks of memory instead of an allocation per change.
 #[derive(Debug, Default, Clone)]
 pub struct Changes {
     pieces: Vec<Piece>,
@@ -24,11 +24,11 @@ struct Piece {
     ends: Vec<Ends>,
 }
 
-/// Where a change's key and value end.
+/// The ends of a change's key and value.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     key: u32,
-    /// The highest bit says that it is a deletion.
+    /// The highest bit marks a deletion.
     value: u32,
 }
 
@@ -50,12 +50,12 @@ impl Piece {
     }
 }
 
-/// One of them, where it lies.
+/// A borrowed change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<'a> {
     /// The path.
     pub key: &'a [u8],
-    /// The framed value, or nothing for a path that goes.
+    /// The framed value; `None` for a deletion.
     pub value: Option<&'a [u8]>,
 }
 
@@ -65,7 +65,7 @@ impl Changes {
         Self::default()
     }
 
-    /// Appends a change, whose value `write` appends to the buffer it is given; none at all is a deletion.
+    /// Appends a change, whose value `write` appends to its buffer; `None` is a deletion.
     pub fn push_with(&mut self, key: &[u8], write: Option<impl FnOnce(&mut Vec<u8>)>) -> Result<()> {
         self.check(key)?;
         if self.pieces.last().is_none_or(|piece| piece.bytes.len() >= PIECE) {
@@ -134,19 +134,19 @@ impl Changes {
         self.len == 0
     }
 
-    /// One by number.
+    /// The change of a number.
     pub fn get(&self, at: usize) -> Option<Change<'_>> {
         let piece = self.pieces.partition_point(|piece| piece.first <= at).checked_sub(1)?;
         let piece = self.pieces.get(piece)?;
         piece.get(at - piece.first)
     }
 
-    /// All of them.
+    /// All changes.
     pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         self.within(0..self.len)
     }
 
-    /// Those of some numbers.
+    /// The changes of a range of numbers.
     pub fn within(&self, numbers: Range<usize>) -> impl Iterator<Item = Change<'_>> {
         let from = self.pieces.partition_point(|piece| piece.first <= numbers.start);
         let pieces = self.pieces.get(from.saturating_sub(1)..).unwrap_or_default();
@@ -157,7 +157,7 @@ impl Changes {
         })
     }
 
-    /// The number of the first whose path is not before `key`, or comes after it.
+    /// The number of the first change whose path is at or after `key`, or with `after`, strictly after it.
     pub(crate) fn position(&self, from: usize, key: &[u8], after: bool) -> usize {
         let (mut low, mut high) = (from, self.len);
         while low < high {
@@ -174,7 +174,7 @@ impl Changes {
         low
     }
 
-    /// Changes that are made by number, some thousands at a time on each core.
+    /// Builds changes by number, in parallel on all cores.
     pub fn build<E>(count: usize, make: impl Fn(Range<usize>, &mut Changes) -> Result<(), E> + Sync) -> Result<Self, E>
     where
         E: Send + From<GravelerError>,
@@ -223,7 +223,7 @@ impl Changes {
     }
 }
 
-/// What is said of changes that are not sorted.
+/// The error for unsorted changes.
 pub(crate) fn unsorted(key: &[u8], last: &[u8]) -> GravelerError {
     GravelerError::invalid(format!(
         "expected changes sorted by path, each path once, found {:?} after {:?}",

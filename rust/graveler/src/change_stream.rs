@@ -1,4 +1,4 @@
-//! Changes that come some at a time, sorted: the next ones are made while others are written.
+//! A stream of sorted changes in batches: the next batch is made while the current one is written.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::change::{unsorted, Changes};
 use crate::error::{GravelerError, Result};
 use crate::write::Slice;
 
-/// Where changes come from: batches, each sorted and after the one before.
+/// Batches of changes, sorted within and across batches.
 pub type Batches = Box<dyn Iterator<Item = Result<Changes>> + Send>;
 
 type Pulled = (Batches, Option<Result<Changes>>);
 
-/// A place in a stream of changes.
+/// A cursor over a stream of changes.
 pub struct ChangeStream {
     ahead: Option<JoinHandle<Pulled>>,
     batches: Option<Batches>,
@@ -32,7 +32,7 @@ impl fmt::Debug for ChangeStream {
 }
 
 impl ChangeStream {
-    /// Changes that are all there.
+    /// A stream of one batch.
     pub fn of(changes: Arc<Changes>) -> Self {
         ChangeStream {
             ahead: None,
@@ -42,7 +42,7 @@ impl ChangeStream {
         }
     }
 
-    /// Batches of changes, made on a thread that may block.
+    /// A stream of batches, which are made on a thread that may block.
     pub fn new(batches: Batches) -> Self {
         ChangeStream {
             batches: Some(batches),
@@ -50,7 +50,7 @@ impl ChangeStream {
         }
     }
 
-    /// The next change's path; none at the end.
+    /// The next change's path; `None` at the end.
     pub(crate) async fn next_key(&mut self) -> Result<Option<&[u8]>> {
         while self.next >= self.current.len() {
             let Some(batch) = self.pull().await? else {
@@ -68,7 +68,7 @@ impl ChangeStream {
         Ok(self.current.get(self.next).map(|change| change.key))
     }
 
-    /// The next batch, while the one after it is being made.
+    /// Takes the next batch and starts to make the one after it.
     async fn pull(&mut self) -> Result<Option<Changes>> {
         let task = match (self.ahead.take(), self.batches.take()) {
             (Some(task), _) => task,
@@ -85,7 +85,7 @@ impl ChangeStream {
         Ok(batch)
     }
 
-    /// The next changes up to a path, about `count` of them: fewer than that only where there are no more of them.
+    /// The next changes up to a path, about `count` of them, fewer only if there are no more.
     pub(crate) async fn take(&mut self, up_to: Option<&[u8]>, count: usize) -> Result<Vec<Slice>> {
         let mut taken = Vec::new();
         let mut found = 0;
@@ -98,7 +98,7 @@ impl ChangeStream {
             if end == start {
                 break;
             }
-            // What is there already is taken at once: it holds memory anyway.
+            // The whole rest of the batch is taken, since it is in memory anyway.
             self.next = end;
             found += end - start;
             taken.push(Slice {

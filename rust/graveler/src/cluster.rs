@@ -1,7 +1,7 @@
-//! Which ranges of two contents must be looked at together.
+//! Clusters: which ranges of two contents overlap and must be compared with each other.
 //!
 //! ```text
-//! left   [1111] [2222]   [3333]      [555]         the same id on both sides: nothing to look at
+//! left   [1111] [2222]   [3333]      [555]         the same id on both sides: nothing to compare
 //! right  [1111] [xx][yy]    [zzzz]          [666]  overlapping: one cluster, however long the chain; alone: a cluster of one side
 //! ```
 
@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use crate::metarange::RangeInfo;
 
-/// Ranges, by their numbers.
+/// A cluster of ranges, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cluster {
     /// The same range on both sides.
     Same(usize),
-    /// Ranges that overlap across the sides, or one that overlaps none.
+    /// Ranges that overlap across the sides, or one that overlaps none of the other side.
     Different {
         /// On the left.
         left: Range<usize>,
@@ -44,7 +44,7 @@ pub(crate) fn clusters(left: &[RangeInfo], right: &[RangeInfo]) -> Vec<Cluster> 
             (Some(a), Some(b)) if b.min_key < a.min_key => &b.max_key,
             _ => &start.max_key,
         };
-        // The range that starts first, and whatever reaches into what it and the others cover.
+        // The cluster of the range that starts first: extended until no range overlaps it.
         loop {
             match (left.get(l), right.get(r)) {
                 (Some(a), _) if a.min_key <= *end => {
@@ -65,7 +65,7 @@ pub(crate) fn clusters(left: &[RangeInfo], right: &[RangeInfo]) -> Vec<Cluster> 
     }
 }
 
-/// The ranges of `ranges` that reach into what others cover.
+/// The ranges of `ranges` that overlap the keys from `min_key` to `max_key`.
 pub(crate) fn overlapping(ranges: &[RangeInfo], min_key: &[u8], max_key: &[u8]) -> Range<usize> {
     let start = ranges.partition_point(|range| range.max_key.as_slice() < min_key);
     let end = ranges.partition_point(|range| range.min_key.as_slice() <= max_key);

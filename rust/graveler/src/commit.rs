@@ -1,4 +1,4 @@
-//! A commit's record and its id.
+//! Commits: the record, its id, and its encoding in a dump of refs.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::error::{GravelerError, Result};
 use crate::id::CommitId;
 use crate::ident::Identity;
 
-/// What a commit says.
+/// A commit's record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commit {
-    /// Who.
+    /// Who committed.
     pub committer: String,
-    /// Why.
+    /// The commit message.
     pub message: String,
-    /// The content's id; empty for the commit that a repository starts with.
+    /// The id of the content's metarange; empty for a repository's first commit.
     pub metarange_id: String,
-    /// When: seconds since the Unix epoch.
+    /// The time of the commit, in seconds since the Unix epoch.
     pub creation_date: i64,
     /// The user's own keys and values.
     pub metadata: BTreeMap<String, String>,
-    /// Ids; a merge's first is the branch that was merged into.
+    /// The parents' ids; the first of a merge is the destination's commit.
     pub parents: Vec<String>,
-    /// How the parents are ordered: 1 today. Not part of the id.
+    /// The version of the parents' order, currently 1. Not part of the id.
     pub version: i32,
-    /// 1 without parents, else one more than the highest of theirs. Not part of the id.
+    /// 1 without parents, else one more than the highest of the parents' generations. Not part of the id.
     pub generation: i32,
 }
 
 impl Commit {
-    /// The hash of what the commit says.
+    /// The commit's id: the hash of its identity.
     pub fn id(&self) -> CommitId {
         let mut parents = Identity::new();
         parents.strings(self.parents.iter().map(String::as_str));
@@ -48,7 +48,7 @@ impl Commit {
         CommitId::of_hash(&identity.hash())
     }
 
-    /// The message that a dump of refs holds.
+    /// The commit's message in a dump of refs.
     pub fn encode(&self) -> Vec<u8> {
         let message = CommitData {
             id: self.id().as_str().to_owned(),
@@ -67,7 +67,7 @@ impl Commit {
         message.encode_to_vec()
     }
 
-    /// Reads such a message; its id must be that of what it says.
+    /// Decodes such a message; its id must match its content.
     pub fn decode(data: &[u8]) -> Result<Self> {
         let message = CommitData::decode(data).map_err(|error| GravelerError::corrupt("commit", error.to_string()))?;
         let commit = Commit {
@@ -91,7 +91,7 @@ impl Commit {
     }
 }
 
-/// The message that says which commit a branch or a tag leads to: a dump has the same fields for both.
+/// The message of a branch or a tag in a dump of refs, which have the same fields.
 pub fn encode_ref(id: &str, commit_id: &str) -> Vec<u8> {
     let message = TagData {
         id: id.to_owned(),
@@ -100,7 +100,7 @@ pub fn encode_ref(id: &str, commit_id: &str) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// Name and commit out of such a message. What a branch has staged in a server is not in it.
+/// Decodes such a message to its name and commit. Uncommitted changes of a branch in a server are not part of it.
 pub fn decode_ref(data: &[u8]) -> Result<(String, String)> {
     let message = TagData::decode(data).map_err(|error| GravelerError::corrupt("ref", error.to_string()))?;
     Ok((message.id, message.commit_id))

@@ -1,4 +1,4 @@
-//! What differs between two contents. Ranges that both have are not opened, so the cost is that of the ranges that differ.
+//! The differences between two contents. Ranges that both share are not opened, so the cost depends on the ranges that differ.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::{RunCursor, Storage};
 use crate::value::identity_of;
 
-/// One path that differs: at least one side has a value, and their identities are not the same.
+/// One path that differs: at least one side has a value, and the identities differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The path.
@@ -24,14 +24,14 @@ pub struct Difference {
     pub right: Option<Bytes>,
 }
 
-/// Differences in the order of their paths, as they are asked for.
+/// An iterator over the differences in the order of their paths.
 #[derive(Debug)]
 pub struct Diff {
     storage: Arc<Storage>,
     waiting: VecDeque<(Vec<RangeInfo>, Vec<RangeInfo>)>,
     current: Option<(RunCursor, RunCursor)>,
     prefix: Vec<u8>,
-    /// Whether of large ranges only those blocks are read that hold what starts so: for whoever looks for one difference.
+    /// Whether only the blocks of large ranges that may have the prefix are read, for a caller that needs only the first difference.
     seeks: bool,
 }
 
@@ -52,15 +52,15 @@ impl Diff {
         }
     }
 
-    /// The same for whoever looks for the first difference alone: of ranges only those blocks are read that it takes.
+    /// The same for a caller that needs only the first difference: reads only the necessary blocks of ranges.
     pub(crate) fn first(storage: &Arc<Storage>, left: &Metarange, right: &Metarange, prefix: &[u8]) -> Self {
         let mut diff = Self::new(storage, left, right, prefix);
         diff.seeks = true;
         diff
     }
 
-    /// Whether some path must differ, by what the metaranges say: a range begins or ends with a path that no range of the other side reaches,
-    /// or the sides have not as many paths.
+    /// Whether the metaranges alone prove a difference: a range begins or ends with a path that no range of the other side covers, or the
+    /// sides have different numbers of paths.
     pub(crate) fn is_certain(&self) -> bool {
         let alone = |ranges: &[RangeInfo], others: &[RangeInfo]| {
             let ends = ranges.iter().flat_map(|range| [&range.min_key, &range.max_key]);
@@ -79,7 +79,7 @@ impl Diff {
         })
     }
 
-    /// The next differences, at most `count`, and fewer of large ones; none at the end.
+    /// The next differences, at most `count`, fewer if they are large; empty at the end.
     pub async fn next_batch(&mut self, count: usize) -> Result<Vec<Difference>> {
         let (mut found, mut size) = (Vec::new(), 0);
         while found.len() < count && size < BATCH_SIZE {
@@ -113,7 +113,7 @@ impl Diff {
                 });
                 continue;
             };
-            // Sorted: what follows does not start with the prefix either.
+            // Paths are sorted: the following ones do not have the prefix either.
             let is_past = |key: Option<&[u8]>| {
                 key.is_none_or(|key| !starts_with(key, &self.prefix) && key > self.prefix.as_slice())
             };
@@ -149,7 +149,7 @@ impl Diff {
             if order.is_ge() {
                 right.advance().await?;
             }
-            // One side alone may be past the prefix.
+            // Only one side may be past the prefix.
             if let Some(found) = difference.filter(|found| starts_with(&found.key, &self.prefix)) {
                 return Ok(Some(found));
             }
@@ -157,7 +157,7 @@ impl Diff {
     }
 }
 
-/// How many paths differ, without their names: ranges that only one side has are counted unopened.
+/// Counts the differing paths: ranges that overlap no range of the other side are counted without opening them.
 pub async fn summary(storage: &Arc<Storage>, left: &Metarange, right: &Metarange) -> Result<Summary> {
     let mut summary = Summary::default();
     let mut open = Vec::new();

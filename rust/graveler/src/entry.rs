@@ -1,4 +1,4 @@
-//! One object at one path: its message, and the identity by which two are the same.
+//! Entries: one object at one path, its encoding, and its identity.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::ident::Identity;
 use crate::value::Value;
 use crate::varint::put_uvarint;
 
-/// How an entry's address is to be read.
+/// How an entry's address is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressType {
-    /// An old entry that did not say: an address with a scheme is full.
+    /// An old entry without a type: an address with a scheme is full, others are relative.
     ByPrefix,
     /// Below the repository's root.
     #[default]
     Relative,
-    /// A URI of its own.
+    /// A full URI.
     Full,
 }
 
-/// What a range says of one object.
+/// The metadata of one object in a range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
     /// Where the bytes are.
@@ -43,7 +43,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// By which two entries are the same: size, hash, metadata and media type. Neither path nor address nor time are part of it.
+    /// The identity, by which two entries are compared: the hash of size, hash, metadata and media type, without path, address and time.
     pub fn identity(&self) -> [u8; 32] {
         let mut identity = Identity::new();
         identity.integer(self.size).string(&self.e_tag).map(&self.metadata);
@@ -110,7 +110,7 @@ impl Entry {
     }
 }
 
-/// The same of borrowed parts: a commit of a million objects makes no million of small pieces of memory.
+/// A borrowed entry without metadata, so that a commit of a million objects does not allocate for each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EntryRef<'a> {
     /// Where the bytes are.
@@ -127,7 +127,7 @@ pub struct EntryRef<'a> {
     pub content_type: &'a str,
 }
 
-/// Encodes entries without metadata, one after the other, in memory of its own.
+/// Encodes entries without metadata one after the other, reusing its buffers.
 #[derive(Debug, Default)]
 pub struct EntryEncoder {
     identity: Identity,
@@ -182,7 +182,7 @@ impl EntryEncoder {
     }
 }
 
-/// A number, unless it is 0: those are left out.
+/// Appends a varint field, unless it is 0, which protobuf leaves out.
 fn put_field(buffer: &mut Vec<u8>, field: u8, value: u64) {
     if value != 0 {
         buffer.push(field << 3);

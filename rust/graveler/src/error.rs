@@ -8,10 +8,10 @@ pub type Result<T, E = GravelerError> = std::result::Result<T, E>;
 /// What can go wrong with committed storage. A merge conflict is not among it: that is a value.
 #[derive(Debug, thiserror::Error)]
 pub enum GravelerError {
-    /// The caller asked for something that makes no sense.
+    /// The caller's arguments are invalid.
     #[error("{0}")]
     InvalidArgument(String),
-    /// The bytes need something that this release cannot do.
+    /// The bytes need a feature that this release does not support.
     #[error("{path}: {message}")]
     Unsupported {
         /// The table or what was decoded.
@@ -54,12 +54,12 @@ impl GravelerError {
         }
     }
 
-    /// A task that died instead of answering: a defect of ours, or of what it was given.
+    /// A task that panicked or was cancelled: a bug.
     pub fn task_failed(task: &str, error: &tokio::task::JoinError) -> Self {
         Self::Store(StoreError::io(task, format!("a task failed: {error}")))
     }
 
-    /// The same error, said of a file: what was corrupt lies in it.
+    /// The same error; a corrupt message gets the path of the file that it lies in.
     #[must_use]
     pub fn in_file(self, file: &str) -> Self {
         match self {

@@ -1,8 +1,8 @@
-//! Paths that go on after a delimiter, folded into one; and which blocks and ranges a listing of such folds will ask for.
+//! Folding by a delimiter: paths that continue after it become one common prefix. Finds the blocks and ranges that such a listing needs.
 //!
 //! ```text
 //! index     | ..a/9 | ..b/4 | ..b/8 | ..c/2 |      the last path that each block may have
-//! blocks    [ a.a.a ] a.b.b ] b.b.b ] b.c.c ]      only those in which one fold ends and another begins are read
+//! blocks    [ a.a.a ] a.b.b ] b.b.b ] b.c.c ]      only those in which one prefix ends and another begins are read
 //! ```
 
 use std::collections::VecDeque;
@@ -17,9 +17,9 @@ use crate::sstable::footer::Handle;
 use crate::sstable::read::IndexCursor;
 use crate::storage::{Storage, TableReader};
 
-/// Blocks of one range that are read side by side at most, of 4 KiB each.
+/// The most blocks of one range that are read concurrently, of 4 KiB each.
 pub(crate) const MOST_BLOCKS: usize = 32;
-/// Ranges that are opened ahead of their use at most.
+/// The most ranges that are opened ahead of their use.
 const MOST_RANGES: usize = 8;
 
 /// How paths are folded.
@@ -27,21 +27,21 @@ const MOST_RANGES: usize = 8;
 pub(crate) struct Folds {
     /// What all paths start with.
     pub(crate) prefix: Vec<u8>,
-    /// After which they are alike; empty where nothing is folded.
+    /// The delimiter after which paths are folded; empty for no folding.
     pub(crate) delimiter: Vec<u8>,
 }
 
-/// Blocks that will be asked for.
+/// The boundary blocks: those that a folded listing needs.
 #[derive(Debug, Default)]
 pub(crate) struct Boundaries {
     /// In their order.
     pub(crate) blocks: Vec<Handle>,
-    /// Up to which path there are no others.
+    /// The path up to which no other blocks are needed.
     pub(crate) until: Vec<u8>,
 }
 
 impl Folds {
-    /// What a path has in common with others, up to and with the delimiter, if it goes on after one.
+    /// The common prefix of a path, up to and including the delimiter; `None` if the path does not continue after one.
     pub(crate) fn common<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         if self.delimiter.is_empty() || !starts_with(key, &self.prefix) {
             return None;
@@ -54,7 +54,7 @@ impl Folds {
         key.get(..self.prefix.len() + at + self.delimiter.len())
     }
 
-    /// The first blocks, `most` of them, that hold the end of a fold or paths of none, from the one on where `from` is.
+    /// The first `most` blocks, from the one with `from` on, in which a common prefix ends or that hold paths without one.
     pub(crate) async fn boundaries(&self, reader: &TableReader, from: &[u8], most: usize) -> Result<Boundaries> {
         let mut found = Boundaries::default();
         let mut before: Option<Vec<u8>> = None;
@@ -80,7 +80,7 @@ impl Folds {
         Ok(found)
     }
 
-    /// Takes in the block that ends at or before `last`; true if that is enough.
+    /// Adds the block whose last path is at most `last`, if it is needed; true if there are enough.
     fn look(
         &self,
         last: &[u8],
@@ -90,7 +90,7 @@ impl Folds {
         most: usize,
     ) -> bool {
         let common = self.common(last);
-        // Between two paths of one fold there is none of another.
+        // Between two paths with the same common prefix, all paths have it.
         if common.is_none() || common != before.as_deref() {
             found.blocks.push(handle);
             *before = common.map(<[u8]>::to_vec);
@@ -100,7 +100,7 @@ impl Folds {
         found.blocks.len() >= most || (last > self.prefix.as_slice() && !last.starts_with(&self.prefix))
     }
 
-    /// From where on a range must be read, after what the metarange tells of its first path; none if that tells all.
+    /// The path from which a range must be read, after the common prefix of its first path; `None` if the metarange tells all.
     fn inner_start(&self, range: &RangeInfo) -> Option<Vec<u8>> {
         match self.common(&range.min_key) {
             Some(common) => after_prefix(common).filter(|after| *after <= range.max_key),
@@ -109,18 +109,18 @@ impl Folds {
     }
 }
 
-/// Ranges that a listing will come to, opened ahead of it with the blocks that it will read of them.
+/// Opens the next ranges of a listing ahead, with the blocks that it will need.
 #[derive(Debug, Default)]
 pub(crate) struct RangesAhead {
     under_way: VecDeque<(usize, JoinHandle<Result<TableReader>>)>,
-    /// The first range that was not looked at.
+    /// The first range that was not considered yet.
     next: usize,
-    /// How many are wanted: few at first, for nobody may ask for more.
+    /// How many ranges are opened ahead: few at first, as the caller may stop soon.
     wanted: usize,
 }
 
 impl RangesAhead {
-    /// The range of a number if it is under way; begins with those that come after it.
+    /// The range of a number, if it is being opened; starts to open those after it.
     pub(crate) async fn take(
         &mut self,
         storage: &Arc<Storage>,

@@ -22,7 +22,7 @@ use crate::value::Value;
 use crate::verify::verify;
 use crate::write::SplitRule;
 
-/// What is read of one input at most, in bytes of keys and values: keys that share their start are worth more than they take.
+/// The most bytes of keys and values read from one input, as prefix-compressed keys expand.
 const MOST_READ: usize = 8 << 20;
 
 /// Their names, which are those of folders in `fuzz/corpus`.
@@ -40,7 +40,7 @@ pub const TARGETS: [&str; 11] = [
     "contents",
 ];
 
-/// What came of an input.
+/// The outcome of an input.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why it could not be read.
@@ -81,7 +81,7 @@ pub fn run(target: &str, data: &[u8]) -> Outcome {
     }
 }
 
-/// A block as it is stored, and the same bytes as one that is opened already: as entries, and as properties.
+/// A stored block, and the same bytes as an opened block: as entries, and as properties.
 fn blocks(data: &[u8]) -> Outcome {
     let bytes = Bytes::copy_from_slice(data);
     let mut outcome = Outcome::default();
@@ -94,20 +94,20 @@ fn blocks(data: &[u8]) -> Outcome {
         Ok(())
     });
     outcome.errors.extend(entries.err());
-    // Properties are read whole, and so are their names: those of a large block may share more than a test wants to hold.
+    // Properties are decoded as a whole, and prefix-compressed names of a large block may expand to more than a test should hold.
     if data.len() < 4096 {
         let _ = properties::decode(bytes);
     }
     outcome
 }
 
-/// A file of the cache on disk, under the id that is all sevens.
+/// A file of the disk cache, under the id of all sevens.
 fn cached(data: &[u8]) -> Result<Bytes> {
     let found = cached_table(&TableId::of_hash(&[7; 32]), &Bytes::copy_from_slice(data));
     found.ok_or_else(|| GravelerError::corrupt("cache", "expected a table under its own name, found another or a part"))
 }
 
-/// A table of blocks with the checksums that they should have, for mutations to get below them.
+/// Assembles a table from blocks with correct checksums, so that mutations get past them.
 ///
 /// ```text
 /// number of the index block (u8) | number of the metaindex block (u8) | block*
@@ -140,7 +140,7 @@ fn assembled(data: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A range that can be read from end to end is written anew with all of its records, by a commit that adds one after the last.
+/// Rewrites a readable range with all of its records, by a commit that adds one record after the last.
 async fn rewritten(storage: &Arc<Storage>, id: &TableId, read: &Outcome) -> Result<()> {
     let mut cursor = TableCursor::new(storage.open(id).await?)?;
     if !cursor.advance().await? {
@@ -183,7 +183,7 @@ async fn rewritten(storage: &Arc<Storage>, id: &TableId, read: &Outcome) -> Resu
     }
 }
 
-/// A table, by all ways to read one: from end to end, by single keys, as a metarange, and with its id computed anew.
+/// Reads a table in every way: from end to end, by single keys, as a metarange, and with its id recomputed.
 fn table(file: Bytes) -> Outcome {
     let mut outcome = Outcome::default();
     let run = async {
@@ -200,7 +200,7 @@ fn table(file: Bytes) -> Outcome {
                 return Ok(());
             }
             if let Ok(value) = Value::decode(cursor.value()) {
-                // Whether or not it is one of them.
+                // Whether or not the key exists.
                 let _ = (
                     Entry::decode(value.data),
                     Commit::decode(value.data),
@@ -218,7 +218,7 @@ fn table(file: Bytes) -> Outcome {
         let _ = storage.metarange(Some(&id)).await;
         let _ = storage.get(&id, b"a").await;
         rewritten(&storage, &id, &outcome).await?;
-        // The id is that of no content, so the only question is what that costs.
+        // The id cannot match: this only tests panics and memory.
         let _ = verify(&storage, &id).await;
         Ok::<_, GravelerError>(())
     };

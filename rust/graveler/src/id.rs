@@ -1,4 +1,4 @@
-//! Names by content: of ranges and metaranges, and of commits.
+//! Content ids: of ranges and metaranges, and of commits.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl TableId {
         TableId(hex(hash))
     }
 
-    /// An id that somebody wrote down. It becomes a file's name, so nothing but 64 lower-case hex digits will do.
+    /// Parses an id. It becomes a file's name, so it must be exactly 64 lower-case hex digits.
     pub fn parse(text: &[u8]) -> Result<Self> {
         if !is_hash(text) {
             let shown = String::from_utf8_lossy(text.get(..80).unwrap_or(text)).into_owned();
@@ -43,7 +43,7 @@ impl TableId {
         Ok(TableId(String::from_utf8_lossy(text).into_owned()))
     }
 
-    /// What stands for an id where a table's file was named by a person.
+    /// A placeholder id for a table's file that the user named.
     pub(crate) fn of_file_name(name: &str) -> Self {
         TableId(name.to_owned())
     }
@@ -66,7 +66,7 @@ impl fmt::Debug for TableId {
     }
 }
 
-/// The id of a commit: SHA-256 over what it says, as 64 hex digits.
+/// The id of a commit: SHA-256 of its identity, as 64 hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId(String);
 

@@ -1,4 +1,4 @@
-//! The canonical bytes that identities are hashes of: each value with its type and length, so that no two lists of values look alike.
+//! Identities: the canonical bytes that are hashed, each value with its type and length, so that different lists of values never collide.
 //!
 //! ```text
 //! integer   02 08 | 8 bytes, highest first          bytes    00 | integer: length | bytes
@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-/// The parts of something that has an identity.
+/// The canonical bytes of an identity under construction.
 #[derive(Debug, Default)]
 pub struct Identity(Vec<u8>);
 
 impl Identity {
-    /// Nothing yet.
+    /// No parts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all parts and keeps the room.
+    /// Removes all parts and keeps the buffer.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -73,7 +73,7 @@ impl Identity {
         self
     }
 
-    /// Something that has an identity of its own.
+    /// The hash of another identity.
     pub fn embedded(&mut self, other: &Identity) -> &mut Self {
         self.0.push(5);
         self.bytes(&other.hash())

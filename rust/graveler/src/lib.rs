@@ -4,7 +4,7 @@
 //! commit -> metarange: a table of ranges, by their last key -> range: a table of entries, by path -> block of 4 KiB
 //! ```
 //!
-//! Everything here is immutable and named by the hash of its content. Which commit a branch points at is Python's affair.
+//! Everything here is immutable and named by the hash of its content. The refs (which commit a branch points to) are managed in Python.
 #![cfg_attr(
     test,
     allow(

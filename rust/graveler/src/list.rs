@@ -1,4 +1,4 @@
-//! Paths of one content, by prefix.
+//! Lists the paths of one content by prefix.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::id::TableId;
 use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::{Storage, TableCursor, TableReader};
 
-/// A batch of paths or differences takes no more when it is this large, in bytes.
+/// The size in bytes at which a batch of paths or differences is full.
 pub(crate) const BATCH_SIZE: usize = 64 << 20;
 
 /// What a listing finds.
@@ -18,11 +18,11 @@ pub(crate) const BATCH_SIZE: usize = 64 << 20;
 pub enum Listed {
     /// A path and its framed value.
     Record(Vec<u8>, Bytes),
-    /// The start that several paths share, up to and with the delimiter.
+    /// A common prefix of paths, up to and including the delimiter.
     Prefix(Vec<u8>),
 }
 
-/// The ranges in which paths may lie that start with a prefix.
+/// The ranges that may hold paths with a prefix.
 pub(crate) fn within<'a>(ranges: &'a [RangeInfo], prefix: &[u8]) -> &'a [RangeInfo] {
     let start = ranges.partition_point(|range| range.max_key.as_slice() < prefix);
     let end = match after_prefix(prefix) {
@@ -32,14 +32,14 @@ pub(crate) fn within<'a>(ranges: &'a [RangeInfo], prefix: &[u8]) -> &'a [RangeIn
     ranges.get(start..end.max(start)).unwrap_or_default()
 }
 
-/// Whether a path starts with a prefix. Nothing is asked of the path where that is sure: some processors take a hundred times as long to
-/// compare no bytes at all, at an address that is none, as to compare some.
+/// Whether a path starts with a prefix. An empty prefix is answered without a comparison: some processors are a hundred times slower to
+/// compare zero bytes at a dangling address than to compare some.
 #[inline]
 pub(crate) fn starts_with(path: &[u8], prefix: &[u8]) -> bool {
     prefix.is_empty() || path.starts_with(prefix)
 }
 
-/// The first path after all that start with a prefix; none where there is no such path.
+/// The first path after all paths with a prefix; `None` if there is no such path.
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let (kept, _) = prefix.split_at_checked(last + 1)?;
@@ -50,25 +50,25 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(after)
 }
 
-/// Records in the order of their paths, as they are asked for. Only the blocks that hold them are read.
+/// An iterator over records in the order of their paths, which reads only the necessary blocks.
 #[derive(Debug)]
 pub struct List {
     storage: Arc<Storage>,
     metarange: Arc<Metarange>,
     folds: Folds,
-    /// The first path that is wanted next; none at the end.
+    /// The least path to return next; `None` at the end.
     from: Option<Vec<u8>>,
-    /// Whether that is somewhere else than after the current record.
+    /// Whether that requires a seek instead of a step to the next record.
     jumps: bool,
     range: usize,
     current: Option<TableCursor>,
     ahead: RangesAhead,
-    /// How many blocks of a range are read at once: few at first, for nobody may ask for more.
+    /// How many blocks of a range are read ahead: few at first, as the caller may stop soon.
     blocks_ahead: usize,
 }
 
 impl List {
-    /// The paths that start with `prefix`, from `from` on. With a delimiter, paths that go on after it are one prefix together.
+    /// Lists the paths with `prefix`, from `from` on. With a delimiter, paths that continue after it are folded into common prefixes.
     pub fn new(
         storage: &Arc<Storage>,
         metarange: &Arc<Metarange>,
@@ -92,7 +92,7 @@ impl List {
         }
     }
 
-    /// The next paths, at most `count`, and fewer of large ones; none at the end.
+    /// The next paths, at most `count`, fewer if they are large; empty at the end.
     pub async fn next_batch(&mut self, count: usize) -> Result<Vec<Listed>> {
         let (mut found, mut size) = (Vec::new(), 0);
         while found.len() < count && size < BATCH_SIZE {
@@ -131,7 +131,7 @@ impl List {
         None
     }
 
-    /// What the next path has in common with others where it is the first of a range: the metarange knows it, and nothing needs to be read.
+    /// The common prefix of the next path, if that is the first of a range: it is in the metarange, so that nothing needs to be read.
     fn at_start_of_range(&self) -> Option<Vec<u8>> {
         let from = self.from.as_ref().filter(|_| self.jumps)?;
         let range = self.metarange.ranges().get(self.metarange.position(from))?;
@@ -139,7 +139,7 @@ impl List {
         (range.min_key >= *from).then(|| common.to_vec())
     }
 
-    /// A common prefix, of which no further path is looked at.
+    /// Returns a common prefix and skips its paths.
     fn skip(&mut self, common: Vec<u8>) -> Listed {
         self.from = after_prefix(&common);
         self.jumps = true;
@@ -193,7 +193,7 @@ impl List {
         Ok(false)
     }
 
-    /// Opens the range that comes next, and begins to open those after it where only their folds are wanted.
+    /// Opens the next range, and in a folded listing starts to open those after it.
     async fn open(&mut self, id: TableId) -> Result<TableReader> {
         if self.folds.delimiter.is_empty() {
             return self.storage.open(&id).await;
@@ -201,7 +201,7 @@ impl List {
         let (storage, metarange) = (&self.storage, &self.metarange);
         match self.ahead.take(storage, metarange, &self.folds, self.range).await? {
             Some(reader) => Ok(reader),
-            // What lies between two common prefixes is passed over by the index.
+            // The index finds the next common prefix without reading the blocks in between.
             None => self.storage.open(&id).await?.with_index().await,
         }
     }

@@ -1,14 +1,14 @@
-//! Three-way merges: what two contents have become since a common one.
+//! Three-way merges of two contents with a common base.
 //!
 //! ```text
 //! a path's value   base  source  dest   result
 //!                   x      x      y     y                   one side changed it: that side's
 //!                   x      y      y     y                   both did the same
-//!                   x      y      z     a conflict, or the side that the strategy prefers
+//!                   x      y      z     a conflict, or the value of the side that the strategy prefers
 //! ```
 //!
-//! where nothing at all is a value like any other, and values are the same when their identities are. What the base has counts at the
-//! same path only: lakeFS compares with the base's next path in two places, and so loses a file or a conflict.
+//! where a missing path is a value like any other, and values are compared by their identities. The base's value counts only at the same
+//! path: lakeFS compares with the base's next path in two places, and so loses a file or a conflict.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::storage::{RunCursor, Storage};
 use crate::value::identity_of;
 use crate::write::{MetarangeWriter, SplitRule, Written};
 
-/// What becomes of a conflict.
+/// How conflicts are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// There is no merge.
+    /// Not at all: conflicts prevent the merge.
     #[default]
     None,
     /// The destination's value stays.
@@ -34,12 +34,12 @@ pub enum Strategy {
     SourceWins,
 }
 
-/// A path that both sides changed, each in its way. A side that deleted it has no value.
+/// A path that both sides changed differently. A side that deleted it has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The path.
     pub key: Vec<u8>,
-    /// The framed value that both started from.
+    /// The framed value of the base.
     pub base: Option<Bytes>,
     /// The framed value of the source.
     pub source: Option<Bytes>,
@@ -50,9 +50,9 @@ pub struct Conflict {
 /// How to merge.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeOptions {
-    /// What becomes of conflicts.
+    /// How conflicts are resolved.
     pub strategy: Strategy,
-    /// Where ranges end.
+    /// The split rule of new ranges.
     pub rule: SplitRule,
     /// Only look for conflicts; write nothing.
     pub dry_run: bool,
@@ -60,20 +60,20 @@ pub struct MergeOptions {
     pub max_conflicts: usize,
 }
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// The merged content; none where there were conflicts and no strategy, or in a dry run.
+    /// The merged content; `None` if there were conflicts and no strategy, or in a dry run.
     pub metarange: Option<Arc<Metarange>>,
-    /// What writing it took; none where one side's content was the result as it was.
+    /// What was written; `None` if one side's content was the result.
     pub written: Option<Written>,
-    /// The first conflicts, those that the strategy decided among them.
+    /// The first conflicts, including those that the strategy resolved.
     pub conflicts: Vec<Conflict>,
     /// How many conflicts there were.
     pub conflict_count: u64,
 }
 
-/// Merges `source` into `dest`, both of which come from `base`.
+/// Merges `source` into `dest`, with the common base `base`.
 pub async fn merge(
     storage: &Arc<Storage>,
     base: &Arc<Metarange>,
@@ -126,7 +126,7 @@ pub async fn merge(
 struct Merger<'a> {
     storage: Arc<Storage>,
     base: &'a [RangeInfo],
-    /// None once it is known that nothing will come of it.
+    /// `None` once a conflict prevents the merge, or in a dry run.
     writer: Option<MetarangeWriter>,
     options: MergeOptions,
     conflicts: Vec<Conflict>,
@@ -218,7 +218,7 @@ impl Merger<'_> {
     }
 }
 
-/// What the three have at one path.
+/// The values of the three contents at one path.
 struct Values<'a> {
     base: Option<&'a [u8]>,
     source: Option<&'a [u8]>,

@@ -1,4 +1,4 @@
-//! A metarange: the ranges that are a commit's content, in the order of their keys.
+//! Metaranges: the ranges of a commit's content, in the order of their keys.
 
 use esker_proto::graveler::committed::RangeData;
 use prost::Message;
@@ -7,10 +7,10 @@ use crate::error::{GravelerError, Result};
 use crate::id::TableId;
 use crate::value::Value;
 
-/// A range of so many bytes is fetched whole, whatever is wanted of it: two requests take longer.
+/// A range of at most this many bytes is always fetched whole, as two requests take longer.
 const SMALL: u64 = 512 << 10;
 
-/// What a metarange says of a range.
+/// A metarange's record of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeInfo {
     /// Its name.
@@ -19,7 +19,7 @@ pub struct RangeInfo {
     pub min_key: Vec<u8>,
     /// Its last key.
     pub max_key: Vec<u8>,
-    /// How large its writer took it to be, in bytes.
+    /// Its writer's estimate of its size, in bytes.
     pub estimated_size: u64,
     /// How many entries it has.
     pub count: u64,
@@ -63,7 +63,7 @@ impl RangeInfo {
         })
     }
 
-    /// First key, last key, estimated size and count, out of the data of a record alone.
+    /// Decodes first key, last key, estimated size and count from the data of a record.
     pub fn decode_data(data: &[u8]) -> Result<(Vec<u8>, Vec<u8>, u64, u64)> {
         let data = RangeData::decode(data).map_err(|error| GravelerError::corrupt("range", error.to_string()))?;
         let count = u64::try_from(data.count)
@@ -71,17 +71,18 @@ impl RangeInfo {
         Ok((data.min_key.into(), data.max_key.into(), data.estimated_size, count))
     }
 
-    /// Whether all of it costs hardly more to fetch than some blocks of it.
+    /// Whether fetching all of it costs hardly more than some blocks of it.
     pub(crate) fn is_small(&self) -> bool {
         self.estimated_size <= SMALL
     }
 
-    /// Whether all of its keys start so.
+    /// Whether all of its keys have the prefix.
     pub(crate) fn is_within(&self, prefix: &[u8]) -> bool {
         self.min_key.starts_with(prefix) && self.max_key.starts_with(prefix)
     }
 
-    /// Whether to fetch all of it for those of its keys that start so: they are all, or many where it begins or ends with one.
+    /// Whether to fetch all of it for its keys with the prefix: all have it, or it is small (up to four times [`SMALL`] if it begins or
+    /// ends with such a key).
     pub(crate) fn is_worth_fetching(&self, prefix: &[u8]) -> bool {
         let many = self.min_key.starts_with(prefix) || self.max_key.starts_with(prefix);
         self.is_within(prefix) || self.estimated_size <= if many { 4 * SMALL } else { SMALL }
@@ -101,7 +102,7 @@ pub struct Metarange {
 }
 
 impl Metarange {
-    /// A metarange of these ranges; without an id it is that of a repository's first commit, which has no file.
+    /// A metarange of these ranges; without an id it is the empty one of a repository's first commit, which has no file.
     pub fn new(id: Option<TableId>, ranges: Vec<RangeInfo>) -> Result<Self> {
         let overlap = ranges.windows(2).find(|pair| match pair {
             [a, b] => a.max_key >= b.min_key,

@@ -1,8 +1,8 @@
-//! The offline packer: the many small ranges that a history of appends leaves become few of the size that the rule aims at.
+//! Repacking (offline): joins the many small ranges that a history of appends leaves into few of the split rule's target size.
 //!
-//! A commit that appends closes its range at its end, whatever its size, and nothing ever joins it with the next. Here neighbours that are
-//! small are written as one, split by the rule. Large ranges stay as they are, and so does a boundary at which the rule itself would
-//! break: other branches have it as well, and share what lies beside it.
+//! A commit that appends closes its last range at any size, and later commits never join it with the next. Here adjacent small ranges are
+//! rewritten together, split by the rule. Large ranges stay as they are, and so does a boundary at which the rule itself would break: other
+//! branches have the same boundary, and share the ranges next to it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::Storage;
 use crate::write::{MetarangeWriter, Rewrite, SplitRule, Written};
 
-/// A range is small below this part of what the rule allows and aims at.
+/// A range is small if it is below the rule's largest size and its average number of entries, both divided by this.
 const SMALL: u64 = 4;
 
-/// What packing came to.
+/// The result of repacking.
 #[derive(Debug, Clone)]
 pub struct Repacked {
-    /// The content, the same as before; none where there was nothing to pack.
+    /// The rewritten content, with the same records; `None` if there was nothing to pack.
     pub written: Option<Written>,
     /// How many ranges there were.
     pub ranges_before: u64,
 }
 
-/// Packs a content.
+/// Repacks a content.
 pub async fn repack(storage: &Arc<Storage>, metarange: &Metarange, rule: SplitRule) -> Result<Repacked> {
     let ranges = metarange.ranges();
     let ranges_before = ranges.len() as u64;
@@ -50,7 +50,7 @@ pub async fn repack(storage: &Arc<Storage>, metarange: &Metarange, rule: SplitRu
     })
 }
 
-/// Ranges that are to be written together; one alone stays.
+/// Runs of adjacent ranges to rewrite together; a run of one stays as it is.
 fn runs(ranges: &[RangeInfo], rule: SplitRule) -> Vec<&[RangeInfo]> {
     let joins = |a: &RangeInfo, b: &RangeInfo| {
         is_small(a, rule) && is_small(b, rule) && !rule.breaks_after(&a.max_key, rule.min_size())

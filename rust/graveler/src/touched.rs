@@ -1,4 +1,4 @@
-//! Which contents differ from those before them at some paths: what a history by path asks of each of its commits.
+//! Finds the contents that differ from their predecessors at some paths, for a commit history by path.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::metarange::{Metarange, RangeInfo};
 use crate::storage::{Storage, TableCursor};
 use crate::value::identity_of;
 
-/// Pairs of contents that are compared side by side.
+/// Pairs of contents that are compared concurrently.
 const AT_ONCE: usize = 16;
 
-/// What is looked at.
+/// The watched paths.
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
-    /// Paths.
+    /// Single paths.
     pub paths: Vec<Vec<u8>>,
-    /// What paths start with.
+    /// Prefixes of paths.
     pub prefixes: Vec<Vec<u8>>,
 }
 
-/// Two contents, none for the empty one.
+/// Two contents; `None` is the empty one.
 pub type Pair = (Option<TableId>, Option<TableId>);
 
-/// For each pair of contents, whether they differ in what is looked at.
+/// For each pair of contents, whether they differ at a watched path.
 ///
-/// Neighbours in a history share a content: every second pair comes first, so that nothing is fetched twice.
+/// Adjacent pairs of a history share a content: every second pair comes first, so that nothing is fetched twice.
 pub async fn touched(storage: &Arc<Storage>, pairs: &[Pair], watched: &Watched) -> Result<Vec<bool>> {
     let mut found = vec![false; pairs.len()];
     for wave in 0..2 {
@@ -53,7 +53,7 @@ pub async fn touched(storage: &Arc<Storage>, pairs: &[Pair], watched: &Watched) 
 
 async fn differ(storage: &Arc<Storage>, left: &Metarange, right: &Metarange, watched: &Watched) -> Result<bool> {
     let diff_of = |prefix: &Vec<u8>| Diff::first(storage, left, right, prefix);
-    // What the metaranges tell comes first: it costs nothing.
+    // The metaranges are checked first, which costs no further reads.
     if watched.prefixes.iter().any(|prefix| diff_of(prefix).is_certain()) {
         return Ok(true);
     }

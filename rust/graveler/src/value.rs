@@ -1,4 +1,4 @@
-//! What a record of a range or metarange holds beside its key.
+//! Framed values: the value of a record in a range or metarange.
 //!
 //! ```text
 //! length of identity (folded varint) | identity | length of data (folded varint) | data | anything, ignored
@@ -10,10 +10,10 @@
 use crate::error::{GravelerError, Result};
 use crate::varint::{length, put_length};
 
-/// A value in two parts, where they lie.
+/// A borrowed framed value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value<'a> {
-    /// Equal for values that are the same to a user, whatever their data.
+    /// Equal if the values are the same to a user, whatever their data.
     pub identity: &'a [u8],
     /// An encoded message.
     pub data: &'a [u8],

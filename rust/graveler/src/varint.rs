@@ -1,6 +1,6 @@
-//! Integers of one to ten bytes, seven bits a byte, lowest first: plain ones, and signed ones folded so that small stays small.
+//! Varints: integers of one to ten bytes, seven bits per byte, lowest first; unsigned, and signed in zigzag encoding.
 
-/// Appends a plain one.
+/// Appends an unsigned varint.
 pub(crate) fn put_uvarint(buffer: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         buffer.push((value & 0x7f) as u8 | 0x80);
@@ -9,13 +9,13 @@ pub(crate) fn put_uvarint(buffer: &mut Vec<u8>, mut value: u64) {
     buffer.push((value & 0x7f) as u8);
 }
 
-/// How many bytes a plain one takes.
+/// The number of bytes of an unsigned varint.
 pub(crate) fn uvarint_len(value: usize) -> usize {
     let bits = usize::BITS - value.leading_zeros();
     (bits.max(1).div_ceil(7)) as usize
 }
 
-/// A plain one at the front of `bytes`, and how long it is. `None` if it does not end, or does not fit 64 bits.
+/// Decodes the unsigned varint at the start of `bytes`, and its length. `None` if it does not end, or does not fit 64 bits.
 #[inline]
 pub(crate) fn uvarint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
@@ -32,12 +32,12 @@ pub(crate) fn uvarint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Appends a length as a folded one: twice the value.
+/// Appends a length as a zigzag varint: twice the value.
 pub(crate) fn put_length(buffer: &mut Vec<u8>, length: usize) {
     put_uvarint(buffer, (length as u64) << 1);
 }
 
-/// A folded length at the front of `bytes`, and the bytes after it. `None` if there is none, or it is negative.
+/// Decodes the zigzag length at the start of `bytes`; returns the bytes after it, too. `None` if there is none, or it is negative.
 #[inline]
 pub(crate) fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (folded, used) = uvarint(bytes)?;

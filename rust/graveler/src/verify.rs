@@ -1,4 +1,4 @@
-//! Whether a table is what its name says.
+//! Verifies that a table matches its id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::write::OpenTable;
 /// Properties that are added when a table is closed, after its id is known.
 const ADDED_AT_CLOSE: [&str; 4] = ["min_key", "max_key", "count", "estimated_size_bytes"];
 
-/// What a table says of itself, beside what its writer counts.
+/// The user properties of a table, without those that its writer counts.
 pub fn said(properties: &BTreeMap<Vec<u8>, bytes::Bytes>) -> BTreeMap<String, String> {
     let named = properties.iter().filter_map(|(name, value)| {
         let name = std::str::from_utf8(name).ok()?;
@@ -22,12 +22,12 @@ pub fn said(properties: &BTreeMap<Vec<u8>, bytes::Bytes>) -> BTreeMap<String, St
     named.collect()
 }
 
-/// Reads a whole table and computes its id again; what a metarange would say of it.
+/// Reads a whole table and recomputes its id; returns its record for a metarange.
 pub async fn verify(storage: &Arc<Storage>, id: &TableId) -> Result<RangeInfo> {
     let mut cursor = TableCursor::new(storage.open_whole(id).await?)?;
     let said = said(&cursor.reader().end().properties);
     let table_type = said.get("type").cloned().unwrap_or_default();
-    // One record at a time: keys that share their start are worth more memory than their file takes.
+    // One record at a time, as prefix-compressed keys expand to more memory than the file takes.
     let mut table = OpenTable::new(&table_type, &said);
     while cursor.advance().await? {
         let added = table.add(cursor.key()?, cursor.value());

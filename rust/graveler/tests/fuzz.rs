@@ -17,7 +17,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// How long one input may take.
 const SLOWEST: Duration = Duration::from_secs(5);
 
-/// What reading an input may hold at most: itself some times, uncompressed, and what was read of it.
+/// The most memory for reading an input: some multiples of its size, uncompressed, and the records read from it.
 fn most(input: usize, read: usize) -> usize {
     (2 << 20) + 128 * input + 4 * read
 }
@@ -71,7 +71,7 @@ fn test_whole_inputs_are_read() {
 #[test]
 fn test_tables_cut_anywhere_are_refused() {
     for (name, bytes) in corpus("sstable") {
-        // Each length of a small one, some of a large one.
+        // Every length of a small input, some of a large one.
         let step = (bytes.len() / 4000).max(1);
         for length in (0..bytes.len()).step_by(step) {
             let outcome = checked("sstable", &name, &bytes[..length]);
@@ -90,7 +90,7 @@ fn test_a_flipped_bit_of_a_table_is_seen() {
             let mut damaged = bytes.clone();
             flip_bits(&mut damaged, &mut numbers);
             let outcome = checked("sstable", &name, &damaged);
-            // All but the zeros between the handles and the version is under a checksum or has but one meaning.
+            // All bytes but the zeros between the handles and the version are covered by a checksum or have only one valid value.
             assert!(
                 !outcome.errors.is_empty() || (outcome.records, outcome.bytes) == (whole.records, whole.bytes),
                 "{name}"

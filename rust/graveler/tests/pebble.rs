@@ -1,4 +1,4 @@
-//! Tables that Pebble wrote at the commit that lakeFS pins, in `fuzz/corpus/sstable`: their records, written again, are the same bytes.
+//! Tables that Pebble wrote at the commit that lakeFS pins, in `fuzz/corpus/sstable`: rewriting their records gives the same bytes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::path::Path;

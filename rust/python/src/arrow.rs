@@ -1,4 +1,4 @@
-//! Arrow data at the door: schemas, arrays and streams by the PyCapsule interface.
+//! Arrow data across the Python boundary: schemas, arrays and streams by the PyCapsule interface.
 
 use arrow_array::{Array, UInt64Array};
 use arrow_schema::Schema;

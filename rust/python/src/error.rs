@@ -1,4 +1,4 @@
-//! From our errors to the classes of `esker.exceptions`, with their facts as attributes.
+//! Converts Rust errors to the classes of `esker.exceptions`, with their facts as attributes.
 
 use esker_expr::ExprError;
 use esker_file::FileError;
@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 /// The result of a call from Python.
 pub(crate) type Result<T> = std::result::Result<T, NativeError>;
 
-/// What a call from Python fails with.
+/// The error of a call from Python.
 #[derive(Debug)]
 pub(crate) enum NativeError {
     Table(TableError),
@@ -37,7 +37,7 @@ pub(crate) fn python(error: impl Into<PyErr>) -> NativeError {
     NativeError::Python(error.into())
 }
 
-/// Which class an error becomes, its message and its facts.
+/// The Python class, the message and the attributes of an error.
 struct Raised {
     class: &'static str,
     facts: Vec<(&'static str, String)>,

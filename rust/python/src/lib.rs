@@ -1,4 +1,4 @@
-//! The Python extension module `esker._native`: the only crate that names pyo3. One file a class or verb, no decisions.
+//! The Python extension module `esker._native`: the only crate that uses pyo3. One file per class or function, no logic of its own.
 
 mod arrow;
 mod blob;
@@ -17,6 +17,6 @@ mod store;
 mod table;
 mod write;
 
-/// Keeps freed memory for the next batch instead of giving it back to the system page by page.
+/// mimalloc keeps freed memory for the next batch instead of returning it to the system page by page.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import InvalidArgumentError
-from ...progress import Done, Progress
 from ..output import Output
 
 if TYPE_CHECKING:
@@ -82,14 +81,3 @@ def tell(output: Output, facts: Mapping[str, object]) -> None:
         output.json(dict(facts))
     else:
         output.facts("", {name: str(value) for name, value in facts.items()})
-
-
-def by_steps(progress: Progress | None) -> Callable[[str, int, int | None], None] | None:
-    """What a garbage collection or a check calls with the step, what is done of it and the total; None for nobody."""
-    if progress is None:
-        return None
-
-    def report(step: str, count: int, total: int | None) -> None:
-        progress.report(Done(step=step, parts=count, unit="parts", total=total))
-
-    return report

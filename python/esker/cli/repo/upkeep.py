@@ -9,7 +9,7 @@ from typing import Any
 
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..output import Output, size_text
-from .command import Commands, by_steps, open_repository, pairs, tell
+from .command import Commands, open_repository, pairs, tell
 
 
 def add_commands(commands: Commands) -> None:
@@ -62,7 +62,7 @@ def gc_of(options: argparse.Namespace, output: Output) -> None:
     """Deletes what no commit within the retention leads to, or counts it."""
     repo = open_repository(options)
     with output.progress("listing") as tally:
-        found = repo.gc(dry_run=not options.delete, progress=by_steps(tally.progress))
+        found = repo.gc(dry_run=not options.delete, progress=tally.progress)
     if output.as_json:
         output.json(vars(found))
         return
@@ -115,7 +115,7 @@ def fsck(options: argparse.Namespace, output: Output) -> None:
     """Checks a repository; what it finds makes it fail."""
     findings = []
     with output.progress("checking refs") as tally:
-        for finding in open_repository(options).fsck(imports=options.imports, progress=by_steps(tally.progress)):
+        for finding in open_repository(options).fsck(imports=options.imports, progress=tally.progress):
             findings.append(finding)
             if not output.as_json:
                 output.line(str(finding))

@@ -1,4 +1,4 @@
-"""External manifest stores: what lends put-if-absent to an object store that lacks it."""
+"""External manifest stores: databases that provide put-if-absent of manifests where the object store has none."""
 
 from .address import base_uri_of, open_manifest_store
 from .dynamodb import DynamoDBManifestStore

@@ -1,6 +1,6 @@
-"""Which external manifest store a table has: by a URI, an option of the store, or an object of the user's.
+"""Which external manifest store a table has: by its URI, by a storage option, or by the `manifest_store` argument.
 
-| how it is said | store |
+| given as | store |
 |---|---|
 | `s3+ddb://bucket/path?ddbTableName=name` as the table's URI | DynamoDB, shared with pylance |
 | option `manifest_store` = `sqlite:///path/of/file` | SQLite |
@@ -37,12 +37,12 @@ def open_manifest_store(
 
     Args:
         uri: The table's URI.
-        storage_options: Options of its store.
-        manifest_store: What the caller gave: a store, or its URI.
+        storage_options: Its storage options.
+        manifest_store: The argument of the caller: a store, or its URI.
 
     Raises:
-        InvalidArgumentError: No URI of a manifest store, or two stores for one table.
-        TypeError: An object without a manifest store's methods.
+        InvalidArgumentError: The URI is not that of a manifest store, or two stores are given for one table.
+        TypeError: The object lacks methods of a manifest store.
 
     Example:
         >>> from esker.commit.external import open_manifest_store
@@ -71,9 +71,10 @@ def open_manifest_store(
 
 
 def base_uri_of(store: ExternalManifestStore, uri: str) -> str:
-    """The name of the table at `uri` in a manifest store: all who write to the table must arrive at the same.
+    """The name of the table at `uri` in a manifest store. All writers of the table must use the same one.
 
-    In DynamoDB the path within the bucket of S3, as in pylance; else the URI, a local one as a plain path.
+    In DynamoDB it is the path within the S3 bucket, as in pylance; elsewhere it is the URI, a local one as a plain
+    path.
 
     Example:
         >>> from esker.commit.external import DynamoDBManifestStore, SqliteManifestStore, base_uri_of
@@ -90,7 +91,7 @@ def base_uri_of(store: ExternalManifestStore, uri: str) -> str:
 
 
 def _without(uri: str, name: str) -> str:
-    """A URI without one parameter of its query, the others as they are."""
+    """The URI without one parameter of its query."""
     plain, _, query = uri.partition("?")
     kept = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != name)
     return f"{plain}?{kept}" if kept else plain

@@ -1,13 +1,13 @@
-"""An external manifest store in DynamoDB, in the layout that pylance has for `s3+ddb://`.
+"""An external manifest store in DynamoDB, in pylance's layout for `s3+ddb://`.
 
-| attribute | type | what |
+| attribute | type | meaning |
 |---|---|---|
 | `base_uri` | string, partition key | the table's path within its bucket, without a slash at either end |
 | `version` | number, sort key | the version |
 | `path` | string | base URI, `/_versions/` and the name of the manifest |
-| `size` | number | bytes of the manifest; may be absent |
+| `size` | number | size of the manifest in bytes; may be absent |
 | `e_tag` | string | may be absent |
-| `committer` | string | which library put it |
+| `committer` | string | which library put the entry |
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...store.pickling import pickled_options
 from .store import ManifestEntry
 
 _KEYS = {("base_uri", "HASH"), ("version", "RANGE")}
-# pylance lists detached versions here too, and then takes them for the latest. They are no part of the history.
+# pylance puts detached versions here, too, and then takes them for the latest. They are not part of the history.
 _FIRST_DETACHED = 1 << 63
-# Tables whose keys this process has looked at: once is enough.
+# Tables whose key schema this process has checked already.
 _checked: set[tuple[str, str]] = set()
 _CREDENTIALS = {
     "access_key_id": "aws_access_key_id",
@@ -39,24 +39,24 @@ _CREDENTIALS = {
 class DynamoDBManifestStore:
     """An `ExternalManifestStore` in a DynamoDB table that pylance's writers of `s3+ddb://` may share.
 
-    The table must be there, with the partition key `base_uri` (string) and the sort key `version` (number).
+    The table must exist, with the partition key `base_uri` (string) and the sort key `version` (number).
     All reads are strongly consistent.
 
     Args:
         table_name: The DynamoDB table.
-        storage_options: Credentials, region and endpoint under the names that the object store has for them
+        storage_options: Credentials, region and endpoint under the names of the object store's options
             (`aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region`, `dynamodb_endpoint`);
-            what is not given boto3 finds as it always does. Kept in pickles, as
+            boto3 finds missing ones as it always does. Pickles carry them as
             `esker.commit.pickle_storage_options` says.
 
     Raises:
-        InvalidArgumentError: (first use) A table with other keys.
-        NotFoundError: (first use) No such table.
+        InvalidArgumentError: (first use) The table has other keys.
+        NotFoundError: (first use) There is no such table.
         UnsupportedError: (first use) The package boto3 is not installed: `pip install 'esker[dynamodb]'`.
         IOFailedError: (any method) DynamoDB did not answer, or refused.
 
     Example:
-        `esker.dataset("s3+ddb://bucket/flights.lance?ddbTableName=commits")` makes one.
+        `esker.dataset("s3+ddb://bucket/flights.lance?ddbTableName=commits")` creates one.
     """
 
     def __init__(self, table_name: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -140,7 +140,7 @@ class DynamoDBManifestStore:
             ) from error
 
     def _call(self, verb: str, **arguments: Any) -> Any:
-        """DynamoDB's reply, None where a condition did not hold."""
+        """DynamoDB's reply, None if the condition of the call did not hold."""
         try:
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError as error:
@@ -159,7 +159,7 @@ class DynamoDBManifestStore:
             raise IOFailedError(f"the DynamoDB table {self.table_name} failed in {verb}: {error}") from None
 
     def _connected(self) -> Any:
-        # A client's connections are not another process's: after a fork there is a new one.
+        # A forked process must not share its parent's connections: it makes a client of its own.
         if self._client is None or self._process != os.getpid():
             import boto3
             from botocore.config import Config

@@ -1,16 +1,19 @@
-"""The four steps of a commit and of a read, for a table whose versions an external store orders.
+"""The four steps of a commit and of a read of a table with an external manifest store.
+
+Spec: "External Manifest Store" of the Lance format; docs/commit-protocol.md says how they are used.
 
 ```
-commit  1 put the manifest under a name of its own: _versions/{name}-{uuid}
-        2 put that path into the external store, if the version has none   <- this is the commit
+commit  1 stage the manifest under a name of its own: _versions/{name}-{uuid}
+        2 put that path into the external store if the version has no entry   <- this is the commit
         3 copy the staged manifest to its final name
-        4 put the final path into the external store; then the staged one goes
-read    1 get the version's path from the external store; a final one is the answer
-        2 to 4: steps 3 and 4 of the commit, which its writer did not live to do; whoever cannot do them does not load
+        4 put the final path into the external store; then delete the staged manifest
+read    1 get the version's path from the external store; if it is a final path, done
+        2-4 else finish the commit for its writer: its steps 3 and 4; a read that cannot do so fails
 ```
 
-After step 4 the object store alone tells the version: a table that is copied with all its files needs no other store.
-Any number of readers and writers may finish the same version at once: they copy the same bytes to the same place.
+After step 4 the version can be read without the external store: a copy of all the table's files is a complete table.
+The steps are idempotent: any number of readers and writers may finish the same version at once, since all of them copy
+the same bytes to the same path.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ _VERSIONS = "_versions/"
 
 @dataclass(frozen=True)
 class ManifestLocation:
-    """Where a version's manifest lies and where it shall lie, relative to the table's root."""
+    """Where a version's manifest is now and where it is to be copied to, relative to the table's root."""
 
     version: int
     scheme: NamingScheme
@@ -41,7 +44,7 @@ class ManifestLocation:
 
     @property
     def staged(self) -> bool:
-        """Whether nobody has said yet that it was copied to its place."""
+        """Whether the external store's entry still names the staged manifest: steps 3 and 4 may not be done."""
         return self.path != self.final
 
 
@@ -50,9 +53,9 @@ class ExternalManifests:
 
     Args:
         store: The object store, rooted at the table.
-        external: The external store.
-        base_uri: The table's name in it.
-        uri: The table, for error messages.
+        external: The external manifest store.
+        base_uri: The table's name in the external store.
+        uri: The table's URI, for error messages.
 
     Example:
         `ExternalManifests(store, SqliteManifestStore("/data/manifests.db"), base_uri, uri).latest()`
@@ -67,9 +70,9 @@ class ExternalManifests:
         self._final: tuple[int, str] | None = None
 
     def latest(self) -> ManifestLocation | None:
-        """The newest version that the external store knows, None if it knows none.
+        """The newest version in the external store, None if it has no entry of the table.
 
-        To be asked after the object store was listed: what was listed has been in the external store before.
+        Call it after listing the object store: every version listed there was in the external store before.
         """
         entry = self._ask("get_latest", lambda: self.external.get_latest(self.base_uri))
         if entry is None:
@@ -83,8 +86,9 @@ class ExternalManifests:
         """The four steps of a read: the final path of a version's manifest, None if the external store has no entry.
 
         Raises:
-            IOFailedError: The manifest is staged only, and could not be copied. Nothing is lost: it can be tried again.
-            CorruptFileError: The entry names no manifest of this version, or another manifest is in its place.
+            IOFailedError: The manifest is staged only, and could not be copied. Nothing is lost: it can be retried.
+            CorruptFileError: The entry is not the path of a manifest of this version, or another manifest is at the
+                final path.
         """
         if self._final is not None and self._final[0] == version:
             return self._final[1]
@@ -97,18 +101,18 @@ class ExternalManifests:
         return path
 
     def names(self, version: int, path: str) -> bool:
-        """Whether the external store's entry of a version is this path, relative to the table's root."""
+        """Whether `path`, relative to the table's root, is the external store's entry of the version."""
         entry = self._get(version)
         return entry is not None and entry.path == self._entry_path(path)
 
     def put(self, version: int, name: str, data: bytes) -> bool:
-        """Steps 1 and 2 of a commit: whether the version is ours now, to be finished by `finish`.
+        """Steps 1 and 2 of a commit. If it returns True the version is ours, and `finish` does the other steps.
 
-        False says that the version has an entry which is not the one just staged. It may still be ours, of an earlier
-        try: its manifest tells.
+        False means that the version has another entry than the one just staged. That may still be ours, from an earlier
+        attempt: the write id in its manifest tells.
 
         Raises:
-            OSError: A store failed, and the entry is not there, or nobody knows. It may land later.
+            OSError: A store failed, and the entry is not there or cannot be read. The commit may still land later.
         """
         staged = staged_manifest_name(name)
         self._store.put(_VERSIONS + staged, data)
@@ -122,11 +126,11 @@ class ExternalManifests:
         except OSError as error:
             landed, failure = False, error
         if not landed:
-            # A lost reply is no conflict, nor is a client's second try that met its first.
+            # Read back: after a lost reply, or a retry inside the client, the entry may be ours.
             entry = self._get(version)
             if entry is None:
                 raise failure or IOFailedError(
-                    f"the external manifest store refused version {version} of {self._uri}, but has no entry of it; "
+                    f"the external manifest store refused manifest {version} of {self._uri}, but has no entry of it; "
                     "expected one that another writer put, look at the store",
                     uri=self._uri,
                     version=version,
@@ -139,7 +143,7 @@ class ExternalManifests:
         return landed
 
     def finish(self, version: int) -> None:
-        """Steps 3 and 4 of a commit, for a version that `put` has won. What fails here does not undo it."""
+        """Steps 3 and 4 of a commit, for a version that `put` has won. A failure in here does not undo the commit."""
         ours = self._ours.pop(version, None)
         if ours is None:
             self.locate(version)
@@ -148,7 +152,7 @@ class ExternalManifests:
         self._final = (version, self._finish(self._parse(entry, version), data))
 
     def _finish(self, found: ManifestLocation, data: bytes | None) -> str:
-        """Copies a staged manifest, tells the external store, and deletes what was copied."""
+        """Copies a staged manifest to its final path, updates the external store, and deletes the staged manifest."""
         try:
             if data is None:
                 try:
@@ -200,7 +204,7 @@ class ExternalManifests:
             )
 
     def _finished_by_another(self, found: ManifestLocation) -> str:
-        """The staged manifest is gone: whoever deleted it has told the external store before."""
+        """The final path of a version whose staged manifest is gone, since another process finished the commit."""
         entry = self._get(found.version)
         if entry is None or self._parse(entry, found.version).staged:
             try:
@@ -220,7 +224,7 @@ class ExternalManifests:
         try:
             self._store.delete(path)
         except OSError:
-            # A clean-up finds it.
+            # A clean-up removes it.
             return
 
     def _get(self, version: int) -> ManifestEntry | None:
@@ -230,7 +234,7 @@ class ExternalManifests:
         return f"{self.base_uri}/{path}" if self.base_uri else path
 
     def _parse(self, entry: ManifestEntry, version: int) -> ManifestLocation:
-        """Where an entry points to. It must be a manifest of this version in this table's own folder."""
+        """Where an entry points to. It must be a manifest of this version, in the table's own `_versions/`."""
         path = entry.path
         if self.base_uri:
             path = path.removeprefix(self.base_uri + "/")
@@ -248,7 +252,7 @@ class ExternalManifests:
         return ManifestLocation(version, parsed[1], path, _VERSIONS + (staged.final if staged else name))
 
     def _ask(self, verb: str, call: Callable[[], T]) -> T:
-        """A call of the external store, which is another's code: what it raises becomes an error that says where."""
+        """Calls the external store, which may be a user's class: any other exception becomes an `IOFailedError`."""
         try:
             return call()
         except (EskerError, OSError):

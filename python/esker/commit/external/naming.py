@@ -1,7 +1,7 @@
-"""The names of staged manifests: `{name of the manifest}-{uuid}` in `_versions/`, as pylance has them.
+"""The names of staged manifests: `_versions/{name of the manifest}-{uuid}`, as in pylance.
 
-A staged manifest is a commit if the external store names it, and what a writer left behind if not. Readers that know
-nothing of external stores take no notice of either.
+A staged manifest is a commit if the external store has an entry with its path; otherwise it is an orphan. Readers
+without an external store ignore both.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _STAGED = re.compile(r"(?P<name>[0-9]+\.manifest)-(?P<id>[0-9a-f]{8}-(?:[0-9a-f]
 
 @dataclass(frozen=True)
 class StagedManifest:
-    """What the name of a staged manifest says.
+    """The parsed name of a staged manifest.
 
     Args:
-        version: The version that it is, or wanted to be.
+        version: The version that it was staged for.
         scheme: How the table names its manifests, "V1" or "V2".
         final: The name of the manifest once it is copied.
     """
@@ -34,7 +34,7 @@ class StagedManifest:
 
 
 def staged_manifest_name(final: str) -> str:
-    """A fresh name under which to stage the manifest that shall be `final`.
+    """A fresh name for staging the manifest whose final name is `final`.
 
     Example:
         >>> from esker.commit.external import staged_manifest_name
@@ -45,10 +45,10 @@ def staged_manifest_name(final: str) -> str:
 
 
 def parse_staged_manifest(name: str) -> StagedManifest | None:
-    """What a name within `_versions/` stands for if it is a staged manifest's, else None.
+    """Parses a name within `_versions/`; None if it is not that of a staged manifest.
 
-    A clean-up must ask the external store whether a staged manifest is a commit that nobody has finished yet
-    (`LanceLog.listing` does, and `LanceLog.manifest` finishes it) before it takes one for garbage.
+    Before a clean-up deletes a staged manifest it must ask the external store whether it is a commit that is not
+    finished yet (`LanceLog.is_staged_commit`); `LanceLog.manifest` finishes such a commit.
 
     Example:
         >>> from esker.commit.external import parse_staged_manifest

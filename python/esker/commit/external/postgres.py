@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 class PostgresManifestStore:
     """An `ExternalManifestStore` in a table of a PostgreSQL database.
 
-    The table is made by the first use, if it is not there: `base_uri text, version numeric(20), path text, size bigint,
+    The first use creates the table if it is missing: `base_uri text, version numeric(20), path text, size bigint,
     e_tag text`, the first two its primary key. Each thread keeps one connection.
 
     Args:
@@ -27,7 +27,7 @@ class PostgresManifestStore:
         table: The table's name, with a schema or without.
 
     Raises:
-        InvalidArgumentError: A name that would have to be quoted.
+        InvalidArgumentError: The name would have to be quoted.
         UnsupportedError: The package psycopg is not installed: `pip install 'esker[postgres]'`.
         IOFailedError: (any method) The server did not answer, or refused.
 
@@ -85,7 +85,7 @@ class PostgresManifestStore:
             cursor = self._connection(psycopg).execute(sql, values)
             return cursor.rowcount, cursor.fetchone() if cursor.description else None
         except (psycopg.Error, OSError) as error:
-            # A connection that failed once is not asked again.
+            # A connection that failed is not used again.
             self._local.connection = None
             raise IOFailedError(
                 f"{self!r} failed: {redacted(str(error), self.url)}; look at the server, and try again"
@@ -94,7 +94,7 @@ class PostgresManifestStore:
     def _connection(self, psycopg: Any) -> Any:
         """This thread's connection, a new one after a fork."""
         if self._local.connection is None or self._local.process != os.getpid() or self._local.connection.closed:
-            # One statement, one transaction, on the server's disk when it returns.
+            # Autocommit: each statement is one transaction, durable when it returns.
             connection = psycopg.connect(self.url, autocommit=True, connect_timeout=30)
             self._make_table(psycopg, connection)
             self._local.connection, self._local.process = connection, os.getpid()
@@ -110,7 +110,7 @@ class PostgresManifestStore:
         try:
             connection.execute(sql)
         except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-            # Another writer made it in the same moment.
+            # Another writer created it at the same moment.
             return
 
 

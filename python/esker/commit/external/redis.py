@@ -1,6 +1,6 @@
 """An external manifest store in Redis.
 
-Of each table two keys, in one slot of a cluster because of the braces:
+Two keys per table; the braces put both in one slot of a cluster:
 
 ```
 {prefix}{{base uri}}:paths      a hash: version -> {"path": ..., "size": ..., "e_tag": ...}
@@ -18,7 +18,7 @@ from ...store.pickling import pickled_url
 from ...store.secrets import redacted, without_password
 from .store import ManifestEntry
 
-# A script runs whole or not at all, and nothing runs in between.
+# Redis runs a script atomically.
 _PUT_IF_NOT_EXISTS = """
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('ZADD', KEYS[2], ARGV[1], ARGV[1])
@@ -39,14 +39,14 @@ return {last[1], redis.call('HGET', KEYS[1], last[1])}
 class RedisManifestStore:
     """An `ExternalManifestStore` in Redis, or in a server that speaks its protocol and runs Lua scripts.
 
-    What Redis forgets, it forgets: the server must keep an append-only file that it syncs always (`appendonly yes`,
+    The commits are as durable as the server: it must sync an append-only file at each write (`appendonly yes`,
     `appendfsync always`) and must never evict (`maxmemory-policy noeviction`). A fail-over to a replica may lose the
     last commits.
 
     Args:
         url: The server: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///path`. Pickles carry it, see
             `pickle_storage_options`.
-        prefix: What the keys begin with.
+        prefix: The prefix of all keys.
         **options: Further arguments of `redis.Redis.from_url`.
 
     Raises:
@@ -96,7 +96,7 @@ class RedisManifestStore:
         return bool(self._call("eval", script, 2, *self._keys(base_uri), str(version), value))
 
     def _keys(self, base_uri: str) -> tuple[str, str]:
-        # A closing brace would end the part that decides the slot.
+        # A closing brace would end the hash tag, the part of the key that decides the slot.
         tag = base_uri.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
         return f"{self.prefix}{{{tag}}}:paths", f"{self.prefix}{{{tag}}}:versions"
 

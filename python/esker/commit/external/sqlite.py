@@ -1,4 +1,4 @@
-"""An external manifest store in one SQLite file: for tables on a file system or mount without hard links, say."""
+"""An external manifest store in one SQLite file: for tables on a file system without hard links, for example."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ROW = "SELECT version, path, size, e_tag FROM manifests WHERE base_uri = ?"
 class SqliteManifestStore:
     """An `ExternalManifestStore` in an SQLite file, for any number of tables and processes of one machine.
 
-    The file must lie on a local disk: SQLite's locks do not hold on network file systems. It is made by the first use.
-    Each call opens the file, so an instance pickles, forks and may be shared by threads.
+    The file must be on a local disk: SQLite's locks do not hold on network file systems. The first use creates it.
+    Each call opens the file, so that an instance can be pickled, forked and shared by threads.
 
     Args:
         path: The file.
@@ -82,7 +82,7 @@ class SqliteManifestStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        # Without isolation_level each statement is a transaction of its own, on the disk when it returns.
+        # isolation_level=None is autocommit: each statement is one transaction, durable when it returns.
         try:
             connection = sqlite3.connect(self.path, timeout=self.timeout_s, isolation_level=None)
             try:

@@ -1,4 +1,7 @@
-"""What an external manifest store must do: five verbs over (table, version) -> path of a manifest."""
+"""The interface of external manifest stores: five methods over (table, version) -> path of a manifest.
+
+Spec: "External Manifest Store" of the Lance format; docs/external-manifest-stores.md.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """What the store holds of one version of one table.
+    """The store's entry of one version of one table.
 
     Args:
         version: The version's number.
-        path: Where its manifest lies: the table's base URI, `/_versions/` and the name, staged or final.
-        size: Bytes of the manifest, None where the writer did not say.
-        e_tag: What the object store calls these bytes, None where the writer did not say.
+        path: The path of its manifest: the table's base URI, `/_versions/` and the name, staged or final.
+        size: The size of the manifest in bytes, None if the writer did not give it.
+        e_tag: The e-tag of the manifest in the object store, None if the writer did not give it.
     """
 
     version: int
@@ -28,14 +31,14 @@ class ExternalManifestStore(Protocol):
     """A store of `(base URI, version) -> path of the manifest` beside an object store that has no put-if-absent.
 
     Write a class with these methods for a database of your own, and pass an instance as `manifest_store` wherever a
-    table is opened or written. All that is asked of it:
+    table is opened or written. Its contract:
 
-    - `put_if_not_exists` is atomic: of several writers of one version exactly one gets True, whatever dies when.
-    - What a put returned True for is durable, and the next `get` and `get_latest`, of any process, see it.
-    - A method that could not do its work, or does not know whether it did, raises `OSError`. The caller reads back.
-    - Instances pickle, if workers are to open the table, and may be called by several threads.
+    - `put_if_not_exists` is atomic: of several writers of one version exactly one gets True, even if processes crash.
+    - When a put has returned True, its entry is durable, and the next `get` and `get_latest` of any process see it.
+    - A method that failed, or does not know whether it succeeded, raises `OSError`. The caller reads back.
+    - Instances can be pickled, if workers are to open the table, and can be called by several threads.
 
-    The names are those of the Lance format (`003` of the specification, "External Manifest Store") and of its readers.
+    The method names are those of the Lance format ("External Manifest Store" in its specification).
 
     Example:
         >>> from esker.commit.external import ExternalManifestStore, ManifestEntry
@@ -70,14 +73,14 @@ class ExternalManifestStore(Protocol):
         """The entry of a version, None if there is none."""
 
     def get_latest(self, base_uri: str) -> ManifestEntry | None:
-        """The entry of the highest version below 2^63 (what is above is no part of the history), None for no entry."""
+        """The entry of the highest version below 2^63, None if there is none. Versions above are detached versions."""
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str, size: int, e_tag: str | None = None) -> bool:
-        """Makes the entry of a version that has none. False says that it has one, which is untouched."""
+        """Adds the entry of a version that has none. False: the version has one, which is unchanged."""
 
     def put_if_exists(self, base_uri: str, version: int, path: str, size: int, e_tag: str | None = None) -> bool:
-        """Replaces the entry of a version that has one. False says that it has none, and none is made."""
+        """Replaces the entry of a version that has one. False: the version has none, and none is added."""
 
     def delete(self, base_uri: str) -> None:
-        """Forgets all versions of a table: after its files were deleted, or another one in its place would be taken
-        for a later version of it."""
+        """Deletes the entries of a table. To be called after its files were deleted: otherwise a new table at the same
+        URI would be taken for later versions of the old one."""

@@ -24,7 +24,7 @@ from ...commit.clock import seconds_since
 from ...commit.loop import CommitLimits
 from ...commit.loop import commit as run
 from ...commit.orphans import StagedFiles
-from ...commit.protocol import Change, Verdict
+from ...commit.protocol import CommittedChange, Verdict
 from ...exceptions import (
     AlreadyExistsError,
     CommitConflictError,
@@ -271,7 +271,7 @@ class DeltaCommit:
             found = change.transactions.get(name, found)
         return found is not None and found >= number
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         """By the reference's rules; a change that leaves no room can be computed again by the caller."""
         if self.read_version == NO_TABLE:
             # There was no table: another writer has created it.
@@ -284,7 +284,7 @@ class DeltaCommit:
         self._why = found
         return Verdict.REFUSE if found is ConflictReason.UNKNOWN else Verdict.RERUN
 
-    def rebase(self, change: Change) -> None:
+    def rebase(self, change: CommittedChange) -> None:
         """The next entry must be later than theirs, and has their protocol."""
         if isinstance(change, CommitActions):
             self._newest_time = _commit_time(change) or self._newest_time
@@ -422,7 +422,7 @@ class DeltaCommit:
         """Runs the post-commit hooks, whose failure does not undo the commit."""
         self._hooks(version)
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """Says who was first and what to do."""
         if self.read_version == NO_TABLE:
             return AlreadyExistsError(

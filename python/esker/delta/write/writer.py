@@ -8,13 +8,14 @@ incoming -> plan -> conformed -> checked -> stored -> entry -> committed
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ...commit.orphans import StagedFiles
 from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ...progress import Progress, Tally, as_progress, counted
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.target import OpenTable, WriteTarget
 from ..properties import CommitProperties, PostCommitHookProperties, WriterProperties
@@ -51,6 +52,7 @@ def write_deltalake(
     txn_version: int | None = None,
     durable: bool = True,
     session_timezone: str | None = None,
+    progress: Progress | Callable[[int], object] | None = None,
 ) -> None:
     """Writes rows to a Delta table, which is created if there is none.
 
@@ -76,6 +78,7 @@ def write_deltalake(
             to the operating system, as deltalake leaves them. An open table has its own.
         session_timezone: What times without a zone mean in the predicate; UTC if not given. An open table may have its
             own.
+        progress: Called with the rows taken so far, or an `esker.progress.Progress`, which is told of files, too.
 
     Raises:
         AlreadyExistsError: There is a table, and the mode is `error`.
@@ -120,14 +123,20 @@ def write_deltalake(
         session_timezone=session_timezone or target.session_timezone,
     )
     commit = CommitRequest(commit_properties, post_commithook_properties, application)
-    _write(target, incoming(data), request, commit)
+    _write(target, incoming(data), request, commit, as_progress(progress))
 
 
-def _write(target: WriteTarget, rows: pa.RecordBatchReader, request: WriteRequest, commit: CommitRequest) -> None:
+def _write(
+    target: WriteTarget,
+    rows: pa.RecordBatchReader,
+    request: WriteRequest,
+    commit: CommitRequest,
+    progress: Progress | None = None,
+) -> None:
     """Stages the rows and commits them; an open table goes to the new version."""
     superseded = StagedFiles()
     with StagedFiles() as staged:
-        plan, written, ours = _staged(target, rows, request, commit, staged)
+        plan, written, ours = _staged(target, rows, request, commit, staged, progress)
 
         def rerun(version: int) -> DeltaCommit:
             """Writes the rows to the table that another writer has made, as if it had been there before."""
@@ -151,14 +160,22 @@ def _write(target: WriteTarget, rows: pa.RecordBatchReader, request: WriteReques
 
 
 def _staged(
-    target: WriteTarget, rows: pa.RecordBatchReader, request: WriteRequest, commit: CommitRequest, staged: StagedFiles
+    target: WriteTarget,
+    rows: pa.RecordBatchReader,
+    request: WriteRequest,
+    commit: CommitRequest,
+    staged: StagedFiles,
+    progress: Progress | None = None,
 ) -> tuple[DeltaWritePlan, StagedWrite, DeltaCommit]:
     """The rows in staged files, and the commit that will name them."""
     plan = plan_write(target, Schema.from_arrow(rows.schema), request)
     with in_own_words(request.given_predicate or "", request.predicate or ""):
         replacement = replaced_files(plan, target)
     with Staging(plan, target.store, staged, writes_changes=writes_changes(plan, replacement)) as staging:
-        staging.store(checked(conformed(rows, plan.after.schema), plan))
+        taken = counted(rows, progress, "writing rows")
+        staging.store(checked(conformed(taken, plan.after.schema), plan))
         staging.store_survivors(replacement)
         written = staging.finish()
+    tally = Tally(progress, "writing files", unit="files", total=len(written.adds))
+    tally.add(rows=written.rows, bytes=sum(add["size"] for add in written.adds), files=len(written.adds))
     return plan, written, DeltaCommit(target, write_entry(plan, written, replacement), commit)

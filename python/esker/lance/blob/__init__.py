@@ -1,1 +1,1 @@
-"""Blobs: large values that are read as files."""
+"""Blobs: large binary values that are read as files (docs/blobs.md)."""

@@ -1,4 +1,4 @@
-"""A blob as a file that fetches what is asked of it."""
+"""`BlobFile`: a blob as a file object that fetches only the bytes that are read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..._native.blob import LocatedBlob
 from ...exceptions import InvalidArgumentError
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
-"""Bytes that are read ahead once reads follow one another."""
+"""Bytes to fetch at once when reads are sequential."""
 
 
 class BlobFile(io.BufferedIOBase):
-    """A blob as a file: nothing of it is read before it is asked for. Made by `LanceDataset.take_blobs`.
+    """A blob as a file object. Nothing is fetched before it is read. Made by `LanceDataset.take_blobs`.
 
-    A read fetches exactly what it asks for. Where it starts at the end of the read before it, `buffer_size` bytes are
-    fetched instead, so that many small reads in a row cost few requests.
+    A read fetches exactly its bytes. If it starts where the last read ended, `buffer_size` bytes are fetched instead,
+    so that many small sequential reads cost few requests.
 
     Example:
         `with dataset.take_blobs("photo", indices=[7])[0] as file: header = file.read(16)`
@@ -49,12 +49,12 @@ class BlobFile(io.BufferedIOBase):
         return self.inner.size
 
     def tell(self) -> int:
-        """Where the next read starts."""
+        """The position of the next read."""
         self._check_open("tell")
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves to `offset` from the start, from here or from the end. It may lie behind the end."""
+        """Moves to `offset` from the start, the current position or the end. The result may be beyond the end."""
         self._check_open("seek")
         bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.inner.size}
         if whence not in bases:
@@ -66,7 +66,7 @@ class BlobFile(io.BufferedIOBase):
         return position
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next `size` bytes, fewer at the end; all that are left without `size`."""
+        """The next `size` bytes, fewer at the end; without `size` all remaining bytes."""
         self._check_open("read")
         left = max(0, self.inner.size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
@@ -76,11 +76,11 @@ class BlobFile(io.BufferedIOBase):
         return data
 
     def read1(self, size: int = -1) -> bytes:
-        """Like `read`, and without `size` no more than one buffer of Python's."""
+        """Like `read`; without `size` at most `io.DEFAULT_BUFFER_SIZE` bytes."""
         return self.read(io.DEFAULT_BUFFER_SIZE if size is None or size < 0 else size)
 
     def readall(self) -> bytes:
-        """All that is left."""
+        """All remaining bytes."""
         return self.read()
 
     def readinto(self, buffer: Any) -> int:
@@ -98,18 +98,18 @@ class BlobFile(io.BufferedIOBase):
         return self.readinto(buffer)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Exactly these bytes; the place of the next `read` stays.
+        """Exactly these bytes; the position of the next `read` does not change.
 
         Raises:
-            InvalidArgumentError: The range does not lie within the blob.
+            InvalidArgumentError: The range is not within the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Exactly the bytes of each (offset, length), in the order asked for; the place of the next `read` stays.
+        """Exactly the bytes of each (offset, length), in this order; the position of the next `read` does not change.
 
         Raises:
-            InvalidArgumentError: A range does not lie within the blob.
+            InvalidArgumentError: A range is not within the blob.
         """
         self._check_open("read")
         for offset, length in ranges:

@@ -1,4 +1,4 @@
-"""Blobs of rows: as files, whole, or by ranges."""
+"""Takes the blobs of rows, as `BlobFile`s."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..version import TableVersion
 from .file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 
 Selector = Literal["ids", "addresses", "indices"]
-"""What rows are named by: `_rowid`, `_rowaddr`, or their number as in a take."""
+"""How rows are selected: by `_rowid`, by `_rowaddr`, or by row number as in `take`."""
 _ANY_ROW = 2**64
 
 
 def blob_files(
     table: TableVersion, column: str, rows: Any, selector: Selector, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE
 ) -> list[BlobFile | None]:
-    """Blobs as files, in the order asked for and as often as asked for. Only where they lie is read.
+    """The blobs of rows as files, in the order of `rows`, duplicates included. Reads only where the blobs are stored.
 
     Raises:
-        InvalidArgumentError: Not a blob column, a row that is deleted or does not exist.
+        InvalidArgumentError: The column is not a blob column, or a row is deleted or does not exist.
     """
     numbers = selected(table, selector, rows)
     blobs = native.locate_blobs(table.store, table.manifest, column, numbers, selector=selector)
@@ -30,5 +30,5 @@ def blob_files(
 
 
 def selected(table: TableVersion, selector: Selector, rows: Any) -> pa.Array:
-    """Rows as a uint64 array."""
+    """The selected rows as a uint64 array."""
     return row_numbers(rows, table.num_rows if selector == "indices" else _ANY_ROW)

@@ -1,1 +1,1 @@
-"""Changes: rows and columns that come, go and change, staged for one commit."""
+"""Changes of a table: delete and update of rows; add, alter and drop of columns. Each is staged, then committed."""

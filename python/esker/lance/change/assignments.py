@@ -1,4 +1,4 @@
-"""New values of columns, computed from the columns of the same row."""
+"""`Assignments`: the SET clause of an update: new values of columns, computed from the columns of the same row."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Assignments:
     """New values of columns, computed from the columns of the same row.
 
     Args:
-        updates: By column, a SQL expression.
+        updates: SQL expressions by column.
         schema: The table's columns.
 
     Raises:
-        InvalidArgumentError: A column that the table does not have, or an expression that does not parse.
-        UnsupportedError: A field within a column, or a column of blobs of the second kind.
+        InvalidArgumentError: The table does not have a column, or an expression does not parse.
+        UnsupportedError: A name is that of a field within a column, or of a blob column of the second kind.
 
     Example:
         >>> import pyarrow as pa
@@ -36,7 +36,9 @@ class Assignments:
             if name not in schema.names:
                 _refuse_column(name, schema)
             if holds_blobs(schema.field(name).type):
-                raise UnsupportedError(f"column {name!r} of blobs cannot be updated yet, write the rows", column=name)
+                raise UnsupportedError(
+                    f"column {name!r} of blobs cannot be assigned to yet, write the rows", column=name
+                )
             self._values[name] = Expression.parse_sql(text, schema)
 
     def applied(self, batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,7 +54,7 @@ class Assignments:
 def _values(expression: Expression, batch: pa.RecordBatch, column: str) -> pa.Array:
     type_ = batch.schema.field(column).type
     storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-    # Columns of no name at all still have rows.
+    # An expression without columns still needs the number of rows: read any column.
     read = batch.select(expression.columns or batch.schema.names[:1])
     values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
     if values.null_count and not batch.schema.field(column).nullable:
@@ -61,10 +63,10 @@ def _values(expression: Expression, batch: pa.RecordBatch, column: str) -> pa.Ar
 
 
 def within_precision(values: pa.Array, column: str) -> pa.Array:
-    """The values, if they are no decimals of more digits than their type has: arithmetic does not look.
+    """The values, checked for decimals with more digits than their type has: arithmetic does not check them.
 
     Raises:
-        InvalidArgumentError: One of them has.
+        InvalidArgumentError: A value has more digits.
     """
     if pa.types.is_decimal(values.type):
         try:
@@ -81,5 +83,5 @@ def _refuse_column(name: str, schema: pa.Schema) -> None:
             column=name,
         )
     raise InvalidArgumentError(
-        f"expected columns of the table ({', '.join(schema.names)}), found {name!r}", column=name
+        f"expected updates of columns of the table ({', '.join(schema.names)}), found {name!r}", column=name
     )

@@ -1,4 +1,4 @@
-"""Other values in some columns of one fragment, by key: a new file holds these columns, rows stay in place."""
+"""New values by key in some columns of one fragment, in place: a new file holds these columns, rows do not move."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .join_keys import SYSTEM_KEYS, JoinKeys
 
 @dataclass(frozen=True)
 class UpdatedColumns:
-    """A fragment with a new file of some columns, which no commit names yet.
+    """A fragment with a new file of some columns, staged and not committed yet.
 
     Attributes:
-        fragment: It.
+        fragment: The fragment.
         fields: The ids of the fields in the new file.
-        matched: The offsets of the rows that the data had a key for, as a portable roaring bitmap.
+        matched: The offsets of the rows whose key is in the data, as a portable roaring bitmap.
     """
 
     fragment: native.Fragment
@@ -38,7 +38,7 @@ class UpdatedColumns:
 def update_columns(
     table: TableVersion, fragment: native.Fragment, other: pa.Table, left_on: str, right_on: str
 ) -> UpdatedColumns:
-    """Writes a file of columns in which rows have new values; see `LanceFragment.update_columns`."""
+    """Writes a file of the columns with new values; see `LanceFragment.update_columns`."""
     update = ColumnUpdate(other, left_on, right_on, table.schema)
     fields = table.manifest.schema.select(update.columns)
     with ColumnWriter(table.store) as writer:
@@ -48,11 +48,11 @@ def update_columns(
 
 
 class ColumnUpdate:
-    """New values of columns by key, put over the old ones.
+    """New values of columns by key, which replace the old ones.
 
     Args:
         other: The key and the new values.
-        left_on: The key's column in the table, or `_rowid`, `_rowaddr`.
+        left_on: The key's column in the table, or `_rowid` or `_rowaddr`.
         right_on: The key's column in `other`.
         table: The table's columns.
     """
@@ -69,7 +69,7 @@ class ColumnUpdate:
         self._new = other.select(self.columns).combine_chunks()
         self._left_on = left_on
         self.matched = RowsToDelete()
-        """The rows that the data had a key for."""
+        """The rows whose key is in the data."""
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows, old and new, with the rows' addresses."""
@@ -84,7 +84,7 @@ class ColumnUpdate:
 
 
 def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) -> pa.Array:
-    """The new value where there is one: taken by position from both, which works for values of any type."""
+    """The new values for rows with a match, else the old ones: by `take` from both, which works for any type."""
     new_values = new.combine_chunks()
     new_values = new_values.cast(old.type) if new_values.type != old.type else new_values
     both = pa.concat_arrays([_without_null_values(old), _without_null_values(new_values)])
@@ -93,7 +93,7 @@ def _over(old: pa.Array, new: pa.ChunkedArray, rows: pa.Array, hit: pa.Array) ->
 
 
 def _without_null_values(values: pa.Array) -> pa.Array:
-    """The same values with nulls in the indices of dictionaries rather than among their values, which do not join."""
+    """The same values, with nulls in the indices of dictionaries: Arrow cannot concatenate dictionaries with nulls."""
     type_ = values.type
     if isinstance(values, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(type_, _without_null_values(values.storage))
@@ -106,7 +106,7 @@ def _without_null_values(values: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
-        # A copy starts at zero: offsets within a buffer take no mask.
+        # `from_arrays` takes no mask with sliced offsets: copy the array, so that it starts at zero.
         whole = values.take(pa.array(range(len(values)), pa.int64()))
         return kind.from_arrays(whole.offsets, _without_null_values(whole.values), type=type_, mask=whole.is_null())
     return values
@@ -115,16 +115,17 @@ def _without_null_values(values: pa.Array) -> pa.Array:
 def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
     if found.name not in table.names:
         raise InvalidArgumentError(
-            f"expected columns of the table ({', '.join(table.names)}), found {found.name!r}", column=found.name
+            f"expected new values for columns of the table ({', '.join(table.names)}), found {found.name!r}",
+            column=found.name,
         )
     expected = table.field(found.name)
     if holds_blobs(expected.type):
         raise UnsupportedError(
-            f"column {found.name!r} of blobs cannot be updated yet, write the rows", column=found.name
+            f"column {found.name!r} of blobs cannot be updated by key yet, write the rows", column=found.name
         )
     if expected.type != found.type:
         raise SchemaMismatchError(
-            f"column {found.name!r} has another type than the table, expected {expected.type}, found {found.type}; "
+            f"column {found.name!r} of the new values has another type, expected {expected.type}, found {found.type}; "
             "cast it first",
             column=found.name,
             expected=str(expected.type),

@@ -1,4 +1,4 @@
-"""Where the values of new columns come from: expressions, functions, streams, other tables."""
+"""`ColumnSource`: the values of new columns, from SQL expressions, functions, streams or other tables."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .assignments import within_precision
 from .join_keys import SYSTEM_KEYS, JoinKeys
 
 Values = Callable[[TableVersion, native.Fragment], Iterator[pa.RecordBatch]]
-"""The values of one fragment's rows, in batches that also hold the rows' addresses."""
+"""Returns the values of one fragment's rows, in batches that also hold the row addresses."""
 
 
 class ColumnSource(Protocol):
-    """Where the values of new columns come from."""
+    """The values of new columns."""
 
     again: bool
-    """Whether they can be computed a second time."""
+    """Whether the values can be computed a second time, for a rerun of the commit."""
 
     def schema(self, table: TableVersion) -> pa.Schema:
         """The new columns."""
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The values of one fragment's rows, with the rows' addresses. Fragments are asked for in order."""
+        """The values of one fragment's rows, with the row addresses. Called for the fragments in order."""
 
     def finish(self) -> None:
-        """Called when all fragments have their values."""
+        """Called after the last fragment."""
 
 
 class ExpressionValues:
-    """SQL expressions by the names of the new columns."""
+    """Values of SQL expressions, by the names of the new columns."""
 
     again = True
 
@@ -59,11 +59,11 @@ class ExpressionValues:
             yield batch
 
     def finish(self) -> None:
-        """Nothing: each fragment stands for itself."""
+        """Does nothing: fragments are independent of each other."""
 
 
 class FunctionValues:
-    """A function of batches of the table."""
+    """Values that a function computes from batches of the table."""
 
     again = True
 
@@ -88,7 +88,7 @@ class FunctionValues:
             yield result.append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
 
     def finish(self) -> None:
-        """Nothing: each fragment stands for itself."""
+        """Does nothing: fragments are independent of each other."""
 
     @staticmethod
     def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -96,7 +96,7 @@ class FunctionValues:
 
 
 class StreamValues:
-    """Values that come from elsewhere, one for each row of the table in its order."""
+    """Values of a stream, one for each row of the table, in the table's order. It can be read only once."""
 
     again = False
 
@@ -110,7 +110,7 @@ class StreamValues:
         return self._schema
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        """The next values, with the addresses of one fragment's rows."""
+        """The next values of the stream, for one fragment's rows, with their row addresses."""
         for addresses in _batches(table, fragment, []):
             start = 0
             while start < addresses.num_rows:
@@ -124,13 +124,13 @@ class StreamValues:
                 start += size
 
     def finish(self) -> None:
-        """Refuses values that are left over.
+        """Checks that the stream has ended.
 
         Raises:
-            InvalidArgumentError: There are some.
+            InvalidArgumentError: It has more values than the table has rows.
         """
         if self._next() is not None:
-            raise InvalidArgumentError("expected a value for each row of the table, found more in the stream")
+            raise InvalidArgumentError("expected as many values as the table has rows, found more in the stream")
 
     def _next(self) -> pa.RecordBatch | None:
         while self._rest is None or self._rest.num_rows == 0:
@@ -141,7 +141,7 @@ class StreamValues:
 
 
 class JoinedValues:
-    """The columns of another table, by key."""
+    """The columns of another table, joined by key."""
 
     again = True
 
@@ -156,7 +156,7 @@ class JoinedValues:
         if self._left_on not in (*names, *SYSTEM_KEYS):
             raise NotFoundError(f"expected the key {self._left_on!r} among the table's columns ({', '.join(names)})")
         self._keys.check_in(table.schema)
-        # A key that is not there makes a null.
+        # A row whose key is not in the other table gets nulls.
         return pa.schema([field.with_nullable(True) for field in self._columns.schema])
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
@@ -169,7 +169,7 @@ class JoinedValues:
             yield pa.RecordBatch.from_arrays([*values, batch[ROW_ADDRESS]], names=[*rows.column_names, ROW_ADDRESS])
 
     def finish(self) -> None:
-        """Nothing: each fragment stands for itself."""
+        """Does nothing: fragments are independent of each other."""
 
 
 def _batches(
@@ -180,7 +180,7 @@ def _batches(
     *,
     with_row_id: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of one fragment's rows, or of all rows, with the rows' addresses."""
+    """Columns of one fragment's rows, or of all rows, with the row addresses."""
     options = ScanOptions(
         columns=columns,
         batch_size=batch_size,

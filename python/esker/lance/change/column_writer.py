@@ -1,6 +1,6 @@
-"""Files of new columns: one for each fragment, with a row for each physical row.
+"""Writes the data files of new columns: one per fragment, with a value for each physical row.
 
-Values are computed for the rows that count. Deleted rows repeat the value of another one.
+Values are computed for live rows. Deleted rows get the value of another row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NO_LIMIT = 2**62
 
 
 class ColumnWriter:
-    """Writes files of new columns, each once however often its commit starts anew.
+    """Writes files of new columns. A rerun of the commit reuses the files of fragments that have not changed.
 
-    As a context manager it removes them if its block fails, unless a commit may name them.
+    As a context manager it removes the files if its block fails, unless a commit may refer to them.
 
     Args:
-        store: The table's.
+        store: The table's store.
 
     Example:
         `with ColumnWriter(store) as writer: schema, fragments = writer.add(table, source)`
@@ -44,7 +44,7 @@ class ColumnWriter:
         self._store = store
         self._written: dict[tuple[Any, ...], native.DataFile] = {}
         self.staged = StagedFiles()
-        """The files, for the commit that names them."""
+        """The staged files, for their commit."""
 
     def __enter__(self) -> ColumnWriter:
         return self
@@ -60,7 +60,7 @@ class ColumnWriter:
         """The table's schema with the new columns, and its fragments (or those given) with their files.
 
         Raises:
-            InvalidArgumentError: A column that is there already.
+            InvalidArgumentError: The table has one of the columns already.
         """
         new = source.schema(table)
         check_input_schema(new)
@@ -81,7 +81,7 @@ class ColumnWriter:
         """All fragments of the table, or those given, each with a file of the new columns."""
         result = []
         for fragment in table.fragments if fragments is None else fragments:
-            # Field ids are in the key: a table that changed meanwhile may give other ones.
+            # `fields` is in the key for its field ids: after another writer's change the table may assign others.
             key = (fragment.id, tuple(file.path for file in fragment.files), fields)
             if key not in self._written:
                 self._written[key] = self.file_of(table, fragment, fields, values)
@@ -111,12 +111,12 @@ class ColumnWriter:
 
 
 def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:
-    """Values of the rows that count, at the places of these rows among all physical ones.
+    """Spreads the values of live rows to their offsets among all physical rows.
 
     Args:
-        batches: The values, with the rows' addresses in rising order.
+        batches: The values, with the row addresses in rising order.
         schema: The columns to take.
-        physical_rows: All rows of the fragment.
+        physical_rows: The number of physical rows of the fragment.
     """
     done = 0
     last: pa.RecordBatch | None = None
@@ -140,6 +140,6 @@ def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: 
 
 
 def _placed(columns: pa.RecordBatch, positions: pa.Array, schema: pa.Schema) -> pa.RecordBatch:
-    # Deleted rows repeat a value: a null may be more than the column or the file's version allows.
+    # Deleted rows repeat a value, since the column or the file version may not allow nulls.
     where = positions.fill_null(0)
     return pa.RecordBatch.from_arrays([columns[field.name].take(where) for field in schema], schema=schema)

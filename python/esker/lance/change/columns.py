@@ -1,4 +1,4 @@
-"""Columns that come, go and change: as metadata where no value changes, as files beside the old where one does."""
+"""Adds, alters and drops columns: in the schema alone if no value changes, else with new data files per fragment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _AlterColumnPath(TypedDict):
 
 
 class AlterColumn(_AlterColumnPath, total=False):
-    """What `LanceDataset.alter_columns` changes of one column: `path`, and what it shall be."""
+    """One alteration for `LanceDataset.alter_columns`: the column's `path`, and its new name, nullability or type."""
 
     name: str | None
     nullable: bool | None
@@ -47,19 +47,19 @@ NewColumns: TypeAlias = (
 
 
 def drop_columns(table: TableVersion, columns: list[str]) -> TableVersion:
-    """The version without these columns; see `LanceDataset.drop_columns`."""
+    """Drops columns and returns the new version; see `LanceDataset.drop_columns`."""
 
     def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
         schema = manifest.schema.without(columns)
         if not schema.fields:
-            raise InvalidArgumentError("cannot drop all columns, expected one at least to stay")
+            raise InvalidArgumentError("cannot drop all columns, expected at least one to remain")
         return LanceOperation.Project(LanceSchema(schema), preserves_nullability=True)
 
     return commit_change(table, make) if columns else table
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> TableVersion:
-    """The version with columns of other names, types or nullability; see `LanceDataset.alter_columns`."""
+    """Changes names, types or nullability of columns and returns the new version; see `LanceDataset.alter_columns`."""
     for alteration in alterations:
         unknown = set(alteration) - {"path", "name", "nullable", "data_type"}
         if "path" not in alteration or unknown:
@@ -93,7 +93,7 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
 
 
 def add_columns(table: TableVersion, source: ColumnSource) -> TableVersion:
-    """The version with more columns, whose values are computed for each fragment."""
+    """Adds columns whose values are computed per fragment, and returns the new version."""
     writer = ColumnWriter(table.store)
 
     def make(manifest: native.Manifest) -> LanceOperation.BaseOperation:
@@ -114,7 +114,7 @@ def add_transformed(
     reader_schema: pa.Schema | None,
     batch_size: int | None,
 ) -> TableVersion:
-    """The version with more columns; see `LanceDataset.add_columns`."""
+    """Adds columns and returns the new version; see `LanceDataset.add_columns`."""
     nulls = _null_columns(transforms, table)
     if nulls is not None:
         return commit_change(table, lambda manifest: _add_nulls(manifest, nulls))
@@ -129,7 +129,7 @@ def add_transformed(
 def column_source(
     transforms: NewColumns, read_columns: list[str] | None, reader_schema: pa.Schema | None, batch_size: int | None
 ) -> ColumnSource:
-    """Where the values of new columns come from. See `LanceDataset.add_columns` for the arguments."""
+    """The values of new columns, for the arguments of `LanceDataset.add_columns`."""
     if isinstance(transforms, Mapping) and all(isinstance(value, str) for value in transforms.values()):
         return ExpressionValues({str(name): str(value) for name, value in transforms.items()}, batch_size)
     if isinstance(transforms, BatchUDF) or callable(transforms):
@@ -139,7 +139,7 @@ def column_source(
 
 
 def _null_columns(transforms: Any, table: TableVersion) -> pa.Schema | None:
-    """The new columns, if they are null throughout whatever the table holds."""
+    """The new columns, if they are null in all rows, whatever the table holds."""
     if isinstance(transforms, pa.Schema):
         return transforms
     if isinstance(transforms, pa.Field):
@@ -174,7 +174,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
 
 
 def _forbids_nulls(table: TableVersion, alteration: AlterColumn) -> bool:
-    """Whether the column becomes required; refused if it holds nulls."""
+    """Whether the column becomes non-nullable; refused if it holds nulls."""
     field = table.manifest.schema.find(alteration["path"])
     if alteration.get("nullable") is not False or field is None or not field.nullable:
         return False
@@ -192,7 +192,7 @@ def _column_at(table: TableVersion, path: str) -> pa.Field:
         return table.schema.field(path)
     if table.manifest.schema.find(path) is None:
         raise InvalidArgumentError(
-            f"expected a column of the table, found {path!r}, which it does not have", column=path
+            f"expected a column of the table to alter, found {path!r}, which it does not have", column=path
         )
     raise UnsupportedError(
         f"expected a column of its own to change the type of, found {path!r} within another one; add a new column",
@@ -201,7 +201,7 @@ def _column_at(table: TableVersion, path: str) -> pa.Field:
 
 
 def _is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
-    """Whether a column has a type already. The storage type of an extension is another one, known or not."""
+    """Whether a column has a type already. An extension type and its storage type are different types."""
     if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
         return bool(column.type == type_)
     return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
@@ -222,7 +222,7 @@ def _cast_columns(
     for path, type_ in types.items():
         old = schema.find(path)
         if old is None:
-            raise InvalidArgumentError(f"expected a column of the table, found {path!r}", column=path)
+            raise InvalidArgumentError(f"expected a column of the table to cast, found {path!r}", column=path)
         kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
         fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
     check_input_schema(pa.schema(fields))

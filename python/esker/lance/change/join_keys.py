@@ -1,7 +1,7 @@
-"""Keys of two tables whose types differ, compared by value.
+"""`JoinKeys`: matches the keys of two tables by value, also if their types differ.
 
-Both sides become one type that holds every value they can have in common. A value that the type cannot hold equals none
-of the other side, so it becomes null, which matches nothing: nothing is rounded or cut to make it match.
+Both sides are cast to a common type that holds every value they can share. A value that the common type cannot hold
+equals no value of the other side, so it becomes null, which matches nothing. No value is rounded or truncated to match.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...exceptions import InvalidArgumentError, SchemaMismatchError, Unsupported
 from ..system_columns import ROW_ADDRESS, ROW_ID
 
 SYSTEM_KEYS = (ROW_ID, ROW_ADDRESS)
-"""What a row may be called by beside its columns."""
+"""System columns that can be keys."""
 _UNITS = ("s", "ms", "us", "ns")
 _DAY_S = 86_400
 _MAX_DIGITS = 76
 
 
 class JoinKeys:
-    """The rows of other data by key. Of several rows under one key the last one counts.
+    """The rows of other data by key. If several rows have one key, the last one counts.
 
     Args:
         keys: The key of each row of the other data.
@@ -64,8 +64,8 @@ class JoinKeys:
         """Refuses keys that cannot be compared with those of a table, whose row ids and addresses may be keys too.
 
         Raises:
-            SchemaMismatchError: No type holds both.
-            UnsupportedError: Lists and structs.
+            SchemaMismatchError: There is no common type.
+            UnsupportedError: The keys are lists or structs.
         """
         self.check(table.field(self._column).type if self._column in table.names else pa.uint64())
 
@@ -73,8 +73,8 @@ class JoinKeys:
         """Refuses keys that cannot be compared with those of the other data.
 
         Raises:
-            SchemaMismatchError: No type holds both, as of text and numbers.
-            UnsupportedError: Lists and structs.
+            SchemaMismatchError: There is no common type, as for text and numbers.
+            UnsupportedError: The keys are lists or structs.
         """
         found = common_type(type_, self._given.type)
         if found is None:
@@ -89,7 +89,7 @@ class JoinKeys:
             raise UnsupportedError(f"key {self._column!r} of type {found} is not supported, use a plain column")
 
     def rows(self, keys: pa.Array) -> pa.Array:
-        """For each key of the table the number of the row that has it, null if none has.
+        """For each key of the table the number of the row of the other data with that key, null if there is none.
 
         Raises:
             SchemaMismatchError: As in `check`.
@@ -109,7 +109,7 @@ class JoinKeys:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """A type that tells apart and holds all values that keys of the two types can share; None if there is none.
+    """A type that holds all values that keys of the two types can share, without merging any; None if there is none.
 
     Example:
         >>> import pyarrow as pa
@@ -137,7 +137,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def as_common(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Values in a type that `common_type` found, with null where it has no such value."""
+    """Values cast to a type that `common_type` returned; null where that type cannot hold the value."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pa.types.is_dictionary(values.type):
@@ -146,7 +146,7 @@ def as_common(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if found == type_:
         return values
     if _is_float(found) and pa.types.is_integer(type_):
-        # Halves and the like, NaN, and what lies outside.
+        # Fractions, NaN and values out of range become null.
         wide = values.cast(pa.float64())
         low, high = (0.0, 2.0**64) if type_ == pa.uint64() else (-(2.0**63), 2.0**63)
         whole = pc.and_(pc.equal(pc.floor(wide), wide), pc.and_(pc.greater_equal(wide, low), pc.less(wide, high)))
@@ -190,7 +190,7 @@ def _common_decimal(left: tuple[int, int], right: tuple[int, int]) -> pa.DataTyp
 
 
 def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The coarser of the two: what is finer than it equals nothing of the other."""
+    """The coarser of the two types: a finer value that it cannot hold equals no value of the coarser type."""
     kinds = {_kind_of_time(left), _kind_of_time(right)}
     if None in kinds or not (len(kinds) == 1 or kinds == {"date", "timestamp"}):
         return None
@@ -208,7 +208,7 @@ def _kind_of_time(type_: pa.DataType) -> str | None:
 
 
 def _resolution(type_: pa.DataType) -> Any:
-    """Nanoseconds between one value and the next, None of what is no time."""
+    """Nanoseconds between one value and the next; None if the type is not a date or time."""
     kind = _kind_of_time(type_)
     if kind is None:
         return None
@@ -221,7 +221,7 @@ def _in_unit(values: pa.Array, type_: pa.DataType) -> pa.Array:
     steps = _resolution(type_) // _resolution(values.type)
     numbers = values.cast(pa.int32()) if values.type.bit_width == 32 else values
     numbers = numbers.cast(pa.int64())
-    # Division cuts towards zero, so that what is divisible comes back.
+    # A value that does not survive the division is not divisible by `steps`, and becomes null.
     coarse = pc.divide(numbers, steps)
     coarse = _only(coarse, pc.equal(pc.multiply(coarse, steps), numbers))
     return coarse.cast(pa.int32()).cast(type_) if type_.bit_width == 32 else coarse.cast(type_)

@@ -1,6 +1,6 @@
-"""Rows that a change takes out of a version, and the new fragments that hold what comes in their place.
+"""`RowChanges`: stages deletion files for the rows that a change removes, and new fragments for those that it writes.
 
-Nothing here is visible: deletion files and data files are staged, and a commit names them or nobody does.
+Nothing here is visible before a commit refers to the staged files.
 
 ```
 scan of one version ──> rows that change: addresses ─────────────────> deletion files ──┐
@@ -33,16 +33,17 @@ from ..write.target import LanceTarget
 
 
 class RowChanges:
-    """What a change does to the rows of one version.
+    """The changes to the rows of one version, staged.
 
     Args:
-        table: The table at the version that the change is computed from.
+        table: The base version.
         memory_limit: Bytes that writing new rows may buffer.
-        log: Where it is staged: what `commit_change` commits to. By default through a store of its own, durably.
-        staged: Takes in the files that are written.
+        log: The log whose store the files are staged in, the one that `commit_change` commits to. By default
+            `table.writable_log(durable=True)`.
+        staged: Gets the staged files.
 
     Raises:
-        UnsupportedError: A column of the table is named as row ids or row addresses are.
+        UnsupportedError: A column of the table is named `_rowid` or `_rowaddr`.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -73,7 +74,7 @@ class RowChanges:
         for name in (ROW_ID, ROW_ADDRESS):
             if name in self.schema.names:
                 raise UnsupportedError(
-                    f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
+                    f"rows of a table with a column named {name!r} cannot be rewritten, rename the column", column=name
                 )
         self._memory_limit = memory_limit
         self._log = log or table.writable_log(durable=True)
@@ -89,31 +90,31 @@ class RowChanges:
 
     @property
     def num_deleted(self) -> int:
-        """Rows that the change takes out so far."""
+        """The number of rows that the change deletes so far."""
         return self.table.num_rows if self._all else len(self._gone)
 
     @property
     def num_written(self) -> int:
-        """Rows in the new fragments so far."""
+        """The number of rows in the new fragments so far."""
         return sum(fragment.physical_rows for fragment in self._new)
 
     def delete(self, addresses: pa.Array) -> int:
-        """Takes rows out.
+        """Deletes rows.
 
         Args:
-            addresses: Their `_rowaddr`, uint64, as a scan of this version has them; in any order, ascending is fastest.
+            addresses: Their `_rowaddr`, uint64, from a scan of this version; in any order, ascending is fastest.
 
         Returns:
-            How many of them the change did not take out before: fewer than there are addresses if some came twice.
+            How many of them this change had not deleted before: fewer than the addresses if some were given twice.
         """
         return self._gone.add(addresses)
 
     def delete_all(self) -> None:
-        """Takes out all rows. Nothing is read."""
+        """Deletes all rows. Nothing is read."""
         self._all = True
 
     def delete_where(self, predicate: Filter) -> None:
-        """Takes out the rows for which a predicate is true. Only its columns are read."""
+        """Deletes the rows for which a predicate is true. Only the predicate's columns are read."""
         if isinstance(predicate, str) and predicate.strip().lower() == "true":
             self.delete_all()
             return
@@ -122,10 +123,10 @@ class RowChanges:
             self.delete(batch[ROW_ADDRESS])
 
     def take_out(self, predicate: Filter | None = None) -> Iterator[pa.RecordBatch]:
-        """Takes out the rows for which a predicate is true, all if there is none, and yields them as they are read.
+        """Deletes the rows for which a predicate is true, all rows without one, and yields them as they are read.
 
-        The batches have the table's columns, with blobs as their bytes, and `_rowid` in a table with stable row ids:
-        what `write` takes. The predicate's columns are read of all rows, the others of those that it selects.
+        The batches can be passed to `write`: they have the table's columns, with blobs as bytes, and `_rowid` in a
+        table with stable row ids. The predicate's columns are read for all rows, the others for the selected rows.
         """
         stable = self.table.has_stable_row_ids
         options = ScanOptions(filter=predicate, blobs="bytes", with_row_id=stable, with_row_address=True)
@@ -139,17 +140,17 @@ class RowChanges:
     def write(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, data_storage_version: str | None = None
     ) -> None:
-        """Writes rows to new fragments, as they come: memory stays bounded however many there are.
+        """Writes rows to new fragments. Streams the batches, with bounded memory.
 
         Args:
-            batches: Rows of `schema`, which may have `_rowid` (uint64) besides: in a table with stable row ids a row
-                keeps the id that stands there, and a row with null there gets a new one. Rows that keep theirs come
-                first. Without stable row ids the column is left out.
-            schema: Columns of the table, without `_rowid`; those that it lacks are null in the new rows.
+            batches: Rows of `schema`, optionally with `_rowid` (uint64): in a table with stable row ids a row keeps
+                the id in it, and a row with null gets a new one. Rows that keep their ids must come first. Without
+                stable row ids the column is ignored.
+            schema: Columns of the table, without `_rowid`; columns that it lacks are null in the new rows.
             data_storage_version: The file version; None keeps the table's.
 
         Raises:
-            SchemaMismatchError: The columns are not the table's.
+            SchemaMismatchError: The columns are not those of the table.
         """
         ids: list[pa.Array] = []
         rows = self._without_ids(batches, schema, ids)
@@ -171,21 +172,21 @@ class RowChanges:
             self._new.append(fragment.with_row_ids(own) if len(own) else fragment)
 
     def delete_operation(self, predicate: str) -> LanceOperation.Delete:
-        """Stages the deletions and returns the operation that makes them visible.
+        """Stages the deletion files and returns the operation that commits them.
 
         Args:
-            predicate: What the rows have in common, for people to read.
+            predicate: The condition of the rows, for people to read.
         """
         updated, removed = self._stage()
         return LanceOperation.Delete(updated, removed, predicate)
 
     def update_operation(self, columns: Iterable[str], *, inserted_rows: bytes = b"") -> LanceOperation.Update:
-        """Stages the deletions and returns the operation that makes them, and the new fragments, visible.
+        """Stages the deletion files and returns the operation that commits them and the new fragments.
 
         Args:
-            columns: The top-level columns whose values may be other ones in rows that moved: indices on others go on
-                covering those, in a table with stable row ids.
-            inserted_rows: The encoded filter over the keys of rows that are new.
+            columns: The top-level columns whose values may have changed in rows that moved: in a table with stable row
+                ids, indices on other columns still cover these rows.
+            inserted_rows: The encoded filter over the keys of inserted rows.
         """
         updated, removed = self._stage()
         fields = {field.name: field for field in self.table.manifest.schema.fields}
@@ -210,14 +211,14 @@ class RowChanges:
     def _without_ids(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ids: list[pa.Array]
     ) -> Iterator[pa.RecordBatch]:
-        """The batches without their ids, which are noted in `ids` as far as rows keep them."""
+        """The batches without `_rowid`; the ids that rows keep are added to `ids`."""
         ended = False
         for batch in batches:
             if ROW_ID in batch.schema.names and ROW_ID not in schema.names:
                 if self.table.has_stable_row_ids:
                     own = batch[ROW_ID].drop_null()
                     if (ended and len(own)) or batch[ROW_ID].slice(0, len(own)).null_count:
-                        raise AssertionError("expected rows that keep their ids first, found one behind a new row")
+                        raise AssertionError("expected rows that keep their ids first, found one after a new row")
                     ended = len(own) < batch.num_rows
                     ids.append(own)
                 batch = batch.select(schema.names)
@@ -225,5 +226,5 @@ class RowChanges:
 
 
 def _ids(field: native.Field) -> list[int]:
-    """The ids of a field and of all that lies within it."""
+    """The ids of a field and of all fields within it."""
     return [field.id, *(id for child in field.children for id in _ids(child))]

@@ -1,8 +1,8 @@
-"""Rows that go and rows that change: delete and update.
+"""Delete and update of rows.
 
-Each is computed from one version and committed on top of the newest one. Where others deleted or changed other rows of
-the same fragments meanwhile, their deletions and ours are merged; where they changed the same rows, ours is computed
-again from the newest version.
+Each is computed from one version and committed on top of the newest one. If other writers changed other rows of the
+same fragments meanwhile, the deletion vectors are merged; if they changed the same rows, the change is computed again
+from the newest version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .run import CommitTerms, commit_rows
 
 
 def delete_rows(table: TableVersion, predicate: Filter, terms: CommitTerms) -> tuple[TableVersion, int]:
-    """Deletes the rows for which a predicate is true: the version without them, and how many they were."""
+    """Deletes the rows for which a predicate is true; returns the new version and the number of deleted rows."""
     changes: RowChanges | None = None
 
     def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
@@ -45,10 +45,11 @@ def update_rows(
     data_storage_version: str | None = None,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> tuple[TableVersion, int]:
-    """Gives rows for which a predicate is true new values: the version with them, and how many they are.
+    """Updates the rows for which a predicate is true; returns the new version and the number of updated rows.
 
     Raises:
-        InvalidArgumentError: No updates, or a value that is no SQL text.
+        InvalidArgumentError: There are no updates.
+        TypeError: A new value is not SQL text.
     """
     if not updates:
         raise InvalidArgumentError("expected updates, found none; name a column and its new value")

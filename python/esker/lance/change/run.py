@@ -1,4 +1,4 @@
-"""A change of a table: computed from one version, committed, and computed again where others were first."""
+"""Runs a change: computes it from one version, commits it, and computes it again after a conflict."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def commit_change(
     log: LanceLog | None = None,
     staged: StagedFiles | None = None,
 ) -> TableVersion:
-    """Commits what `make` says and returns the version that this makes.
+    """Commits the operation that `make` returns, and returns the new version.
 
     Args:
-        table: The table, at the version that the change is computed from.
-        make: Given a version's manifest, the operation that makes the change to that version.
-        again: Whether `make` may be asked again for a later version, if what others committed meanwhile asks for it.
-        merge_deletions: Whether rows that others deleted from the same fragments, if they are other rows, are put
-            into one deletion file with ours instead of asking `make` again. Right for an operation that is a Delete, or
-            an Update that moves rows, made of the manifest that `make` was given.
-        message: Noted on the transaction.
-        properties: Likewise.
-        application: An application's id and the number of this change among its own: one that was committed under that
-            number, or a higher one, is not committed again.
+        table: The base version.
+        make: Takes a version's manifest and returns the operation that changes that version.
+        again: Whether `make` may be called again with the newest version after a conflict (`Verdict.RERUN`).
+        merge_deletions: Whether to merge deletion vectors if other writers deleted other rows of the same fragments,
+            instead of calling `make` again. Only for a Delete, or an Update that moves rows, which `make` computed from
+            the manifest that it was given.
+        message: The commit message, a property of the transaction.
+        properties: Further properties of the transaction.
+        application: An application's id and the number of this change among its changes. If the application has
+            committed this number, or a higher one, already, nothing is committed.
         limits: When to give up.
-        log: The log to commit to, as `TableVersion.writable_log` gives it; a durable one by default.
-        staged: The files that `make` writes, which takes care of those of an earlier computation itself.
+        log: The log to commit to, from `TableVersion.writable_log`; a durable one by default.
+        staged: The files that `make` stages. If called again, `make` itself discards those of the call before.
 
     Raises:
-        CommitConflictError: Others' changes leave no room for this one.
+        CommitConflictError: Another writer's change conflicts with this one.
         CommitStateUnknownError: The store failed before it was known whether the change is committed.
         UnsupportedError: The table needs a newer writer.
 
@@ -70,7 +70,7 @@ def commit_change(
 
     def rerun(latest: int) -> LanceCommit:
         nonlocal current
-        # The loop goes on from here without another look at the versions: how they are named must be known.
+        # The commit may put without another listing, so it needs the naming scheme of the manifests.
         manifest, listing = log.open(latest)
         current = change(manifest, listing.scheme)
         return current
@@ -92,8 +92,8 @@ class CommitTerms:
 
     Attributes:
         limits: When to give up.
-        message: Noted on the transaction.
-        application: An application's id and the number of this change among its own; see `commit_change`.
+        message: The commit message, a property of the transaction.
+        application: An application's id and the number of this change among its changes; see `commit_change`.
         durable: Whether files and commit are on stable storage on return.
     """
 
@@ -108,11 +108,11 @@ def commit_rows(
     compute: Callable[[TableVersion, LanceLog, StagedFiles], LanceOperation.BaseOperation],
     terms: CommitTerms,
 ) -> TableVersion:
-    """Commits a change of rows, computed again from the newest version where others changed the same rows.
+    """Commits a change of rows. It is computed again from the newest version if others changed the same rows.
 
     Args:
-        table: The version that the change is computed from.
-        compute: Given a version, the log to write files with and what takes in those files: the operation.
+        table: The base version.
+        compute: Takes a version, the log to stage files in and the `StagedFiles` to add them to; returns the operation.
         terms: How it is committed.
     """
     log = table.writable_log(durable=terms.durable)

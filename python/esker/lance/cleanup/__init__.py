@@ -1,4 +1,4 @@
-"""Clean-up of old versions and of what lost tries left: what goes, and why nothing else."""
+"""Clean-up: removes old versions, the files that only they refer to, and orphans of failed commits."""
 
 from .explanation import CleanupCandidateFile, CleanupExplanation, CleanupReferencedBranch, CleanupStats
 from .policy import CleanupPolicy

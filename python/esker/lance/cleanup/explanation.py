@@ -1,4 +1,4 @@
-"""What a clean-up removed, or would remove: the same names as pylance's, and why."""
+"""The results of a clean-up and of its dry run, under pylance's names, with the reason for each file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class CleanupStats:
     """
 
     bytes_removed: int = 0
-    """Bytes of all files, manifests among them."""
+    """Bytes of all removed files, including manifests."""
     old_versions: int = 0
-    """Versions that are gone."""
+    """Versions removed."""
     data_files_removed: int = 0
-    """Data files, their blobs, and data files that never got their names."""
+    """Data files, their blobs, and unfinished data files that still have temporary names."""
     transaction_files_removed: int = 0
-    """Transactions, of versions that are gone and of commits that failed."""
+    """Transactions, of removed versions and of failed commits."""
     index_files_removed: int = 0
     """Files of indices."""
     deletion_files_removed: int = 0
     """Deletion files."""
     failed_deletes: int = 0
-    """Files that the store would not remove; the next clean-up finds them again."""
+    """Files that the store failed to remove; the next clean-up finds them again."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class CleanupCandidateFile:
     size_bytes: int
     """Its size."""
     unverified: bool
-    """Whether no version ever referred to it: a commit left it that failed, or that is not done yet."""
+    """Whether no version ever referred to it: a failed commit left it, or its commit is still under way."""
     reason: str = ""
-    """Why it goes. (Not in pylance.)"""
+    """Why it is removed. (Not in pylance.)"""
 
 
 @dataclass(frozen=True)
 class CleanupReferencedBranch:
-    """A branch that starts from a version of the table, which stays therefore."""
+    """A branch that starts from a version of the table, which is kept for it."""
 
     name: str
     referenced_version: int
@@ -61,27 +61,27 @@ class CleanupExplanation:
     """What a clean-up would remove."""
 
     read_version: int
-    """The version of the dataset that was asked: it and later ones stay."""
+    """The version of the dataset that was asked: it and later versions are kept."""
     stats: CleanupStats
     """Counts of all candidates, whether listed or not."""
     candidate_files: list[CleanupCandidateFile] = field(default_factory=list)
-    """The files, where they were asked for."""
+    """The files, if `include_files` was given."""
     candidate_files_truncated: bool = False
     """Whether there are more files than listed."""
     candidate_file_limit: int | None = None
-    """How many files would be listed."""
+    """How many files are listed at most."""
     referenced_branches: list[CleanupReferencedBranch] = field(default_factory=list)
     """Branches that keep versions."""
     warnings: list[str] = field(default_factory=list)
-    """What to know before it is run."""
+    """What to know before running the clean-up."""
 
 
 def counted(files: list[CleanupCandidateFile], *, failed: int = 0) -> CleanupStats:
     """The counts of some files.
 
     Args:
-        files: What is gone, or would go.
-        failed: How many others could not be removed.
+        files: The files that were removed, or would be.
+        failed: How many other files could not be removed.
     """
     kinds = [file.kind for file in files]
     return CleanupStats(

@@ -1,8 +1,8 @@
-"""What a clean-up finds: versions that go, versions that stay, and the files that none of those that stay refer to.
+"""What a clean-up finds: versions to remove, versions to keep, and the files that no kept version refers to.
 
-The order matters, because others commit meanwhile. Files are listed first, then versions: a file that was staged before
-the listing and committed after it is referred to by then. What is staged and not committed yet is told by its age, and
-by its transaction, which every writer puts before its manifest.
+The order matters, since other writers commit meanwhile. Files are listed first, then versions: a file that was staged
+before the listing and committed after it has a version that refers to it by then. Files that are staged and not
+committed yet are recognised by their age, and by their transaction, which every writer puts before its manifest.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class GoingVersion:
-    """A version that goes."""
+    """A version that is to be removed."""
 
     version: int
     timestamp_ns: int
     path: str
     size: int
     transaction: str | None
-    """The path of the transaction that made it, where its writer reads back what it has put: that is esker's own."""
+    """The path of its transaction, if its writer may still wait for the reply to its put and read back: set only for
+    versions that esker wrote and that this process has not acknowledged."""
 
     def candidate(self) -> CleanupCandidateFile:
-        """Its manifest, as one of the files that go."""
+        """Its manifest as a file to remove."""
         committed = datetime.fromtimestamp(self.timestamp_ns / 1e9)
         reason = f"version {self.version}, committed {committed:%Y-%m-%d %H:%M:%S}, is among those to remove"
         return CleanupCandidateFile(self.path, "manifest", self.size, False, reason)
@@ -57,18 +58,18 @@ class GoingVersion:
 
 @dataclass
 class Waiting:
-    """What commits under way need."""
+    """The versions that commits under way need."""
 
     brought_back: set[int] = field(default_factory=set)
-    """Versions whose contents they use again."""
+    """Versions whose contents they bring back: by a restore or a detached commit."""
     read_versions: list[int] = field(default_factory=list)
-    """The versions that they start from. Each writer looks for the number after the latest version that it knows, which
-    is one of these or a later one: were that version gone, its number would be free for a second one."""
+    """Their base versions. A writer puts the number after the latest version that it has listed, which is its base
+    version or a later one. If versions after the base were removed, their numbers could be committed a second time."""
     unread: set[int] = field(default_factory=set)
-    """Versions whose writers may not know yet that they have committed: their replies may be lost."""
+    """Versions whose writers may not know yet that their commit has landed, since the reply may be lost."""
 
     def needs(self, version: int) -> bool:
-        """Whether a version must stay for them."""
+        """Whether a version must be kept for commits under way."""
         return (
             version in self.brought_back
             or version in self.unread
@@ -93,12 +94,12 @@ class Inspection:
     known: set[int] = field(default_factory=set)
     staged: list[ObjectMeta] = field(default_factory=list)
     overtaken: bool = False
-    """Whether another clean-up has removed a version that somebody brings back: its files cannot be told any more."""
+    """Whether another clean-up has removed a version that is being brought back: its files are not known any more."""
     unread: int = 0
-    """How many versions stay because their writers may not know yet that they have committed."""
+    """How many versions are kept since their writers may not know yet that their commit has landed."""
 
     def look(self) -> None:
-        """Reads all versions, and what protects them."""
+        """Reads all versions, tags, branches and transactions, and decides which versions are to be removed."""
         manifests = self.log.store.list(VERSIONS)
         sizes = {meta.path: meta.size for meta in manifests}
         self.staged = [meta for meta in manifests if self.log.is_staged(meta.path)]
@@ -119,9 +120,9 @@ class Inspection:
         for branch in self.refs.branch_names:
             for manifest in branch_manifests(self.log.store, branch):
                 self.references.keep(manifest)
-        # After the versions: whoever stages later looks at versions later, too.
+        # Transactions after versions: a writer that stages a transaction later lists the versions later, too.
         waiting = self.keep_waiting()
-        # To read all that takes its time: a tag may have come meanwhile.
+        # Read the tags again: one may have been created while the versions were read.
         named = read_refs(self.log.store).versions
         needed = [gone for gone in self.going if waiting.needs(gone.version) or gone.version in named]
         self.unread = len(waiting.unread)
@@ -133,7 +134,7 @@ class Inspection:
         self.going = [gone for gone in self.going if gone not in needed]
 
     def keep_newcomers(self) -> Waiting:
-        """Keeps what was committed since the versions were listed, and what is about to be."""
+        """Keeps the files of versions committed since the listing, and of commits under way."""
         fresh = self.log.listing()
         for _, manifest in self._manifests(number for number in fresh.versions if number not in self.known):
             if manifest is not None:
@@ -143,7 +144,7 @@ class Inspection:
         return self.keep_waiting()
 
     def keep_waiting(self) -> Waiting:
-        """Keeps what transactions name that may still be committed, and tells which versions they need."""
+        """Keeps the files of transactions that may still be committed, and returns the versions that they need."""
         waiting = Waiting()
         if self.policy.delete_unverified:
             return waiting
@@ -170,7 +171,7 @@ class Inspection:
         return waiting
 
     def candidates(self) -> Iterator[CleanupCandidateFile]:
-        """The files that go with the versions that go, and those that failed commits left. Not the manifests."""
+        """The files to remove: those of removed versions, and orphans of failed commits. Without the manifests."""
         for kind, path, size, changed, is_dropped in self.listing.leftovers(self.references):
             if not is_dropped and not self._is_abandoned(changed):
                 continue
@@ -178,7 +179,7 @@ class Inspection:
             yield CleanupCandidateFile(path, kind, size, not is_dropped, self._reason(is_dropped, changed))
         for meta in self.staged:
             changed = meta.last_modified_us
-            # One that is a commit has been copied since it was listed, or is about to be.
+            # A staged manifest that is a commit is kept: a reader or writer copies it to its final path.
             if self._is_abandoned(changed) and not self.log.is_staged_commit(meta.path):
                 kind = _FOLDER_KINDS["_versions"]
                 yield CleanupCandidateFile(meta.path, kind, meta.size, True, self._reason(False, changed))
@@ -190,7 +191,7 @@ class Inspection:
         return self.policy.selects(number, manifest.timestamp_ns, now_ns=self.now_ns, history=self.history.versions)
 
     def _is_abandoned(self, changed_us: int | None) -> bool:
-        """Whether a file that no version refers to can be no part of a commit under way."""
+        """Whether a file that no version refers to is an orphan, and not part of a commit under way."""
         return self.policy.delete_unverified or self._is_older(changed_us, UNVERIFIED_AGE)
 
     def _is_older(self, changed_us: int | None, age: timedelta) -> bool:
@@ -214,7 +215,7 @@ class Inspection:
                 self.references.keep(manifest)
 
     def _manifests(self, numbers: Iterable[int]) -> Iterator[tuple[int, Manifest | None]]:
-        """Manifests of versions; None for one that another clean-up has removed meanwhile."""
+        """The manifests of versions; None for one that another clean-up has removed meanwhile."""
         wanted = list(numbers)
         self.known.update(wanted)
         return zip(wanted, self._each(wanted, self._manifest), strict=True)
@@ -229,7 +230,7 @@ class Inspection:
         try:
             return Transaction.decode(self.log.store.get(path))
         except (NotFoundError, CorruptFileError):
-            # Files have all their bytes before they have their names: what is no transaction never becomes one.
+            # A file gets its name only when it is complete: a corrupt one is not about to become a transaction.
             return None
 
     def _each(self, items: list[T], work: Callable[[T], R]) -> Iterator[R]:
@@ -248,14 +249,14 @@ def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns:
     """Looks at a table without changing anything.
 
     Args:
-        log: The table.
-        manifest: The version from which it is cleaned up: it and later ones stay.
-        policy: What goes.
-        now_ns: The time by which ages are told.
+        log: The table's log.
+        manifest: The version that the clean-up starts from: it and later versions are kept.
+        policy: Which versions are removed.
+        now_ns: The current time, for ages.
 
     Raises:
-        CorruptFileError: A manifest, a tag or a branch that cannot be read.
-        UnsupportedError: A branch, whose files lie in several places.
+        CorruptFileError: A manifest, a tag or a branch cannot be read.
+        UnsupportedError: The version is on a branch, whose files are in several places.
 
     Example:
         `inspect(log, manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
@@ -270,10 +271,10 @@ def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns:
 
 
 def store_time_ns(log: LanceLog, token: str) -> int:
-    """The time by the store's clock, which stamps its files: that of a small object that is written and removed again.
+    """The current time by the store's clock, which dates its files: that of an object written and deleted again.
 
     Raises:
-        IOFailedError: The store says nothing of times.
+        IOFailedError: The store does not report modification times.
     """
     path = f"{TRANSACTIONS}.tmp-clock-{token}"
     log.store.put(path, b"")
@@ -282,12 +283,14 @@ def store_time_ns(log: LanceLog, token: str) -> int:
     finally:
         log.store.delete(path)
     if changed is None:
-        raise IOFailedError(f"the store at {log.uri} tells no times, so that nothing can be said of ages", uri=log.uri)
+        raise IOFailedError(
+            f"the store at {log.uri} tells no times, so that a clean-up cannot judge the age of files", uri=log.uri
+        )
     return changed * 1000
 
 
 def concurrency_of(log: LanceLog, policy: CleanupPolicy) -> int:
-    """How many requests are made at a time."""
+    """How many requests are made concurrently."""
     if policy.concurrency is not None:
         return policy.concurrency
     is_near = "://" not in log.uri or log.uri.startswith(("file://", "memory://"))
@@ -295,11 +298,11 @@ def concurrency_of(log: LanceLog, policy: CleanupPolicy) -> int:
 
 
 def each(items: list[T], work: Callable[[T], R], concurrency: int) -> Iterator[R]:
-    """Does some work for each item, several at a time, and yields the results in the items' order."""
+    """Calls `work` with each item, several concurrently, and yields the results in the order of the items."""
     if concurrency == 1 or len(items) < 2:
         yield from map(work, items)
         return
     with ThreadPoolExecutor(concurrency, thread_name_prefix="esker-cleanup") as pool:
-        # In portions: the manifests of all versions need not be in memory at once.
+        # In chunks, so that not all manifests are in memory at once.
         for start in range(0, len(items), 4 * concurrency):
             yield from pool.map(work, items[start : start + 4 * concurrency])

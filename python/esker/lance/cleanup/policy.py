@@ -1,4 +1,4 @@
-"""Which versions go: pylance's arguments, and what they mean."""
+"""`CleanupPolicy`: which versions a clean-up removes, by pylance's arguments."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from datetime import timedelta
 from ...exceptions import InvalidArgumentError
 
 DEFAULT_OLDER_THAN = timedelta(days=14)
-"""How old a version must be to go where nothing else is said, as in pylance."""
+"""The age from which versions are removed if no other condition is given, as in pylance."""
 UNVERIFIED_AGE = timedelta(days=7)
-"""How old a file must be to go that no version ever referred to, as in pylance: a younger one may be part of a commit
-that is under way."""
+"""The age from which a file that no version ever referred to is an orphan, as in pylance: a younger one may be part of
+a commit under way."""
 
 UNDER_WAY_AGE = timedelta(hours=1)
-"""How old a transaction is at most whose writer may still look for the number of its version. Writers stage it again
-after a third of that."""
+"""The age up to which a transaction may be a commit under way, whose writer is about to put a version. Writers stage
+their transaction again after a third of that."""
 
 
 @dataclass(frozen=True)
 class CleanupPolicy:
-    """Which versions go, all conditions together, and how.
+    """Which versions are removed: those that meet all conditions. And how fast.
 
     Args:
         older_than: Only versions older than this. Zero is no condition, as in pylance.
-        retain_versions: Not the newest so many.
-        versions: Only these.
-        delete_unverified: Whether files that no version ever referred to go whatever their age.
-        error_if_tagged: Whether a version that would go but for a tag is an error.
-        rate_limit: Deletions a second.
-        concurrency: Deletions at a time.
+        retain_versions: How many of the newest versions are kept.
+        versions: Only these versions.
+        delete_unverified: Whether files that no version ever referred to are removed whatever their age.
+        error_if_tagged: Whether it is an error if a tag keeps a version that would be removed otherwise.
+        rate_limit: Deletions per second.
+        concurrency: Concurrent requests.
 
     Raises:
-        InvalidArgumentError: A number that must be positive is not, or no versions are named.
+        InvalidArgumentError: A number is not positive, or `versions` is empty.
 
     Example:
         >>> from esker.lance.cleanup import CleanupPolicy
@@ -63,12 +63,12 @@ class CleanupPolicy:
             object.__setattr__(self, "older_than", DEFAULT_OLDER_THAN)
 
     def selects(self, version: int, timestamp_ns: int, *, now_ns: int, history: Sequence[int]) -> bool:
-        """Whether a version goes, as far as these conditions say.
+        """Whether these conditions select a version for removal.
 
         Args:
             version: Its number.
             timestamp_ns: When it was committed.
-            now_ns: The time.
+            now_ns: The current time.
             history: All versions, in rising order.
         """
         if self.older_than and timestamp_ns >= now_ns - self.older_than // timedelta(microseconds=1) * 1000:

@@ -1,4 +1,4 @@
-"""Tags and branches, as pylance lays them out: what they point at stays.
+"""Tags and branches in pylance's layout: a clean-up keeps the versions that they point at.
 
 ```
 _refs/tags/{name}.json       {"branch": null, "version": 3, ...}          names are percent-encoded
@@ -26,7 +26,7 @@ _BRANCHES = "_refs/branches/"
 
 @dataclass(frozen=True)
 class Refs:
-    """What points at versions of the main line."""
+    """The tags and branches that point at versions of the main branch."""
 
     tags: dict[str, int]
     branches: list[CleanupReferencedBranch]
@@ -34,7 +34,7 @@ class Refs:
 
     @property
     def versions(self) -> set[int]:
-        """The versions that something points at."""
+        """The versions that tags and branches point at."""
         return set(self.tags.values()) | {branch.referenced_version for branch in self.branches}
 
 
@@ -42,7 +42,7 @@ def read_refs(store: Store) -> Refs:
     """Reads tags and branches.
 
     Raises:
-        CorruptFileError: One that cannot be read: what it protects is unknown.
+        CorruptFileError: One of them cannot be read, so that the version it keeps is unknown.
     """
     tags: dict[str, int] = {}
     branches: list[CleanupReferencedBranch] = []
@@ -64,7 +64,7 @@ def read_refs(store: Store) -> Refs:
 
 
 def branch_manifests(store: Store, branch: str) -> list[Manifest]:
-    """The versions of a branch, whose files may be the main line's."""
+    """The manifests of a branch. They may refer to files of the main branch."""
     folder = f"tree/{branch}/_versions/"
     paths = [path for path in store.list_paths(folder) if path.endswith(".manifest")]
     return [Manifest.decode(store.get(path), path) for path in paths]
@@ -75,7 +75,7 @@ def _name(path: str, folder: str) -> str:
 
 
 def _read(store: Store, path: str, *, version: str, branch: str) -> tuple[int, str | None] | None:
-    """The version and the branch that a reference names; None for one that is removed just now."""
+    """The version and the branch of a tag or branch file; None if the file was deleted meanwhile."""
     try:
         data = store.get(path)
     except NotFoundError:

@@ -1,20 +1,20 @@
-"""A clean-up, and what it would do.
+"""The clean-up of a table, and its dry run.
 
 ```
-files -> versions -> transactions under way        what there is, what stays, what goes     (all that a dry run does)
-  -> remove the manifests of versions that go, oldest first
-  -> versions and transactions that came meanwhile, which may need files again
-  -> remove the files that no version that stays refers to
+list files -> list versions -> read transactions under way          (a dry run stops here)
+  -> remove the manifests of the versions to remove, oldest first
+  -> read the versions and transactions that came meanwhile, which may need files again
+  -> remove the files that no kept version refers to
 ```
 
-A version that goes leaves its number free. A writer that listed the versions before it was made would put a version of
-its own under that number, and believe that it has committed. So writers stage their transactions before they list, and
-no version goes that came after the read version of a transaction under way.
+Removing a version frees its number. A writer that listed the versions before that version was committed would put its
+own version under that number, and believe that it has committed. So writers stage their transaction before they list,
+and a clean-up keeps all versions after the read version of a transaction under way.
 
-Manifests go first: a version that a reader finds has all its files. Whoever is about to bring an old version back (a
-restore, a detached commit) says so in its transaction, and only then looks whether that version is still there. So one
-of the two notices the other: the writer finds the manifest gone and gives up, or the clean-up finds the transaction and
-leaves the files.
+Manifests are removed before other files: a version that a reader finds has all its files. A writer that brings an old
+version back (a restore, a detached commit) stages its transaction first, and then checks that the version is still
+there. So one of the two notices the other: the writer finds the manifest gone and gives up, or the clean-up finds the
+transaction and keeps the files.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def explain(
     """What a clean-up would remove. Changes nothing.
 
     Args:
-        log: The table.
-        manifest: The version from which it is cleaned up.
-        policy: What goes.
-        include_files: Whether to name the files.
-        max_files: How many of them; None for all.
+        log: The table's log.
+        manifest: The version that the clean-up starts from.
+        policy: Which versions are removed.
+        include_files: Whether to list the files.
+        max_files: How many files to list; None for all.
 
     Raises:
-        TaggedVersionsError: A tagged version would go, if the policy makes that an error.
-        CorruptFileError: What refers to files cannot be read.
+        TaggedVersionsError: A tagged version would be removed, and the policy makes that an error.
+        CorruptFileError: A manifest, a tag or a branch cannot be read.
     """
     found = inspect(log, manifest, policy, now_ns=time.time_ns())
     _refuse_tagged(found)
@@ -70,20 +70,20 @@ def explain(
 
 
 def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None = None) -> CleanupStats:
-    """Removes what `explain` tells of.
+    """Removes the files that `explain` lists.
 
     Args:
-        log: The table.
-        manifest: The version from which it is cleaned up.
-        policy: What goes.
-        progress: Told of the files that are gone.
+        log: The table's log.
+        manifest: The version that the clean-up starts from.
+        policy: Which versions are removed.
+        progress: Gets the number of removed files.
 
     Raises:
-        TaggedVersionsError: A tagged version would go, if the policy makes that an error.
-        CorruptFileError: What refers to files cannot be read. Nothing is removed then.
+        TaggedVersionsError: A tagged version would be removed, and the policy makes that an error.
+        CorruptFileError: A manifest, a tag or a branch cannot be read. Nothing is removed then.
         IOFailedError: A version could not be removed. Its files are all there.
     """
-    # Whose clock is ahead of the store's must not take a file for older than it is.
+    # With a local clock that is ahead of the store's, files would seem older than they are.
     now_ns = min(time.time_ns(), store_time_ns(log, secrets.token_hex(8)))
     found = inspect(log, manifest, policy, now_ns=now_ns)
     _refuse_tagged(found)
@@ -95,7 +95,7 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: 
         waiting = found.keep_newcomers()
     files = list(found.candidates())
     if found.overtaken or (gone and waiting.brought_back & {version.version for version in found.going}):
-        # Somebody brings back what has just gone: its files are another clean-up's.
+        # A version that has just been removed is being brought back: leave its files to a later clean-up.
         files = [file for file in files if file.unverified]
     removed = remover.remove_all(files, Tally(progress, "removing files", unit="files", total=len(files)))
     if remover.failure is not None:
@@ -108,7 +108,7 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: 
 
 
 class _Remover:
-    """Removes files, at no more than a given rate."""
+    """Removes files, at the policy's rate at most."""
 
     def __init__(self, log: LanceLog, policy: CleanupPolicy) -> None:
         self._store = log.store
@@ -120,7 +120,7 @@ class _Remover:
         self.failure: EskerError | None = None
 
     def remove(self, path: str) -> None:
-        """Removes one file; one that is gone already is as good."""
+        """Removes one file. That it is gone already is no error."""
         self._wait()
         delete: Callable[[str], None] = self._store.delete
         if _OURS_UNFINISHED.search(path):
@@ -129,7 +129,7 @@ class _Remover:
             delete(path)
 
     def remove_all(self, files: list[CleanupCandidateFile], tally: Tally) -> list[CleanupCandidateFile]:
-        """Removes files and returns those that are gone."""
+        """Removes files and returns those that were removed."""
 
         def one(file: CleanupCandidateFile) -> bool:
             is_gone = self._try(file)

@@ -1,1 +1,1 @@
-"""Other versions of a table, and what changed between them."""
+"""The history of a table: its versions, their transactions, and what changed between two of them."""

@@ -1,4 +1,4 @@
-"""What changed between two versions of a table."""
+"""`DatasetDelta`: what changed between two versions of a table, as transactions and as rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .versions import read_transaction
 class DatasetDelta:
     """What changed after version `begin_version`, up to `end_version`. Made by `LanceDataset.delta`.
 
-    Rows are those of the dataset that it was made from, with `_rowid` and the versions that they are from: a row that
-    was inserted and is gone again does not come. Only a table with stable row ids knows which version a row is from: in
-    others all rows count as of version 1.
+    The rows are read from the dataset that it was made from, with `_rowid` and the versions that inserted and last
+    updated them; a row that was inserted and deleted again is not among them. Only tables with stable row ids record
+    these versions: in other tables all rows count as inserted by version 1.
     """
 
     table: TableVersion
@@ -38,7 +38,7 @@ class DatasetDelta:
         """The delta that the arguments of `LanceDataset.delta` mean.
 
         Raises:
-            InvalidArgumentError: Neither one version nor a range is given, or both are.
+            InvalidArgumentError: Neither one version nor a range is given, or both.
         """
         if compared_against is not None:
             if begin_version is not None or end_version is not None:
@@ -55,10 +55,10 @@ class DatasetDelta:
         return cls(table, begin_version, end_version)
 
     def list_transactions(self) -> list[Transaction]:
-        """The transactions of the versions, oldest first; those whose writers left none are not among them.
+        """The transactions of the versions, oldest first. Versions without a transaction are left out.
 
         Raises:
-            NotFoundError: One of the versions is gone, or not there yet.
+            NotFoundError: One of the versions was cleaned up, or does not exist yet.
         """
         found = []
         for version in range(self.begin_version + 1, self.end_version + 1):
@@ -80,7 +80,7 @@ class DatasetDelta:
         )
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """The rows that were there at the beginning and were changed since, as they are now."""
+        """The rows that existed at the beginning and were updated since, as they are now."""
         return self._rows(
             f"{CREATED_AT_VERSION} <= {self.begin_version} AND {LAST_UPDATED_AT_VERSION} > {self.begin_version} "
             f"AND {LAST_UPDATED_AT_VERSION} <= {self.end_version}",
@@ -88,11 +88,11 @@ class DatasetDelta:
         )
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """The ids (`_rowid`) of the rows that were there at the beginning and are not at the end.
+        """The ids (`_rowid`) of the rows that existed at the beginning and no longer exist at the end.
 
         Raises:
             InvalidArgumentError: The table has no stable row ids, or the range ends before it begins.
-            NotFoundError: One of the two versions is gone.
+            NotFoundError: One of the two versions was cleaned up.
         """
         if self.begin_version > self.end_version:
             raise InvalidArgumentError(
@@ -109,7 +109,7 @@ class DatasetDelta:
         return self.table.manifest if version == self.table.number else self.table.log.open(version)[0]
 
     def _rows(self, filter: str, *, created: bool) -> pa.RecordBatchReader:
-        # The manifest knows which fragments have such rows: no file of the others is opened.
+        # The manifest tells which fragments have such rows: files of other fragments are not opened.
         first, last = max(self.begin_version, 0), max(self.end_version, 0)
         wanted = set(self.table.manifest.fragments_of_versions(first, last, created=created))
         columns = [*self.table.schema.names, ROW_ID, CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION]

@@ -1,4 +1,4 @@
-"""The other versions of a table: which there are, when and how each was made."""
+"""The versions of a table: which exist, when each was committed, and by which transaction."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class Version(TypedDict):
 
 
 def versions(table: TableVersion) -> list[Version]:
-    """All versions, oldest first, with the time (local, naive, as in pylance) and the counts of each."""
+    """All versions, oldest first, each with its time (local, naive, as in pylance) and its counts."""
     listing = table.log.listing()
     return [describe(table.log.manifest(number, listing.scheme)) for number in listing.versions]
 
 
 def read_transaction(table: TableVersion, version: int) -> Transaction | None:
-    """The transaction that made a version, None if its writer left none.
+    """The transaction that made a version, None if there is none to be found.
 
     Raises:
-        NotFoundError: No such version.
+        NotFoundError: There is no such version.
     """
     found = table.log.transaction(table.log.open(version)[0])
     return Transaction.from_native(found) if found else None
 
 
 def find_transaction(table: TableVersion, key: str, value: str, after: int) -> int | None:
-    """The newest version behind `after` whose transaction carries a property; see `LanceDataset.find_transaction`."""
+    """The newest version above `after` whose transaction has a property; see `LanceDataset.find_transaction`."""
     listing = table.log.listing()
     for number in reversed(listing.versions):
         if number <= after:
@@ -49,10 +49,10 @@ def find_transaction(table: TableVersion, key: str, value: str, after: int) -> i
 
 
 def check_version(version: object) -> int:
-    """The number of a version.
+    """The version, checked to be a number.
 
     Raises:
-        UnsupportedError: The name of a tag or a branch.
+        UnsupportedError: It is the name of a tag or a branch.
     """
     if not isinstance(version, int) or isinstance(version, bool):
         refuse_options(**{f"version={version!r} (tags and branches)": True})
@@ -65,11 +65,11 @@ def version_asof(table: TableVersion, asof: datetime | str) -> int:
 
     Args:
         table: The table.
-        asof: A time, or its text in ISO 8601; local if it names no zone.
+        asof: A time, or its text in ISO 8601; local if it has no time zone.
 
     Raises:
-        InvalidArgumentError: The text is no time.
-        NotFoundError: The table is younger.
+        InvalidArgumentError: The text is not a time in ISO 8601.
+        NotFoundError: All versions were committed later.
 
     Example:
         `version_asof(table, "2026-01-31 12:00")`

@@ -1,1 +1,1 @@
-"""Upserts: rows of a source against rows of a table, by key."""
+"""Upserts (`merge_insert`): rows of a source are matched by key with rows of a table."""

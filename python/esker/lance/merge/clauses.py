@@ -1,4 +1,4 @@
-"""What a merge does with which rows, as its builder was told."""
+"""`MergeClauses`: what a merge does with rows that match and rows that do not."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class MergeClauses:
 
     Attributes:
         when_matched: What happens to a row of the table that a row of the source matches.
-        condition: With "update": only where this SQL is true.
-        insert: Whether rows of the source that match none of the table are inserted.
-        delete_unmatched: Whether rows of the table that match none of the source go.
-        delete_filter: Only those for which this is true.
+        condition: With "update": SQL; only rows for which it is true are updated.
+        insert: Whether rows of the source that match no row of the table are inserted.
+        delete_unmatched: Whether rows of the table that match no row of the source are deleted.
+        delete_filter: Only such rows for which this is true are deleted.
     """
 
     when_matched: WhenMatched = "keep"
@@ -50,14 +50,14 @@ class MergeClauses:
 
     @property
     def updates(self) -> bool:
-        """Whether rows of the table may get other values."""
+        """Whether rows of the table may be updated."""
         return self.when_matched == "update"
 
     def update_condition(self, source: pa.Schema, table: TableVersion) -> Condition | None:
         """The condition on rows that match, with the columns of the source and of the table that it reads.
 
         Raises:
-            InvalidArgumentError: It does not parse, or names a column that is not there.
+            InvalidArgumentError: It does not parse, or has a column that does not exist.
         """
         if self.condition is None:
             return None
@@ -69,25 +69,25 @@ class MergeClauses:
             read[side].extend(schema.names if name is None else [name])
         left = [name for name in source.names if name in read["source"]]
         right = [name for name in columns.names if name in read["target"]]
-        # Bound to those alone, so that no other column must be read.
+        # Bound to these columns only, so that no other column is read.
         try:
             return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
         except InvalidArgumentError:
-            # It names a column whose value makes no difference, as that of `k` in `k > 1 AND k < 0`.
+            # The parser folded a column away, such as `k` in `k > 1 AND k < 0`: bind all columns named in the text.
             text = self.condition.casefold()
             left, right = ([name for name in side.names if name.casefold() in text] for side in (source, columns))
         return _parse(self.condition, _only(source, left), _only(columns, right)), left, right
 
     def delete_predicate(self, table: TableVersion) -> Predicate | None:
-        """The condition on rows of the table that match nothing.
+        """The condition on rows of the table that match no row of the source.
 
         Raises:
-            InvalidArgumentError: It does not parse, or names a column that is not there.
+            InvalidArgumentError: It does not parse, or has a column that does not exist.
         """
         return None if self.delete_filter is None else to_predicate(self.delete_filter, table.described_schema)
 
     def __str__(self) -> str:
-        """The clauses as pylance's plans tell them."""
+        """The clauses as in pylance's plans."""
         matched = _SHOWN[self.when_matched] if self.condition is None else f"UpdateIf({self.condition})"
         unmatched = "Keep" if not self.delete_unmatched else "Delete" if self.delete_filter is None else "DeleteIf"
         insert = "InsertAll" if self.insert else "DoNothing"

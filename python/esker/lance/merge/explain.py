@@ -1,4 +1,4 @@
-"""Plans of merges as text: the first line is that of pylance's plans, what follows is how esker goes about it."""
+"""The plan of a merge as text: the first line is as in pylance's plans, the others are the steps of esker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .outcome import PreparedMerge
 def explained(
     table: TableVersion, on: Sequence[str], clauses: MergeClauses, source: pa.Schema, condition: Condition | None
 ) -> str:
-    """How a merge of a source with these columns would go."""
+    """The plan of a merge of a source with these columns."""
     keys = ", ".join(on)
     lines = [f"MergeInsert: on=[{keys}], {clauses}"]
     rest = [name for name in table.schema.names if name not in source.names]
@@ -35,7 +35,7 @@ def explained(
 
 
 def analyzed(plan: str, merge: PreparedMerge, source: MergeSource, elapsed_s: float) -> str:
-    """A plan with what came of it."""
+    """A plan with the metrics of its run."""
     data_files = [path for path in merge.files if path.startswith("data/")]
     first, rest = plan.split("\n", 1)
     written = f"bytes_written={merge.bytes_written}, num_files_written={len(data_files)}"

@@ -1,4 +1,5 @@
-"""Upserts that leave rows where they are: the source's columns go to new files of the fragments that hold the rows."""
+"""Upserts in place (`write_mode="rewrite_columns"`): rows do not move; their fragments get new files of the source's
+columns."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ from .outcome import PreparedMerge
 
 
 def check_columns_only(clauses: MergeClauses, on: Sequence[str], source: pa.Schema, table: pa.Schema) -> None:
-    """Refuses a merge that cannot leave rows where they are.
+    """Refuses a merge that cannot be done in place.
 
     Raises:
-        InvalidArgumentError: Rows come or go, or the source has all columns, only the key, or blobs.
+        InvalidArgumentError: Rows may be inserted or deleted, or the source has all columns, only the key, or blobs.
     """
     reason = None
     if clauses.when_matched != "update" or clauses.insert or clauses.delete_unmatched:
@@ -43,15 +44,15 @@ def check_columns_only(clauses: MergeClauses, on: Sequence[str], source: pa.Sche
 
 
 def merged_columns(table: TableVersion, source: MergeSource, request: MergeRequest, on: Sequence[str]) -> PreparedMerge:
-    """Merges a source into the columns of a version; nothing is visible yet.
+    """Merges a source in place and stages the new files; nothing is visible yet.
 
-    The rows of the source that change something are held in memory.
+    The rows of the source that update a row are held in memory.
 
     Args:
-        table: The table at that version.
+        table: The base version.
         source: The rows.
-        request: How they match.
-        on: The key columns, which stay as they are.
+        request: How they are matched and merged.
+        on: The key columns, which do not change.
     """
     rows = read_all(changed_rows(table.store, table.manifest, source, request)).drop_columns(list(on))
     updated: list[native.Fragment] = []

@@ -1,4 +1,4 @@
-"""An upsert: the rows of a source, kept for as long as the merge is computed again, against one version of a table."""
+"""Runs an upsert: keeps the source, merges it into one version, commits, and merges again after a conflict."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .source import MergeRows, check_columns
 
 @dataclass
 class MergeSpecification:
-    """What an upsert is told.
+    """The settings of an upsert.
 
     Attributes:
         on: The key columns.
-        clauses: What it does with which rows.
+        clauses: What it does with rows that match and rows that do not.
         data_storage_version: The file version of new files; None for the table's.
-        memory_limit: Bytes that it may hold, about.
-        in_place: Whether rows that change stay where they are, and get new columns.
-        target_bases: The ids of the base paths that new files go to in turn.
+        memory_limit: Bytes that it may hold in memory, approximately.
+        in_place: Whether rows are updated in place, by new files of some columns.
+        target_bases: The ids of the base paths that new files are written to in turn.
     """
 
     on: list[str]
@@ -53,7 +53,7 @@ class KeptSource:
 
     Attributes:
         schema: Their columns, in the table's order.
-        rows: They.
+        rows: The rows.
     """
 
     schema: pa.Schema
@@ -67,24 +67,24 @@ def kept_source(
     schema: pa.Schema | None,
     progress: Progress | None = None,
 ) -> KeptSource:
-    """Reads a source to its end: incoming -> checked -> conformed -> kept, on disk where it is larger than memory.
+    """Reads a source to its end: incoming -> checked -> conformed -> kept; it spills to disk above the memory limit.
 
     Raises:
-        InvalidArgumentError: No clause, or a condition that does not parse.
-        SchemaMismatchError: The source's columns are not of the table.
-        UnsupportedError: A column of the table is named as row ids or row addresses are.
+        InvalidArgumentError: There is no clause, or a condition does not parse.
+        SchemaMismatchError: A column of the source is not in the table.
+        UnsupportedError: A column of the table is named `_rowid` or `_rowaddr`.
     """
     clauses = spec.clauses
     clauses.check()
     for name in (ROW_ID, ROW_ADDRESS):
         if name in table.schema.names:
             raise UnsupportedError(
-                f"rows of a table with a column named {name!r} cannot be changed, rename the column", column=name
+                f"rows of a table with a column named {name!r} cannot be merged into, rename the column", column=name
             )
     rows = MergeRows(data, schema, table=table.schema, on=spec.on, insert=clauses.insert, update=clauses.updates)
     if spec.in_place:
         check_columns_only(clauses, spec.on, rows.schema, table.schema)
-    # A condition that makes no sense is found before anything is read.
+    # Checks the condition before anything is read.
     clauses.update_condition(rows.schema, table)
     return KeptSource(rows.schema, rows.keep(spec.memory_limit // 4, progress))
 
@@ -92,13 +92,13 @@ def kept_source(
 def prepare(
     table: TableVersion, spec: MergeSpecification, source: KeptSource, *, store: Store | None = None
 ) -> PreparedMerge:
-    """Merges a source into a version; nothing is visible yet.
+    """Merges a source into a version and stages the new files; nothing is visible yet.
 
     Args:
-        table: The version.
-        spec: What happens with which rows.
+        table: The base version.
+        spec: The settings of the merge.
         source: The rows.
-        store: Where new files go to; where the table's are by default.
+        store: The store for new files; by default the table's.
     """
     clauses = spec.clauses
     check_columns(source.schema, table.schema, on=spec.on, insert=clauses.insert, update=clauses.updates)
@@ -127,7 +127,7 @@ def execute(
     terms: CommitTerms,
     progress: Progress | None = None,
 ) -> tuple[TableVersion, ExecuteResult]:
-    """Merges a source and commits: the version that this makes, and what the merge did."""
+    """Merges a source and commits it; returns the new version and the counts of the merge."""
     merged: PreparedMerge | None = None
 
     def compute(at: TableVersion, log: LanceLog, staged: StagedFiles) -> LanceOperation.BaseOperation:
@@ -147,7 +147,7 @@ def execute(
 
 
 def key_columns(table: TableVersion, on: str | Iterable[str] | None) -> list[str]:
-    """The key columns by the table's names for them."""
+    """The key columns under the names that they have in the table; by default the table's primary key."""
     fields = table.manifest.schema.fields
     wanted = [on] if isinstance(on, str) else list(on or [])
     if not wanted:

@@ -1,4 +1,4 @@
-"""A merge that is ready to be committed."""
+"""`PreparedMerge`: a merge that is ready to be committed, and `ExecuteResult`: its counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..operation.operations import operation_from_native
 
 
 class ExecuteResult(TypedDict):
-    """What a merge did."""
+    """The counts of a merge."""
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -19,18 +19,19 @@ class ExecuteResult(TypedDict):
 
 
 NOTHING: ExecuteResult = {"num_inserted_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 0}
-"""What a merge did that was done before."""
+"""The counts of a merge that its application had committed before."""
 
 
 @dataclass
 class PreparedMerge:
-    """A change and what there is to say of it.
+    """A merge that is staged, with its counts and metrics.
 
     Attributes:
-        operation: It.
-        result: The rows that it touches.
-        files: What it wrote, relative to the table's root: of no use if it is not committed.
-        metrics: How its keys were matched.
+        operation: The operation to commit.
+        result: How many rows it inserts, updates and deletes.
+        files: The staged files, relative to the table's root: orphans if it is not committed.
+        bytes_written: The size of the new data files in bytes.
+        metrics: The cost of matching the keys.
     """
 
     operation: LanceOperation.BaseOperation
@@ -41,7 +42,7 @@ class PreparedMerge:
 
     @staticmethod
     def of(merged: Merged) -> PreparedMerge:
-        """What the Rust core made."""
+        """The merge that the Rust core computed."""
         return PreparedMerge(
             operation_from_native(merged.operation),
             {

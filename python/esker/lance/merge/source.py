@@ -1,4 +1,4 @@
-"""The rows that a merge brings, in the columns and types of the table."""
+"""The source of a merge: checked, and conformed to the columns and types of the table."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ALL_IN_MEMORY = 2**63
 
 
 class MergeRows:
-    """Rows for a merge: a subset of a table's columns, among them its key.
+    """The source of a merge: rows with some of the table's columns, including the key.
 
     Args:
         data_obj: The rows; see `esker.arrow.incoming`.
-        schema: Their column types, where the data do not say.
+        schema: Their column types, if the data do not have any.
         table: The table's columns.
         on: The key columns.
-        insert: Whether rows may be inserted, so that columns which cannot be null must be there.
-        update: Whether rows may be updated, so that items of lists must be whole.
+        insert: Whether rows may be inserted, for which all non-nullable columns are required.
+        update: Whether rows may be updated, for which structs within lists need all their fields.
 
     Raises:
-        SchemaMismatchError: A column of another type, one that the table does not have, or one that is missing.
+        SchemaMismatchError: A column has another type than in the table, is not in the table, or is missing.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class MergeRows:
         source = coerce_reader(data_obj, schema)
         check_input_schema(source.schema)
         check_columns(source.schema, table, on=on, insert=insert, update=update)
-        # What the source lacks keeps its value, or is null in new rows: only what it has is compared.
+        # Columns that the source lacks keep their values, or are null in new rows: conform to the others only.
         fields = [
             _present(field, source.schema.field(field.name), on) for field in table if field.name in source.schema.names
         ]
@@ -60,14 +60,14 @@ class MergeRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are, in the table's order."""
+        """The columns of the source, in the table's order."""
         return self._source.schema
 
     def keep(self, memory_limit: int, progress: Progress | None = None) -> MergeSource:
-        """Reads the rows to their end, so that they can be read any number of times.
+        """Reads the rows to their end and keeps them, so that they can be read any number of times.
 
         Args:
-            memory_limit: Bytes above which a stream goes to disk. What is in memory anyway stays there.
+            memory_limit: Bytes above which a stream spills to disk. Data that are in memory already do not spill.
             progress: Told of them as they are read.
         """
         limit = ALL_IN_MEMORY if self._materialized else memory_limit
@@ -76,11 +76,11 @@ class MergeRows:
 
 
 def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], insert: bool, update: bool) -> None:
-    """Checks which columns, and fields of their structs, a source has.
+    """Checks which columns, and which fields of structs, a source has.
 
     Raises:
-        InvalidArgumentError: A column comes twice.
-        SchemaMismatchError: One that the table does not have, or one that is missing.
+        InvalidArgumentError: The source has a column twice.
+        SchemaMismatchError: A column is not in the table, or a required one is missing.
     """
     names = list(source.names)
     for name in names:
@@ -90,7 +90,7 @@ def check_columns(source: pa.Schema, table: pa.Schema, *, on: Sequence[str], ins
             )
         if name not in table.names:
             raise SchemaMismatchError(
-                f"column {name!r} is not in the table, expected one of {sorted(table.names)}; leave it out",
+                f"source column {name!r} is not in the table, expected one of {sorted(table.names)}; leave it out",
                 column=name,
                 found=str(source.field(name).type),
             )
@@ -125,7 +125,7 @@ def _check_lacking(found: list[pa.Field], expected: list[pa.Field], parent: str,
             continue
         if pa.types.is_struct(field.type) and pa.types.is_struct(own.type) and not holds_blobs(field.type):
             for child in own.type:
-                # One that the table had when the source was read may be gone when the merge is computed again.
+                # A field may have been dropped from the table between the first merge and its rerun.
                 if field.type.get_field_index(child.name) < 0:
                     raise SchemaMismatchError(
                         f"column '{column}.{child.name}' is not in the table, expected one of "
@@ -145,7 +145,7 @@ def _check_lacking(found: list[pa.Field], expected: list[pa.Field], parent: str,
 
 
 def _lacks_in_items(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether structs within lists lack fields."""
+    """Whether structs within lists lack fields, at any depth."""
     if not (_is_list(found) and _is_list(expected)):
         return False
     own, other = found.value_type, expected.value_type
@@ -167,10 +167,10 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _present(field: pa.Field, found: pa.Field, on: Sequence[str]) -> pa.Field:
-    """The table's field without those of its fields that the source lacks. A key is compared whole."""
+    """The table's field without the nested fields that the source lacks. A key column keeps all of them."""
     if field.name in on or not (pa.types.is_struct(field.type) and pa.types.is_struct(found.type)):
         return field
     names = {child.name: child for child in found.type}
     children = [_present(child, names[child.name], ()) for child in field.type if child.name in names]
-    # A struct that has none of them is told of as a whole.
+    # If the source has none of the fields, return the whole struct: the error is then about that column.
     return field.with_type(pa.struct(children)) if children else field

@@ -1,4 +1,4 @@
-"""Changes to a table, described apart from being made: for writers that work on many machines and commit on one."""
+"""Operations and transactions as values: workers on many machines stage fragments, and one process commits them."""
 
 from .index import Index
 from .operations import LanceOperation

@@ -1,4 +1,4 @@
-"""What a commit must know of an index: names, columns and the fragments that it covers."""
+"""`Index`: the manifest's entry of an index: its name, its columns and the fragments that it covers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Index:
     """One segment of an index.
 
     Args:
-        uuid: Names its folder in `_indices/`.
-        name: Segments of one index share it.
+        uuid: The name of its folder in `_indices/`.
+        name: The index's name, which all of its segments share.
         fields: The ids of the fields that it covers.
         dataset_version: The version whose rows it was built from.
         fragment_ids: The fragments that it covers.
         index_version: Readers older than this must not use it.
         created_at: When it was made.
-        base_id: The base path that its folder lies under; None is the table's own root.
-        index_details: What it needs to open itself: type URL and encoded message.
+        base_id: The id of the base path that holds its folder; None is the table's own root.
+        index_details: The type URL and the encoded message that a reader needs to open it.
 
     Example:
         >>> from esker.lance.operation import Index
@@ -48,7 +48,7 @@ class Index:
 
     @staticmethod
     def from_native(index: native.Index) -> Index:
-        """The index that the Rust core decoded; what this release does not know of it comes along."""
+        """The index that the Rust core decoded. Parts that this release does not know are kept."""
         created = index.created_at_ms
         return Index(
             uuid=index.uuid,
@@ -64,7 +64,7 @@ class Index:
         )
 
     def to_native(self) -> native.Index:
-        """The index of the Rust core: the one that it came from, unless it was changed since."""
+        """The index of the Rust core: the one it was made from, unless it was changed since."""
         if self._native is not None and Index.from_native(self._native) == self:
             return self._native
         return native.Index(

@@ -1,6 +1,6 @@
-"""The operations that a transaction can do, under pylance's names.
+"""`LanceOperation`: the operations of a transaction, under pylance's names (docs/commit-protocol.md).
 
-`LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=...)` makes one visible.
+`LanceDataset.commit(uri, LanceOperation.Append(fragments), read_version=...)` commits one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LanceOperation:
     DataOverlayGroup = missing_class("LanceOperation", "DataOverlayGroup", OVERLAYS)
 
     class BaseOperation:
-        """What all operations have in common."""
+        """The base class of all operations."""
 
         name: ClassVar[str] = "Unknown"
 
@@ -40,19 +40,19 @@ class LanceOperation:
             """The operation of the Rust core.
 
             Raises:
-                UnsupportedError: It can only be read back.
+                UnsupportedError: The operation can be read back, but not committed.
             """
             raise UnsupportedError(f"a {self.name} can only be read back", operation=self.name)
 
         def to_native(
             self, read_version: int, properties: dict[str, str] | None, *, uuid: str | None = None
         ) -> native.Transaction:
-            """The transaction that does this to version `read_version`."""
+            """The transaction that applies this operation to version `read_version`."""
             return native.Transaction(read_version, self.to_operation(), properties=properties, uuid=uuid)
 
     @dataclass
     class Append(BaseOperation):
-        """New rows behind those of the table.
+        """Appends rows.
 
         Args:
             fragments: What `write_fragments` returned, from all writers together.
@@ -70,7 +70,7 @@ class LanceOperation:
 
     @dataclass
     class Delete(BaseOperation):
-        """Rows gone.
+        """Deletes rows.
 
         Args:
             updated_fragments: Fragments with their new deletion files.
@@ -94,13 +94,13 @@ class LanceOperation:
 
     @dataclass
     class Overwrite(BaseOperation):
-        """New rows and a new schema in place of all that is there; creates a table where there is none.
+        """Replaces all rows and the schema; creates the table if there is none.
 
         Args:
             new_schema: The schema; field ids must be those in the fragments' files, as `mode="overwrite"` of
                 `write_fragments` assigns them.
             fragments: What `write_fragments` returned, from all writers together.
-            initial_bases: Places beside its own root where files of a new table may lie.
+            initial_bases: The base paths of a new table.
         """
 
         new_schema: LanceSchema | pa.Schema
@@ -118,19 +118,19 @@ class LanceOperation:
 
     @dataclass
     class Update(BaseOperation):
-        """Rows changed, and perhaps added.
+        """Updates rows, and may insert new ones.
 
         Args:
             removed_fragment_ids: The ids of fragments that lost all rows.
             updated_fragments: Fragments with new deletion files, or with new files of some columns.
             new_fragments: Fragments of the changed rows, and of new ones.
-            fields_modified: The ids of fields whose values changed within `updated_fragments`: these leave the indices
-                on them.
-            fields_for_preserving_frag_bitmap: The ids of fields whose values changed: an index on others covers the
-                new fragments still, with stable row ids.
+            fields_modified: The ids of fields whose values changed within `updated_fragments`: indices on these fields
+                no longer cover those fragments.
+            fields_for_preserving_frag_bitmap: The ids of fields whose values changed: with stable row ids, indices on
+                other fields still cover the new fragments.
             update_mode: "rewrite_rows" (or "") or "rewrite_columns".
-            updated_fragment_offsets: By fragment id, the rows that changed in place, as portable roaring bitmaps.
-            inserted_rows: The encoded filter over the keys of new rows; pylance keeps it to itself.
+            updated_fragment_offsets: The rows that changed in place, by fragment id, as portable roaring bitmaps.
+            inserted_rows: The encoded filter over the keys of new rows; pylance has no public argument for it.
         """
 
         removed_fragment_ids: list[int] = field(default_factory=list)
@@ -162,12 +162,12 @@ class LanceOperation:
 
     @dataclass
     class Merge(BaseOperation):
-        """New columns beside the old ones.
+        """Adds columns.
 
         Args:
             fragments: All fragments of the table, with the files of the new columns.
             schema: All columns of the table.
-            preserves_nullability: Whether no column became required, so that rows which others append meanwhile fit.
+            preserves_nullability: Whether no column became non-nullable, so that concurrent appends do not conflict.
         """
 
         fragments: Iterable[FragmentMetadata]
@@ -188,10 +188,10 @@ class LanceOperation:
 
     @dataclass
     class Restore(BaseOperation):
-        """The contents of an older version again.
+        """Restores the contents of an older version.
 
         Args:
-            version: Which.
+            version: The version to restore.
         """
 
         version: int
@@ -203,7 +203,7 @@ class LanceOperation:
 
     @dataclass
     class ReserveFragments(BaseOperation):
-        """Fragment ids set aside for a later `Rewrite`.
+        """Reserves fragment ids for a later `Rewrite`.
 
         Args:
             num_fragments: How many.
@@ -218,11 +218,11 @@ class LanceOperation:
 
     @dataclass
     class RewriteGroup:
-        """Fragments merged into each other.
+        """Fragments that a rewrite replaces, and their replacements.
 
         Args:
             old_fragments: Fragments of the table.
-            new_fragments: What takes their place; an id other than 0 must have been reserved.
+            new_fragments: The fragments that replace them; an id other than 0 must have been reserved.
         """
 
         old_fragments: Iterable[FragmentMetadata]
@@ -233,9 +233,9 @@ class LanceOperation:
         """An index whose row addresses were adapted to a rewrite.
 
         Args:
-            old_id: The UUID of the one in the table.
-            new_id: The UUID of the one that takes its place.
-            new_details_type_url: Type URL of what the new one needs to open itself.
+            old_id: The UUID of the index in the table.
+            new_id: The UUID of the index that replaces it.
+            new_details_type_url: The type URL of the new index's details.
             new_details_value: The encoded message of that type.
             new_index_version: Readers older than this must not use it.
         """
@@ -248,11 +248,11 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """The same rows in other files.
+        """Moves rows to other files, as a compaction does.
 
         Args:
-            groups: What takes the place of what.
-            rewritten_indices: Indices that were adapted. All others no longer cover the old fragments.
+            groups: The fragments that are replaced, and their replacements.
+            rewritten_indices: Indices that were adapted. Other indices no longer cover the old fragments.
         """
 
         groups: Iterable[LanceOperation.RewriteGroup]
@@ -284,11 +284,11 @@ class LanceOperation:
 
     @dataclass
     class CreateIndex(BaseOperation):
-        """Indices added, replaced or dropped.
+        """Adds, replaces or drops indices.
 
         Args:
-            new_indices: They take the place of those of their names.
-            removed_indices: They go.
+            new_indices: The indices to add; they replace those of the same names.
+            removed_indices: The indices to drop.
         """
 
         new_indices: list[Index]
@@ -303,11 +303,11 @@ class LanceOperation:
 
     @dataclass
     class DataReplacementGroup:
-        """One file in place of another.
+        """One data file of a fragment, and its fragment.
 
         Args:
             fragment_id: The fragment.
-            new_file: The file; it takes the place of the one with the same columns.
+            new_file: The file; it replaces the one with the same columns.
         """
 
         fragment_id: int
@@ -315,10 +315,10 @@ class LanceOperation:
 
     @dataclass
     class DataReplacement(BaseOperation):
-        """Files of columns replaced by others.
+        """Replaces data files of columns.
 
         Args:
-            replacements: Which file comes where.
+            replacements: The new files and their fragments.
         """
 
         replacements: list[LanceOperation.DataReplacementGroup]
@@ -332,11 +332,11 @@ class LanceOperation:
 
     @dataclass
     class Project(BaseOperation):
-        """Columns dropped or renamed; no file changes.
+        """Drops or renames columns; no file changes.
 
         Args:
-            schema: The columns that stay, with their ids.
-            preserves_nullability: Whether no column became required, so that what others write meanwhile fits.
+            schema: The remaining columns, with their ids.
+            preserves_nullability: Whether no column became non-nullable, so that concurrent writes do not conflict.
         """
 
         schema: LanceSchema
@@ -352,8 +352,8 @@ class LanceOperation:
         """A change to a map of key-values.
 
         Args:
-            updates: Keys to set, and with None to remove.
-            replace: Whether keys that are not named go.
+            updates: The values to set by key; None removes the key.
+            replace: Whether keys that are not in `updates` are removed.
         """
 
         updates: dict[str, str | None]
@@ -361,13 +361,13 @@ class LanceOperation:
 
     @dataclass
     class UpdateConfig(BaseOperation):
-        """Key-values of the table, its schema and its fields. None leaves a map as it is.
+        """Changes key-values of the table, its schema and its fields. None leaves a map as it is.
 
         Args:
-            config_updates: Settings that steer writers.
-            table_metadata_updates: What the user wants to remember about the table.
-            schema_metadata_updates: The Arrow schema's own.
-            field_metadata_updates: By field id, the Arrow field's own.
+            config_updates: The table's config: settings for writers.
+            table_metadata_updates: The table's metadata: free text of the user.
+            schema_metadata_updates: The metadata of the Arrow schema.
+            field_metadata_updates: The metadata of Arrow fields, by field id.
         """
 
         config_updates: LanceOperation.UpdateMap | None = None
@@ -388,13 +388,13 @@ class LanceOperation:
 
     @dataclass
     class Clone(BaseOperation):
-        """A table that borrows another one's files. Can be read back, not committed.
+        """Clones another table. Can be read back, but not committed.
 
         Args:
-            is_shallow: Whether files are shared.
-            ref_name: The source's branch, None for the main line.
+            is_shallow: Whether the clone shares the source's files.
+            ref_name: The source's branch, None for the main branch.
             ref_version: The source's version.
-            ref_path: The source.
+            ref_path: The source's URI.
             branch_name: The branch that the clone is, if it is one.
         """
 
@@ -407,10 +407,10 @@ class LanceOperation:
 
     @dataclass
     class UpdateBases(BaseOperation):
-        """New places beside a table's own root where files of it may lie.
+        """Adds base paths.
 
         Args:
-            new_bases: The places; those without an id get one.
+            new_bases: The base paths; those without an id get one.
         """
 
         new_bases: list[DatasetBasePath]
@@ -422,7 +422,7 @@ class LanceOperation:
 
     @dataclass
     class Other(BaseOperation):
-        """An operation that another writer committed and that this release can name but not make.
+        """An operation that another writer committed and that this release cannot commit.
 
         Args:
             operation: Its name: "UpdateMemWalState", "DataOverlay"...

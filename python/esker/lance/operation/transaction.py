@@ -1,4 +1,4 @@
-"""One change to a table: what it read, what it does, its own id and what the writer noted on it."""
+"""`Transaction`: one change to a table: its base version, its operation, its id and its properties."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Transaction:
     """One change to a table.
 
     Args:
-        read_version: The version that it was made from; 0 for a table that did not exist.
-        operation: What it does.
+        read_version: The base version; 0 for a table that did not exist.
+        operation: The operation.
         uuid: Its id, unique among all transactions of all writers.
         transaction_properties: Free text by key.
 
@@ -45,10 +45,10 @@ class Transaction:
 
 
 def merge_message(message: str | None, properties: dict[str, str] | None) -> dict[str, str] | None:
-    """Transaction properties with a commit message among them; the message argument wins over the property.
+    """Transaction properties with the commit message added; the argument wins over the property.
 
     Raises:
-        InvalidArgumentError: Half a character, which no file can hold: it is refused before files wait for the commit.
+        InvalidArgumentError: A text has a lone surrogate, which UTF-8 cannot encode. Checked before files are staged.
     """
     noted = dict(properties or {})
     if message is not None:
@@ -64,7 +64,7 @@ def merge_message(message: str | None, properties: dict[str, str] | None) -> dic
 def application_properties(
     application: tuple[str, int] | None, properties: dict[str, str] | None
 ) -> dict[str, str] | None:
-    """Transaction properties with an application's id and number among them.
+    """Transaction properties with an application's id and number added.
 
     Raises:
         InvalidArgumentError: The id is empty, or the number negative.
@@ -73,18 +73,16 @@ def application_properties(
         return properties
     name, version = application
     if not name or version < 0:
-        raise InvalidArgumentError(
-            f"expected application as an id that is not empty and a number from 0, found {application!r}"
-        )
+        raise InvalidArgumentError(f"expected application as a non-empty id and a number from 0, found {application!r}")
     return {**(properties or {}), APPLICATION_ID: name, APPLICATION_VERSION: str(version)}
 
 
 def merged_append(transactions: Sequence[Transaction]) -> Transaction:
-    """One append that does what several do, in their order.
+    """Merges several appends into one, in their order.
 
     Raises:
-        InvalidArgumentError: There is none.
-        UnsupportedError: One is no append.
+        InvalidArgumentError: The sequence is empty.
+        UnsupportedError: One of the transactions is not an append.
 
     Example:
         `merged_append([first, second]).operation.fragments`

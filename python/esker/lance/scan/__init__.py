@@ -1,1 +1,1 @@
-"""Scans and takes: what is wanted of which rows."""
+"""Scans and takes: projection, predicate and options of a read, and its result."""

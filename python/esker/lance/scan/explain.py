@@ -1,4 +1,4 @@
-"""The plan of a scan as text."""
+"""The plan of a scan as text, and its cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .scan import Scan
 
 
 def explained(scan: Scan, verbose: bool) -> str:
-    """What the scan does, as indented lines from the last step to the first."""
+    """The plan of the scan, as indented lines from the last step to the first."""
     return "\n".join("  " * depth + line for depth, line in enumerate(_plan(scan, verbose)))
 
 
 def analyzed(scan: Scan, count_rows: bool) -> str:
-    """Runs the scan and returns its plan with what it cost."""
+    """Runs the scan and returns its plan with its cost."""
     seen: list[ScanStatistics] = []
     if count_rows:
         started, before = time.monotonic(), scan.table.store.io_stats_snapshot()

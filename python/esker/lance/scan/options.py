@@ -1,4 +1,4 @@
-"""What a scan returns."""
+"""`ScanOptions`: what a scan returns, and `ScanStatistics`: what it cost."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Columns: TypeAlias = list[str] | dict[str, str]
 
 @dataclass(frozen=True)
 class ColumnOrdering:
-    """One key of an order.
+    """One key of a sort order.
 
     Args:
         column_name: The column.
-        ascending: Smallest first.
-        nulls_first: Nulls before values rather than after them.
+        ascending: Whether the smallest value comes first.
+        nulls_first: Whether nulls come before values.
     """
 
     column_name: str
@@ -34,7 +34,7 @@ class ColumnOrdering:
 
 @dataclass(frozen=True)
 class ScanStatistics:
-    """What a scan cost: requests and bytes that reached the store, and rows that came out."""
+    """What a scan cost: requests to the store and their bytes; and how many rows it returned."""
 
     iops: int
     requests: int
@@ -42,9 +42,9 @@ class ScanStatistics:
     rows: int
     seconds: float
     groups: int = 0
-    """Groups of rows with statistics that the scan came to; only files of version 0.1 have any."""
+    """Groups of rows whose statistics the scan checked; only files of version 0.1 have statistics."""
     groups_skipped: int = 0
-    """Those among them that the statistics ruled out."""
+    """Groups that the scan skipped by their statistics."""
 
     all_counts = missing_property("ScanStatistics", "all_counts", _COUNTED)
     all_times = missing_property("ScanStatistics", "all_times", _COUNTED)
@@ -57,7 +57,7 @@ class ScanStatistics:
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """Everything that says what a scan returns."""
+    """The options of a scan; `LanceDataset.scanner` documents them."""
 
     columns: Columns | None = None
     filter: Filter | None = None
@@ -99,11 +99,11 @@ def blobs_as(blob_handling: str | None) -> Literal["bytes", "descriptions"]:
 
 
 def integer(name: str, value: Any, *, least: int | None = None) -> int:
-    """An option that counts something, as an int: whatever Python takes for an index.
+    """An integer option as an int. Accepts whatever Python accepts as an index.
 
     Raises:
-        TypeError: No integer.
-        InvalidArgumentError: Less than `least`, or more than any table has.
+        TypeError: The value is not an integer.
+        InvalidArgumentError: It is less than `least`, or more than 2^63 - 1.
 
     Example:
         >>> from esker.lance.scan.options import integer

@@ -1,4 +1,4 @@
-"""Filters as users write them, made into predicates of the Rust core: SQL text, or expressions of pyarrow, pickled."""
+"""Converts users' filters (SQL text or pyarrow expressions) to predicates of the Rust core."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ else:
 
 
 def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
-    """The predicate that a filter means over a schema.
+    """A filter as a predicate over the columns of a table and its system columns.
 
     Args:
-        filter: The text of a WHERE clause, a pyarrow expression, or a predicate that is bound to such columns already.
+        filter: The text of a WHERE clause, a pyarrow expression, or a predicate that is bound to these columns already.
         schema: The table's columns.
 
     Raises:
-        InvalidArgumentError: It does not parse, or names a column that does not exist.
-        UnsupportedError: A function or a type that the Rust core does not have.
+        InvalidArgumentError: The filter does not parse, or has a column that does not exist.
+        UnsupportedError: It has a function or a type that the Rust core does not have.
 
     Example:
         >>> import pyarrow as pa, pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Which columns a scan or a take returns, in which order, and what some of them are computed from."""
+"""`Projection`: the columns that a scan or a take reads, and the columns and expressions that it returns."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _PLAIN_NAME = re.compile(r"^(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|`[^`]+`|\"[^\"]+\
 class Projection:
     """The columns to read, and how the result is made from them.
 
-    `columns` is what the Rust core reads (None: all). `output` says what comes out, in order: pairs of the new name and
-    the name that it was read under; None leaves batches as they are. `expressions` are computed from the columns read.
+    `columns` are the columns that the Rust core reads (None: all). `output` has the columns of the result in order, as
+    pairs of the new name and the name in the table; None leaves batches as they are. `expressions` are computed from
+    the columns that were read.
     """
 
     columns: list[str] | None
@@ -31,10 +32,10 @@ class Projection:
 
     @classmethod
     def of(cls, columns: list[str] | dict[str, str] | None, schema: pa.Schema) -> Projection:
-        """The projection that `columns` asks of a table.
+        """The projection for the argument `columns` of a scan.
 
         Raises:
-            InvalidArgumentError: A name twice, a column that does not exist, an expression that does not parse.
+            InvalidArgumentError: A name is given twice, a column does not exist, or an expression does not parse.
         """
         if columns is None:
             return cls(None)
@@ -63,7 +64,7 @@ class Projection:
 
     @property
     def is_plain(self) -> bool:
-        """Whether batches come as they are read."""
+        """Whether batches are returned as they are read."""
         return self.output is None
 
     def source_of(self, name: str) -> str:
@@ -109,7 +110,7 @@ def _parse(sql: str, schema: pa.Schema) -> Expression:
 
 
 def _is_value(name: str, schema: pa.Schema) -> bool:
-    """Whether a plain name that is no column means something to SQL: `true`, `NULL`, a column in another case."""
+    """Whether a name that is not a column is an SQL expression: `true`, `NULL`, a column in another case."""
     if not name.isidentifier() or name in SYSTEM_COLUMNS or schema.get_field_index(name) >= 0:
         return False
     try:
@@ -120,7 +121,7 @@ def _is_value(name: str, schema: pa.Schema) -> bool:
 
 
 def _require_column(path: str, schema: pa.Schema) -> None:
-    """Checks that a dotted path leads to a column or to a field within one."""
+    """Checks that a dotted path is that of a column or of a field within one."""
     if schema.get_field_index(path) >= 0:
         return
     head, *rest = path.split(".")

@@ -1,4 +1,4 @@
-"""A scan of one version: what it returns, and its rows."""
+"""`Scan`: a scan of one version, with its projection, predicate and options."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .projection import Projection
 
 
 class Scan:
-    """A scan of one version that is ready to run, as often as wanted.
+    """A scan of one version. It can run any number of times.
 
     Args:
         table: The version.
-        options: What is wanted of it.
+        options: The options of the scan.
 
     Raises:
-        InvalidArgumentError: A column that does not exist, or a filter that does not parse.
+        InvalidArgumentError: A column does not exist, or the filter does not parse.
 
     Example:
         >>> import esker, pyarrow as pa
@@ -65,12 +65,12 @@ class Scan:
         return pa.Table.from_batches(self._run(stream), self._shaped_schema(stream))
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a reader: batches are decoded as they are asked for."""
+        """The rows as a reader. A batch is decoded when it is read."""
         stream = self._open()
         return pa.RecordBatchReader.from_batches(self._shaped_schema(stream), self._run(stream))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, decoded as they are asked for."""
+        """The rows as batches. A batch is decoded when it is read."""
         return self._run(self._open())
 
     def _run(self, stream: native.BatchStream) -> Iterator[pa.RecordBatch]:
@@ -94,7 +94,7 @@ class Scan:
             options.scan_stats_callback(ScanStatistics(iops, iops, nbytes, rows, seconds, *stream.groups))
 
     def count_rows(self) -> int:
-        """How many rows the scan returns. Without a filter nothing is read."""
+        """How many rows the scan returns. Without a filter it takes the manifest's counts where it can."""
         options = self.options
         if options.row_range is not None or options.include_deleted_rows:
             part = self.but(columns=[], order_by=())
@@ -114,7 +114,7 @@ class Scan:
         return rest if options.limit is None else min(rest, options.limit)
 
     def _rows_of(self, fragment_ids: Iterable[int]) -> int:
-        # A fragment that is named twice counts twice, as it comes twice.
+        # A fragment that is given twice counts twice, since its rows are returned twice.
         fragments = {fragment.id: fragment.num_rows for fragment in self.table.fragments}
         known = [fragments.get(number) for number in fragment_ids]
         if all(rows is not None for rows in known):
@@ -122,7 +122,7 @@ class Scan:
         return native.count_rows(self.table.store, self.table.manifest, fragment_ids=list(fragment_ids))
 
     def _is_plain(self) -> bool:
-        """Whether the native stream is the result as it is."""
+        """Whether the batches of the native stream are the result, unchanged and unwatched."""
         options = self.options
         cut = options.batch_size_bytes is not None
         watched = options.scan_stats_callback is not None or options.progress is not None
@@ -161,5 +161,5 @@ class Scan:
         return self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
 
     def _added(self) -> tuple[tuple[str, bool], ...]:
-        """The columns that options add behind the others."""
+        """The columns that options add after the others, and whether they are wanted."""
         return (ROW_ID, self.options.with_row_id), (ROW_ADDRESS, self.options.with_row_address)

@@ -1,4 +1,4 @@
-"""Rows by number, and rows by id."""
+"""Takes rows by row number, and by row id."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def take_rows(
     rows: int,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> pa.Table:
-    """Rows by number, in the order asked for and as often as asked for.
+    """Takes rows by row number, in the order of `indices`, duplicates included.
 
     Args:
-        store: Where the table lies.
-        manifest: Its version.
-        schema: Its columns.
+        store: The store of the table.
+        manifest: The version's manifest.
+        schema: The version's columns.
         indices: Row numbers: a list, a range, a numpy or an Arrow array.
         columns: Names, or a dict of name to SQL expression; None for all.
-        fragment_ids: Numbers count within these fragments only; None for all.
-        rows: How many rows there are to number.
-        blobs: What comes of blob columns.
+        fragment_ids: Number the rows within these fragments only; None for all.
+        rows: How many rows these fragments have.
+        blobs: What blob columns are returned as.
 
     Raises:
-        OutOfRangeError: A number that is negative, or not below `rows`.
+        OutOfRangeError: A number is negative, or not below `rows`.
 
     Example:
         `take_rows(store, manifest, schema, [2, 0, 2], ["id"], fragment_ids=None, rows=3)`
@@ -60,18 +60,18 @@ def take_row_ids(
     *,
     blobs: Literal["bytes", "descriptions"] = "descriptions",
 ) -> pa.Table:
-    """Rows by id, in the order asked for and as often as asked for. Ids that no live row has are left out.
+    """Takes rows by id, in the order of `row_ids`, duplicates included. Ids that no live row has are left out.
 
     Args:
-        store: Where the table lies.
-        manifest: Its version.
-        schema: Its columns.
-        row_ids: Stable row ids, or row addresses in a table without: a list, a range, a numpy or an Arrow array.
+        store: The store of the table.
+        manifest: The version's manifest.
+        schema: The version's columns.
+        row_ids: Stable row ids, or row addresses in a table without them: a list, a range, a numpy or an Arrow array.
         columns: Names, or a dict of name to SQL expression; None for all.
-        blobs: What comes of blob columns.
+        blobs: What blob columns are returned as.
 
     Raises:
-        InvalidArgumentError: An id that is negative, null or no integer.
+        InvalidArgumentError: An id is negative, null or not an integer.
 
     Example:
         `take_row_ids(store, manifest, schema, [7, 3], ["id"])`

@@ -1,1 +1,1 @@
-"""Writes: rows become the data files of new fragments."""
+"""Writes: incoming rows -> checked -> conformed -> stored as data files of new fragments -> committed."""

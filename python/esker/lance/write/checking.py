@@ -1,4 +1,4 @@
-"""Whether rows can be written at all: what no file can hold as it is is refused before anything is written."""
+"""First step of a write: refuses schemas that no file can hold, before anything is written."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ...exceptions import InvalidArgumentError, UnsupportedError
 
 
 def checked(source: BatchSource) -> BatchSource:
-    """The source, if a file can hold its columns; see `check_input_schema`."""
+    """The source, after `check_input_schema` of its schema."""
     check_input_schema(source.schema)
     return source
 
 
 def check_input_schema(schema: pa.Schema) -> None:
-    """Refuses a schema that no file can hold as it is.
+    """Refuses a schema that no file can hold.
 
     Raises:
-        InvalidArgumentError: Metadata that are no text, or a name with a NUL.
-        UnsupportedError: An extension type of which Lance has a form of its own.
+        InvalidArgumentError: Metadata are not UTF-8, or a name has a NUL.
+        UnsupportedError: A column has an extension type that Lance stores in a form of its own.
     """
     _check_metadata(schema)
     _check_extensions(schema)
@@ -28,7 +28,7 @@ def check_input_schema(schema: pa.Schema) -> None:
 
 
 def _check_metadata(schema: pa.Schema) -> None:
-    """Metadata are text in the format: bytes that are not UTF-8 would come back as something else."""
+    """Checks that metadata are UTF-8: the format stores them as text, so other bytes would not round-trip."""
     for key, value in (schema.metadata or {}).items():
         try:
             key.decode()
@@ -40,7 +40,7 @@ def _check_metadata(schema: pa.Schema) -> None:
 
 
 def _check_name(field: pa.Field) -> None:
-    """Arrow's C interface ends a name at its first NUL: another one would come through."""
+    """Checks that names have no NUL: Arrow's C interface would cut them off there."""
     if "\0" in field.name:
         raise InvalidArgumentError(f"expected names without NUL, found {field.name!r}; choose another name")
     for index in range(field.type.num_fields):
@@ -48,7 +48,7 @@ def _check_name(field: pa.Field) -> None:
 
 
 def _check_extensions(schema: pa.Schema) -> None:
-    """Lance keeps `arrow.json` in a binary form of its own: as text under that name the peers refuse the table."""
+    """Refuses `arrow.json`: Lance stores it as binary JSON, and the peers refuse tables that have it as text."""
     for field in schema:
         name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
         if "arrow.json" in (name, getattr(field.type, "extension_name", "")):

@@ -1,4 +1,4 @@
-"""Rows in the columns, the types and the field ids of the table that they are written to."""
+"""Second step of a write: gives rows the columns, types and field ids of the table that they are written to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .request import WriteRequest
 
 @dataclass(frozen=True)
 class ConformedRows:
-    """Rows as their files hold them.
+    """Rows as their files will hold them.
 
     Attributes:
         source: The rows.
         fields: Their columns, with the field ids of the table.
-        data_storage_version: The version of the files.
+        data_storage_version: The file version.
     """
 
     source: BatchSource
@@ -30,16 +30,16 @@ class ConformedRows:
 
 
 def conformed(source: BatchSource, request: WriteRequest) -> ConformedRows:
-    """Rows in the columns of the table that they are appended to, or in columns of their own.
+    """Rows in the columns of the table for an append, otherwise in their own columns.
 
     Raises:
-        SchemaMismatchError: An append whose columns are not the table's.
-        InvalidArgumentError: A name that no column can have, or an unknown file version.
+        SchemaMismatchError: The columns of an append are not those of the table.
+        InvalidArgumentError: A column name is not allowed, or the file version is unknown.
     """
     base = request.target.base
     version = storage_version(request.data_storage_version, base, request.mode)
     if request.mode == "append" and base is not None:
-        # A column that the data lack is not written at all: it reads as null.
+        # A column that the data lack is not written: it reads as null.
         table = pa.schema(base.schema)
         fields = base.schema.select([name for name in table.names if name in source.schema.names])
         source = conform(source, table)

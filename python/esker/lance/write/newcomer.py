@@ -1,4 +1,4 @@
-"""Appends of rows that were staged for a new table, to the table that another writer made meanwhile."""
+"""Appends fragments that were staged for a new table to the table that another writer has created meanwhile."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ def append_to_newcomer(
     scheme: NamingScheme = "V2",
     lock: CommitLock | None = None,
 ) -> LanceCommit:
-    """The commit that appends fragments which were staged for a new table.
+    """The commit that appends fragments which were staged for a new table, to the one that another writer created.
 
     Args:
-        log: The table that another writer made meanwhile.
-        fragments: The rows.
-        schema: Their columns, with the field ids that the table was to have.
+        log: The log of the table that another writer created.
+        fragments: The staged fragments.
+        schema: Their columns, with the field ids assigned for the new table.
         data_storage_version: The version of their files.
-        properties: Noted on the transaction.
-        scheme: How manifests are named where the listing does not tell.
+        properties: The properties of the transaction.
+        scheme: The naming scheme of manifests if the listing has none.
         lock: Held around the commit.
 
     Raises:
-        SchemaMismatchError: The table has other columns, other field ids, or files that ours cannot stand beside.
+        SchemaMismatchError: The table has other columns, other field ids, or a file version that cannot be mixed with
+            ours.
     """
     listing = log.newest()
     try:

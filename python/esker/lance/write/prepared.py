@@ -1,4 +1,4 @@
-"""Commits of changes that were prepared elsewhere."""
+"""Commits operations and transactions that were prepared elsewhere, as by workers; see `LanceDataset.commit`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .target import LanceTarget
 
 @dataclass(frozen=True)
 class PreparedChange:
-    """A change that was prepared elsewhere, on its way to a commit.
+    """A change that was prepared elsewhere and is to be committed.
 
     Attributes:
-        operation: What changes.
-        read_version: The version that it was made from; None for the newest, of an overwrite or a restore.
-        properties: Noted on the transaction.
+        operation: The operation.
+        read_version: Its base version; None, for an overwrite or a restore, means the newest version.
+        properties: The properties of the transaction.
         uuid: The transaction's id, None for a new one.
     """
 
@@ -39,7 +39,7 @@ def prepared_change(
     """The change that the arguments of `LanceDataset.commit` mean.
 
     Raises:
-        InvalidArgumentError: A message for a whole transaction, which has properties of its own.
+        InvalidArgumentError: A message is given for a `Transaction`, which has its own properties.
     """
     uuid, properties = None, how.properties
     if isinstance(operation, Transaction):
@@ -55,16 +55,16 @@ def prepared_change(
 
 
 def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCommit, *, detached: bool) -> TableVersion:
-    """Commits a change that was prepared elsewhere: the version that this makes. See `LanceDataset.commit`.
+    """Commits a change that was prepared elsewhere and returns the new version. See `LanceDataset.commit`.
 
     Args:
         target: The table.
         prepared: The change.
         how: How it is committed.
-        detached: Makes a version beside the history.
+        detached: Whether to commit a detached version, which is not in the history.
 
     Raises:
-        InvalidArgumentError: The version that it was made from is missing.
+        InvalidArgumentError: The change needs a base version (`read_version`), and none is given.
     """
     operation, read_version = prepared.operation, prepared.read_version
     if read_version is None:
@@ -89,10 +89,10 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
 
 
 def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:
-    """The file version that a transaction's fragments share; None keeps the table's, as for fragments of several.
+    """The file version that all fragments of a transaction share; None, which keeps the table's, if they differ.
 
     Raises:
-        InvalidArgumentError: They are of several, and there is no table yet.
+        InvalidArgumentError: They differ, and there is no table yet.
     """
     numbers = (
         (file.file_major_version, file.file_minor_version)

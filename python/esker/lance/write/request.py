@@ -1,4 +1,4 @@
-"""What a write is asked to do: which rows, where to, and in which files."""
+"""`WriteRequest`: which rows a write writes, to which table, and into which files."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_ROWS_PER_GROUP = 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
-"""Below the 100 GB that object stores allow for one object."""
+"""Below the 100 GB that an object store may limit an object to."""
 DEFAULT_MEMORY_LIMIT = 128 * 1024**2
 """Bytes that a write may buffer for all columns together."""
 
 
 class FileArguments(TypedDict, total=False):
-    """The arguments that whatever writes data files has in common: `write_dataset`, `write_fragments`,
-    `LanceFragment.create`. See `write_dataset` for what each means."""
+    """The common arguments of functions that write data files: `write_dataset`, `write_fragments`,
+    `LanceFragment.create`. `write_dataset` documents them."""
 
     max_rows_per_file: int
     max_rows_per_group: int | None
@@ -55,7 +55,7 @@ class FileArguments(TypedDict, total=False):
 
 
 class WriteArguments(FileArguments, total=False):
-    """The arguments of `write_dataset`: those of files, and those of the commit."""
+    """The arguments of `write_dataset`: those for files, and those for the commit."""
 
     commit_lock: CommitLock | None
     enable_v2_manifest_paths: bool
@@ -76,22 +76,22 @@ class WriteRequest:
     Attributes:
         target: The table.
         data: The rows; see `esker.arrow.incoming`.
-        schema: Their column types, where the data do not say.
+        schema: Their column types, if the data do not have any.
         mode: "create", "append" or "overwrite".
         data_storage_version: The file version; None keeps the table's.
-        max_rows_per_file: Rows after which a new file, and so a new fragment, is started.
+        max_rows_per_file: Rows after which a new file, and with it a new fragment, is started.
         max_bytes_per_file: Bytes after which a new file is started.
-        max_rows_per_group: Rows of a group of files of version 0.1; None for the default.
-        memory_limit: Bytes of values that may be buffered. A page takes an eighth of them at most, and at most 8 MiB.
-        allow_null_loss: Whether files of version 0.1 may forget nulls.
-        progress: Told of the rows as they are taken, and of the fragments that they make.
-        external_blobs: What becomes of blobs that are given by their URI.
+        max_rows_per_group: Rows per group in files of version 0.1; None for the default.
+        memory_limit: Bytes of values to buffer at most. A page has at most an eighth of them, and at most 8 MiB.
+        allow_null_loss: Whether files of version 0.1 may lose nulls.
+        progress: Gets the number of rows taken so far, and the fragments.
+        external_blobs: What to do with blobs that are given by their URI.
         initial_bases: The base paths of a new table.
-        target_bases: Names or paths of base paths that the files go to in turn.
-        target_all_bases: Whether they go to all of them, and to the table's own root, in turn.
+        target_bases: Names or paths of base paths that the files are written to in turn.
+        target_all_bases: Whether they are written to all base paths, and to the table's own root, in turn.
 
     Raises:
-        InvalidArgumentError: An unknown mode, or a limit that is not positive.
+        InvalidArgumentError: The mode is unknown, or a limit is not positive.
     """
 
     target: LanceTarget
@@ -122,11 +122,11 @@ class WriteRequest:
     def of(
         cls, target: LanceTarget, data: ReaderLike, schema: pa.Schema | None, mode: str, given: FileArguments
     ) -> WriteRequest:
-        """The request that the arguments of `write_dataset` mean.
+        """The request for the arguments of `write_dataset`.
 
         Raises:
             InvalidArgumentError: See the class, or `external_blobs`.
-            UnsupportedError: An argument that this release does not have.
+            UnsupportedError: This release does not have an argument.
         """
         refuse_unknown(given)
         named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
@@ -138,14 +138,14 @@ class WriteRequest:
 
 
 def open_for(table: object, given: FileArguments) -> LanceTarget:
-    """The table that the arguments of `write_dataset` are about.
+    """Opens the target of the arguments of `write_dataset`.
 
     Args:
         table: A path, a URI or a dataset.
         given: The arguments.
 
     Raises:
-        UnsupportedError: An argument that this release does not have.
+        UnsupportedError: This release does not have an argument.
     """
     refuse_unknown(given)
     return open_target(
@@ -168,16 +168,16 @@ def refuse_unknown(given: FileArguments, known: type[FileArguments] = WriteArgum
         known: Those that the verb takes.
 
     Raises:
-        UnsupportedError: One of them is given.
+        UnsupportedError: Such an argument is given.
     """
     refuse_options(**{name: value for name, value in given.items() if name not in known.__annotations__})
 
 
 def external_blobs(mode: str, allow_outside: bool) -> Literal["refuse", "reference", "ingest"]:
-    """What pylance's options say of blobs that are given by their URI.
+    """What to do with blobs that are given by their URI, from pylance's two options.
 
     Raises:
-        InvalidArgumentError: An unknown mode, or one that the permission does not go with.
+        InvalidArgumentError: The mode is unknown, or does not go with `allow_outside`.
     """
     if mode not in ("reference", "ingest"):
         raise InvalidArgumentError(f"expected external_blob_mode 'reference' or 'ingest', found {mode!r}")

@@ -1,7 +1,7 @@
-"""Writes: rows become data files that are complete, and that nobody sees before a commit names them.
+"""Stages a write: complete data files that are not visible before a commit refers to them.
 
 ```
-whatever the user has ──coerce_reader──> batches ──checked──> ──conformed──> rows of the table ──stored──> fragments
+incoming data ──coerce_reader──> batches ──checked──> ──conformed──> rows of the table ──_stored──> fragments
 ```
 """
 
@@ -27,7 +27,7 @@ from .target import LanceTarget
 
 @dataclass(frozen=True)
 class StagedFragments:
-    """Fragments that wait for their commit, with all that a commit must know of them."""
+    """Staged fragments, with all that their commit needs."""
 
     target: LanceTarget
     mode: WriteMode
@@ -37,7 +37,7 @@ class StagedFragments:
     initial_bases: list[DatasetBasePath]
 
     def transaction(self, properties: dict[str, str] | None = None) -> native.Transaction:
-        """The transaction that makes them visible: an append to a table that exists, else an overwrite."""
+        """The transaction that commits them: an append to a table that exists, else an overwrite."""
         if self.mode == "append" and self.target.base is not None:
             return native.Transaction.append(self.target.read_version, self.fragments, properties=properties)
         bases = [base.to_parts() for base in self.initial_bases]
@@ -45,7 +45,7 @@ class StagedFragments:
         return native.Transaction(self.target.read_version, operation, properties=properties)
 
     def tell(self, files: StagedFiles) -> None:
-        """Tells which files they are."""
+        """Adds their data files to `files`."""
         for fragment in self.fragments:
             for file in fragment.files:
                 files.add(self.target.log.store, file.location)
@@ -68,9 +68,9 @@ def stage(request: WriteRequest) -> StagedFragments:
     """Writes data files for a table and returns their fragments; nothing is visible yet.
 
     Raises:
-        AlreadyExistsError: The mode is "create" and there is a table.
-        SchemaMismatchError: An append whose columns are not the table's.
-        UnsupportedError: A file version, or a type in it, that cannot be written.
+        AlreadyExistsError: The mode is "create", and there is a table.
+        SchemaMismatchError: The columns of an append are not those of the table.
+        UnsupportedError: The file version, or a type in that version, cannot be written.
     """
     target = request.target
     if request.mode == "create" and target.base is not None:

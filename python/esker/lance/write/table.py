@@ -1,4 +1,4 @@
-"""Writes that are committed: data files are staged, then one commit makes them visible."""
+"""Writes a table: stages the data files, then commits them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class WriteCommit:
     """How a write is committed.
 
     Attributes:
-        lock: Held around the commit; that which the table was opened with by default.
+        lock: Held around the commit; by default the lock that the table was opened with.
         v2_names: Whether a new table has V2 manifest names.
-        stable_row_ids: Whether the rows of a new table keep their ids when they move.
-        message: Noted on the transaction.
-        properties: Likewise.
-        application: An application's id and the number of this write among its own.
+        stable_row_ids: Whether a new table has stable row ids.
+        message: The commit message, a property of the transaction.
+        properties: Further properties of the transaction.
+        application: An application's id and the number of this write among its writes: each is committed once.
         max_retries: Attempts after the first.
         timeout: For all attempts together; None for no limit.
         backoff: The pauses between attempts.
@@ -54,7 +54,7 @@ class WriteCommit:
 
     @classmethod
     def of(cls, given: WriteArguments) -> WriteCommit:
-        """How the arguments of `write_dataset` say that it is committed."""
+        """The commit settings among the arguments of `write_dataset`."""
         return cls(
             lock=given.get("commit_lock"),
             v2_names=given.get("enable_v2_manifest_paths", True),
@@ -68,19 +68,19 @@ class WriteCommit:
         )
 
     def noted(self) -> dict[str, str] | None:
-        """What the transaction notes."""
+        """The properties of the transaction."""
         return application_properties(self.application, merge_message(self.message, self.properties))
 
 
 def write_given(
     table: object, data: ReaderLike, schema: pa.Schema | None, mode: str, given: WriteArguments
 ) -> TableVersion:
-    """Writes a table, or adds to one, as the arguments of `write_dataset` say.
+    """Creates, appends to or overwrites a table, with the arguments of `write_dataset`.
 
     Args:
         table: A path, a URI or a dataset.
         data: The rows.
-        schema: Their column types, where the data do not say.
+        schema: Their column types, if the data do not have any.
         mode: "create", "append" or "overwrite".
         given: All other arguments.
     """
@@ -94,7 +94,7 @@ def write_given(
 
 
 def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
-    """Writes a table, or adds to one: the version that this makes. See `write_dataset`."""
+    """Creates, appends to or overwrites a table and returns the new version. See `write_dataset`."""
     target = request.target
     lock = how.lock or target.lock
     properties = how.noted()
@@ -113,7 +113,7 @@ def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
             staged.transaction(properties),
             data_storage_version=staged.data_storage_version,
             enable_stable_row_ids=how.stable_row_ids,
-            # An append to nothing creates too: if others were faster, it becomes an append to what they made.
+            # An append to a missing table creates it; if another writer does so first, ours appends to that table.
             create=target.base is None and staged.mode != "overwrite",
             scheme=scheme,
             lock=lock,

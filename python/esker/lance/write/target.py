@@ -1,4 +1,4 @@
-"""Where a write goes: a table at one of its versions, or a place where none is yet."""
+"""`LanceTarget`: the table that a write goes to, at its base version, or the place of a new table."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..version import TableVersion
 
 @dataclass(frozen=True)
 class LanceTarget:
-    """Where a write goes: a table at one of its versions, or a place where none is yet.
+    """The table that a write goes to, at its base version, or the place of a new table.
 
     Attributes:
-        uri: It, as the user wrote it.
-        log: Its versions, over a store that writes as asked.
-        base: The version that the write starts from, None if there is none.
+        uri: The table's URI, as the user gave it.
+        log: The table's log, over a store with the options of the write.
+        base: The manifest of the base version, None if there is no table.
         storage_options: Options of the store, as the user gave them.
-        lock: The lock that the table which is written to was opened with.
+        lock: The lock that the table was opened with.
     """
 
     uri: str
@@ -33,11 +33,11 @@ class LanceTarget:
 
     @property
     def read_version(self) -> int:
-        """The number of the version that the write starts from, 0 if there is none."""
+        """The number of the base version, 0 if there is no table."""
         return self.base.version if self.base else 0
 
     def at(self, manifest: native.Manifest, lock: CommitLock | None = None) -> TableVersion:
-        """The table at a version that was written."""
+        """The table at a version that was committed."""
         return TableVersion.of(self.uri, self.log, manifest, self.storage_options, lock or self.lock)
 
 
@@ -49,10 +49,10 @@ def open_target(
     manifest_store: ExternalManifestStore | str | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LanceTarget:
-    """The table to write to, at its newest version, or at the version that is given.
+    """The target of a write: a table at its newest version, or at the `TableVersion` that is given.
 
     Raises:
-        InvalidArgumentError: The version that is given is detached.
+        InvalidArgumentError: The given version is detached.
         UnsupportedError: The table needs a newer writer.
     """
     if isinstance(table, TableVersion):

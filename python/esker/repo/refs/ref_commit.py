@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ...commit.loop import CommitLimits, commit
-from ...commit.protocol import Change, NothingPut, Verdict
+from ...commit.protocol import CommittedChange, NothingPut, Verdict
 from ...exceptions import CommitConflictError
 from .clock import elapsed_s
 from .numbered_log import OLD_SECONDS, LogEntry, NumberedLog
@@ -65,7 +65,7 @@ class RefCommit:
         head = self._log.head()
         return head.number if head else 0
 
-    def changes_since(self, version: int, latest: int) -> Iterator[Change]:
+    def changes_since(self, version: int, latest: int) -> Iterator[CommittedChange]:
         """The entries that others put meanwhile."""
         for number in range(version + 1, latest + 1):
             yield self._log.entry(number) or _Removed(number)
@@ -74,11 +74,11 @@ class RefCommit:
         """Never: an entry is known by its write id alone."""
         return False
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: CommittedChange) -> Verdict:
         """Whatever others did, ours is made anew on top of it, or refuses to be."""
         return Verdict.RERUN
 
-    def rebase(self, change: Change) -> None:
+    def rebase(self, change: CommittedChange) -> None:
         """Never called: see `judge`."""
 
     def next_bytes(self, version: int) -> bytes:
@@ -131,7 +131,7 @@ class RefCommit:
         if version % HINT_EVERY == 0:
             self._log.hint(version)
 
-    def conflict(self, change: Change, *, retryable: bool) -> Exception:
+    def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """The error for an entry that cannot go on top of another's."""
         return CommitConflictError(
             f"{self._what}: another writer's entry {change.version} came first; do it again",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..._native.graveler import SortedNames
 from ...exceptions import NotFoundError
+from ...progress import Done, Progress
 from ..core.repository_core import RepositoryCore
 from ..objects.address import uri_of
 from ..objects.batches import table
@@ -16,7 +17,6 @@ from ..refs.layout import DATA
 from ..refs.refs_dump import read_manifest
 from . import garbage_collection
 from .fsck_refs import check_refs
-from .garbage_collection import Progress
 from .retention import active_commits, led_to
 from .tips import RefTips
 
@@ -64,7 +64,8 @@ class _Contents:
         expired = expired_ids(core.store) - {head.id for head in tips.heads.values()}
         for at, commit in enumerate(kept):
             if self._progress is not None:
-                self._progress("checking what commits hold", at, len(kept))
+                done = Done(step="checking what commits hold", parts=at, unit="parts", total=len(kept))
+                self._progress.report(done)
             metarange = commit.meta_range_id
             # What no ref leads to may be an attempt that was refused.
             if commit.id in sure and commit.id not in expired and metarange and metarange not in self._seen:

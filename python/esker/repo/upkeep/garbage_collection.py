@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeAlias
 
 from ..._native.graveler import SortedNames
 from ...exceptions import CorruptFileError, NotFoundError
+from ...progress import Done, Progress
 from ..committing.needs import ROUGH_S
 from ..core.repository_core import RepositoryCore
 from ..objects.address import root_of
@@ -32,9 +32,6 @@ from ..refs.layout import DATA, LAKEFS_MARKER, LAKEFS_REFS, TABLES
 from ..refs.refs_dump import read_manifest
 from .retention import active_commits, led_to
 from .tips import RefTips, merge_bases
-
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""What is done, how much of it, and of how much if that is known."""
 
 SLACK = 1 / 24
 """By how much of the grace period what is deleted must be older than it: clocks differ, and puts take a while."""
@@ -141,7 +138,7 @@ def collect_garbage(
 
 def _told(found: Iterable[tuple[str, int]], progress: Progress) -> Iterator[tuple[str, int]]:
     for count, one in enumerate(found):
-        progress("deleting", count, None)
+        progress.report(Done(step="deleting", files=count, unit="files"))
         yield one
 
 
@@ -241,7 +238,8 @@ class _Marks:
         # What must be there comes first: a range that is marked is not looked into again.
         for at, commit in enumerate(sorted(commits, key=lambda commit: commit.id not in sure)):
             if self._progress is not None:
-                self._progress("marking what commits lead to", at, len(commits))
+                done = Done(step="marking what commits lead to", parts=at, unit="parts", total=len(commits))
+                self._progress.report(done)
             self.alive()
             if commit.id in self.expired and commit.id not in heads:
                 continue

@@ -1,4 +1,4 @@
-//! One line of a commit with all that it says: what files' columns are made of, and all else as it stands.
+//! Parses one line of a commit without losing anything: the file actions' fields for the columns, and all other fields as raw JSON.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -34,7 +34,7 @@ impl FileKind {
     }
 }
 
-/// What tells adds from removes where they are parsed.
+/// The type-level kind of a file action, for parsing.
 pub(crate) trait Kind {
     const KIND: FileKind;
 }
@@ -108,7 +108,7 @@ impl<'de: 'a, 'a, K: Kind> Deserialize<'de> for FileAction<'a, K> {
     }
 }
 
-/// One line, of which the actions that a checkpoint does not hold are read past.
+/// One line. Actions that a checkpoint does not hold are skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionLine<'a> {

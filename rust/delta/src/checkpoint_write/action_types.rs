@@ -1,4 +1,4 @@
-//! The types of actions' columns: those of the protocol, and with them what a base checkpoint or newer entries have beside.
+//! The types of the actions' columns: those of the protocol, and the unknown fields of the base checkpoint and of newer commits.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::json_columns::Object;
 use crate::error::{DeltaError, Result};
 
-/// More levels than any action has.
+/// The deepest nesting: deeper than that of any action.
 const DEPTH_LIMIT: usize = 32;
-/// Typed forms of other fields: never carried along, but made anew where they are wanted.
+/// Derived fields: never carried along, but computed where they are wanted.
 const DERIVED: [&str; 3] = ["stats", "stats_parsed", "partitionValues_parsed"];
 
 /// The columns of a checkpoint: a struct for each kind of action.
@@ -34,13 +34,13 @@ impl ActionTypes {
         }
     }
 
-    /// The same with types that Parquet has, where nothing but nulls and empty objects was met.
+    /// The same with types that Parquet supports in place of nulls and empty objects.
     pub(crate) fn settled(&self) -> Self {
         let fields = self.0.iter();
         Self(
             fields
                 .map(|field| match field.data_type() {
-                    // An action without fields is no type's affair.
+                    // An action without fields keeps its empty struct.
                     DataType::Struct(fields) if fields.is_empty() => field.clone(),
                     other => Arc::new(Field::new(field.name(), settled(other), true)),
                 })
@@ -48,7 +48,7 @@ impl ActionTypes {
         )
     }
 
-    /// Takes up a field that an action has; whether that changed anything.
+    /// Adds a field of an action or widens its type; returns whether anything changed.
     pub(crate) fn widen(&mut self, action: &str, name: &str, found: &DataType) -> Result<bool> {
         if DERIVED.contains(&name) || matches!(found, DataType::Null) {
             return Ok(false);
@@ -89,7 +89,7 @@ impl ActionTypes {
     }
 }
 
-/// A map of texts by text, as checkpoints have it.
+/// A map with text keys, in the form of checkpoints.
 fn text_map(values: DataType) -> DataType {
     let fields = vec![
         Field::new("key", DataType::Utf8, false),
@@ -109,7 +109,7 @@ pub(crate) fn map_values(entries: &Field) -> Option<&DataType> {
     }
 }
 
-/// A type with the names and the nullability that checkpoints have.
+/// A type with the field names and the nullability of checkpoints.
 fn normal(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Struct(fields) => DataType::Struct(
@@ -129,7 +129,7 @@ fn list_of(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new("element", item, true)))
 }
 
-/// A type that Parquet has: what is always null is a text, an object that is always empty a map.
+/// A type that Parquet supports: always null becomes text, an always empty object becomes a map.
 fn settled(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Null => DataType::Utf8,
@@ -145,7 +145,7 @@ fn settled(data_type: &DataType) -> DataType {
     }
 }
 
-/// A type that holds the values of both; the first one's where it can.
+/// A common type for the values of both; the first one if possible.
 fn merged(one: &DataType, other: &DataType, depth: usize) -> Option<DataType> {
     if one == other {
         return Some(one.clone());
@@ -171,7 +171,7 @@ fn merged(one: &DataType, other: &DataType, depth: usize) -> Option<DataType> {
             fields.extend(new.cloned());
             DataType::Struct(fields.into())
         }
-        // An object of JSON may mean a map.
+        // A JSON object may be a map.
         (DataType::Map(entries, _), DataType::Struct(fields)) => {
             let mut values = map_values(entries)?.clone();
             for field in fields {
@@ -191,13 +191,13 @@ fn merged(one: &DataType, other: &DataType, depth: usize) -> Option<DataType> {
         (one, other) if one.is_integer() && other.is_floating() => DataType::Float64,
         (one, other) if one.is_floating() && (other.is_integer() || other.is_floating()) => one.clone(),
         (DataType::Decimal128(_, _), other) if other.is_integer() || other.is_floating() => one.clone(),
-        // JSON has a text for them.
+        // JSON has dates and timestamps as texts.
         (one, DataType::Utf8) if one.is_temporal() => one.clone(),
         _ => return None,
     })
 }
 
-/// The type that a value of JSON shows: `Null` where it shows none.
+/// Infers the type of a JSON value; `Null` if it has none.
 pub(crate) fn shown_by(raw: &RawValue) -> Option<DataType> {
     shown(raw.get(), 0)
 }
@@ -234,7 +234,7 @@ fn shown(raw: &str, depth: usize) -> Option<DataType> {
     })
 }
 
-/// A type for two values of JSON.
+/// A common type for the inferred types of two JSON values.
 pub(crate) fn merged_shown(one: &DataType, other: &DataType) -> Option<DataType> {
     merged(one, other, 0)
 }

@@ -1,4 +1,4 @@
-//! Columns of a base checkpoint as those of the new one: fields by name, types cast.
+//! Conforms the columns of a base checkpoint to those of the new one: fields by name, types cast.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::{new_null_array, Array, ArrayRef, ListArray, MapArray, StructAr
 use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{ArrowError, DataType};
 
-/// An array as one of a type. Fields that it has not are null; with `safe` so are values that the type cannot hold, else they are an error.
+/// Conforms an array to a type. Missing fields are null; values that the type cannot hold are null with `safe`, otherwise an error.
 pub(crate) fn conform(array: &ArrayRef, data_type: &DataType, safe: bool) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == data_type {
         return Ok(array.clone());

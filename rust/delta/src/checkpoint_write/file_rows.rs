@@ -1,4 +1,4 @@
-//! File actions of commits on their way into columns: those that all writers give in columns already, the others as their JSON.
+//! Collects the file actions of commits: the common fields as columns, the other fields as raw JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::actions::{DeletionVectorDescriptor, PartitionValues};
 use crate::error::{DeltaError, Result};
 use crate::statistics::statistics_text;
 
-/// Rows of one piece of a row group.
+/// The most rows in one piece of a row group.
 pub(crate) const PIECE_ROWS: usize = 8 << 10;
-/// Its bytes at most: offsets of Arrow's texts have 31 bits.
+/// The most bytes in one piece: Arrow's string offsets have 31 bits.
 pub(crate) const PIECE_BYTES: usize = 64 << 20;
 
 /// File actions of one kind.
 pub(crate) struct FileRows {
     kind: FileKind,
-    /// Where they stand, for messages.
+    /// The commit that they are from, for messages.
     origin: String,
     bytes: usize,
     paths: StringBuilder,
@@ -30,11 +30,11 @@ pub(crate) struct FileRows {
     times: Int64Builder,
     stats: StringBuilder,
     partitions: PartitionRows,
-    /// By name the row and the JSON.
+    /// The other fields by name: rows and their JSON.
     rest: BTreeMap<String, Vec<(usize, Box<str>)>>,
 }
 
-/// Partition values, one map a row.
+/// Partition values, one map per row.
 #[derive(Default)]
 struct PartitionRows {
     keys: StringBuilder,
@@ -62,12 +62,12 @@ impl FileRows {
         self.sizes.len()
     }
 
-    /// Whether the next rows belong into another piece.
+    /// Whether the piece is full, so that the next rows go into another one.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= PIECE_ROWS || self.bytes >= PIECE_BYTES
     }
 
-    /// Takes an action that stood in a line of so many bytes.
+    /// Adds an action from a line of so many bytes.
     pub(crate) fn push<K: Kind>(&mut self, action: FileAction<'_, K>, line: usize) {
         let row = self.len();
         self.bytes = self.bytes.saturating_add(line);
@@ -89,7 +89,7 @@ impl FileRows {
         }
     }
 
-    /// The types that the other fields show.
+    /// The inferred types of the other fields.
     pub(crate) fn shown(&self) -> Result<Vec<(String, DataType)>> {
         let mut found = Vec::with_capacity(self.rest.len());
         for (name, values) in &self.rest {
@@ -119,12 +119,12 @@ impl FileRows {
         self.paths.finish_cloned()
     }
 
-    /// The times of all rows, 0 where there is none.
+    /// The times of all rows, 0 if there is none.
     pub(crate) fn times(&self) -> &[i64] {
         self.times.values_slice()
     }
 
-    /// The rows as columns of these types, without those that are made of others.
+    /// The rows as columns of these types, without derived fields.
     pub(crate) fn to_array(&self, fields: &Fields) -> Result<StructArray> {
         let rows = self.len();
         let mut columns = Vec::with_capacity(fields.len());
@@ -155,7 +155,7 @@ impl FileRows {
             kept.push(Arc::new(Field::new(field.name(), array.data_type().clone(), true)));
             columns.push(array);
         }
-        // Statistics are wanted where only their typed form is written, too.
+        // Statistics are needed even if only their typed form is written.
         if self.kind == FileKind::Add && !kept.iter().any(|field| field.name() == "stats") {
             kept.push(Arc::new(Field::new("stats", DataType::Utf8, true)));
             columns.push(Arc::new(self.stats.finish_cloned()));

@@ -1,4 +1,4 @@
-//! File actions, of commits or of a base checkpoint, as the columns that are written.
+//! Fits file actions, of commits or of a base checkpoint, to the columns that are written.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::arrays::{texts, TextMap};
 use crate::error::{DeltaError, Result};
 use crate::snapshot::Snapshot;
 
-/// Some actions on their way into a row group.
+/// A piece of a row group: some actions to write.
 #[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) data: Arc<PieceData>,
-    /// Which of them are written; all where it is not there.
+    /// Which of them are written; `None` for all.
     pub(crate) alive: Option<BooleanArray>,
-    /// How many.
+    /// How many of them are written.
     pub(crate) live: usize,
 }
 
@@ -34,12 +34,12 @@ pub(crate) enum PieceData {
     Rows(FileKind, Box<FileRows>),
     /// Files of a base checkpoint.
     Base(FileKind, StructArray),
-    /// Other actions, ready.
+    /// Other actions, as a finished column.
     Ready(&'static str, StructArray),
 }
 
 impl Piece {
-    /// What kind of files it has.
+    /// The kind of its file actions, if it has any.
     pub(crate) fn kind(&self) -> Option<FileKind> {
         match self.data.as_ref() {
             PieceData::Rows(kind, _) | PieceData::Base(kind, _) => Some(*kind),
@@ -48,7 +48,7 @@ impl Piece {
     }
 }
 
-/// Makes columns of pieces.
+/// Converts pieces to columns.
 pub(crate) struct Fitter {
     types: ActionTypes,
     snapshot: Snapshot,
@@ -127,7 +127,7 @@ impl Fitter {
     }
 }
 
-/// Statistics as texts, made of the typed ones where there are only those.
+/// Statistics as texts, converted from the typed ones if there are no texts.
 fn stats(array: &StructArray) -> StringArray {
     let given = texts(array, "stats").unwrap_or_else(|| StringArray::new_null(array.len()));
     let parsed = array
@@ -146,7 +146,7 @@ fn stats(array: &StructArray) -> StringArray {
     texts.collect()
 }
 
-/// Statistics as columns: the typed ones as they are, others out of their texts. What has not the column's type is null.
+/// Statistics as columns: the typed ones, or else those parsed from the texts. A value that is not of the column's type is null.
 fn typed_stats(array: &StructArray, field: &Field) -> Result<ArrayRef> {
     let texts = texts(array, "stats").unwrap_or_else(|| StringArray::new_null(array.len()));
     let before = array.column_by_name("stats_parsed");
@@ -167,7 +167,7 @@ fn typed_stats(array: &StructArray, field: &Field) -> Result<ArrayRef> {
     }
 }
 
-/// Arrays that do not fit each other: never, as long as they are made here.
+/// The error for columns that do not match their schema: a bug, as both are made here.
 fn bug(error: arrow_schema::ArrowError) -> DeltaError {
     DeltaError::invalid(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Parsers of this module by themselves, for fuzzing.
+//! The parsers of this module, exposed for fuzzing.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::source::parse;
 use crate::error::{DeltaError, Result};
 use crate::path::TableRoot;
 
-/// Lines of a commit as columns, with all fields that they have: how many rows.
+/// Converts the lines of a commit to columns with all their fields; returns the number of rows.
 pub(crate) fn parsed_columns(bytes: &Bytes, root: &Arc<TableRoot>) -> Result<u64> {
     let group = parse(vec![("fuzz".to_owned(), bytes.clone())], root)?;
     let action = |name: &str| Field::new(name, DataType::Struct(Fields::empty()), true);
@@ -33,7 +33,7 @@ pub(crate) fn parsed_columns(bytes: &Bytes, root: &Arc<TableRoot>) -> Result<u64
     Ok(rows)
 }
 
-/// Whether a text is JSON that has a value of a type; that it has one of its own is an error if not true.
+/// Whether a text is JSON of a type. JSON that does not fit its own inferred type is an error.
 pub(crate) fn typed_json(text: &str, data_type: &DataType) -> Result<bool> {
     let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
         return Ok(false);
@@ -44,7 +44,7 @@ pub(crate) fn typed_json(text: &str, data_type: &DataType) -> Result<bool> {
     if let Some(shown) = shown_by(raw) {
         types.widen("add", "x", &shown)?;
         if let Some(own) = types.settled().of("add").and_then(|fields| fields.first().cloned()) {
-            // Numbers that are too large for any type are texts to nobody.
+            // A number may be too large for every type, so errors are ignored here.
             let _ = column(&values, own.data_type(), Misfit::Error);
         }
     }

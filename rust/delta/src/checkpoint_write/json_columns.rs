@@ -1,4 +1,4 @@
-//! Values of JSON as a column of a type.
+//! Converts JSON values to a column of a type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::action_types::map_values;
 use crate::actions::Text;
 use crate::scalars::{Bound, ScalarColumn};
 
-/// More levels than any action has.
+/// The deepest nesting: deeper than that of any action.
 const DEPTH_LIMIT: usize = 40;
 
-/// The fields of an object, their values as they stand.
+/// The fields of an object, their values as raw JSON.
 pub(crate) struct Object<'a>(pub(crate) Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
@@ -44,16 +44,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// What becomes of a value that is not of the column's type.
+/// How a value that is not of the column's type is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is null.
+    /// It becomes null.
     Null,
     /// It is an error.
     Error,
 }
 
-/// Values of JSON as a column. The error says what was found where something else was expected.
+/// Converts JSON values to a column. The error says what was found and what was expected.
 pub(crate) fn column(values: &[Option<&str>], data_type: &DataType, misfit: Misfit) -> Result<ArrayRef, String> {
     Columns { misfit }.column(values, data_type, 0)
 }
@@ -94,7 +94,7 @@ impl Columns {
         }
     }
 
-    /// A value that is none of its type: null, or an error.
+    /// Parses a value; one that is not of the type is null or an error.
     fn parsed<'a, T: Deserialize<'a>>(
         &self,
         value: Option<&'a str>,
@@ -120,7 +120,7 @@ impl Columns {
                 .iter()
                 .map(|object| {
                     let entries = &object.as_ref()?.0;
-                    // Writers keep to one order.
+                    // Writers write fields in the same order in every row: the same index is tried first.
                     let same = entries.get(at).filter(|(name, _)| name.0 == *field.name());
                     let found = same.or_else(|| entries.iter().find(|(name, _)| name.0 == *field.name()));
                     given(found?.1.get())
@@ -204,7 +204,7 @@ fn misfit(text: &str, data_type: &DataType) -> String {
     format!("expected a value of type {data_type}, found {shown}")
 }
 
-/// How many entries each row has.
+/// The builder of offsets and validity of lists and maps.
 #[derive(Default, Clone)]
 pub(crate) struct Lengths {
     lengths: Vec<usize>,
@@ -212,7 +212,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// The next row; `None` is null.
+    /// Adds a row with so many entries; `None` is null.
     pub(crate) fn push(&mut self, length: Option<usize>) {
         self.lengths.push(length.unwrap_or_default());
         self.valid.push(length.is_some());
@@ -225,7 +225,7 @@ impl Lengths {
     }
 }
 
-/// A map out of its keys and values.
+/// A map array of keys and values.
 pub(crate) fn map_array(
     entries: &arrow_schema::FieldRef,
     sorted: bool,
@@ -250,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    /// JSON that has one type, but for nulls.
+    /// JSON values of one type, or null.
     fn typed_json() -> impl Strategy<Value = Vec<Value>> {
         let rows = proptest::option::of((
             any::<i64>(),

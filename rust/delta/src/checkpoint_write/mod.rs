@@ -1,13 +1,13 @@
-//! Writing checkpoints: all actions that a version has, as they stand in the log, into Parquet.
+//! Writes checkpoints: all actions of a version, reconciled, into Parquet.
 //!
 //! ```text
 //! commits after the base, newest first -> FileRows \                          /-> row group \
-//!                                                   what no newer action spoke of            file -> store
+//!                                                   those without a newer action             file -> store
 //! the base checkpoint, row group by row group     /                           \-> row group /
 //! ```
 //!
-//! Neither the commits nor the base are ever held as a whole: lines are parsed and row groups encoded by a few tasks at a time, and what is
-//! done goes out. Fields that this release does not know are carried along with the types that their values have.
+//! Neither the commits nor the base are ever in memory as a whole: a few tasks parse lines and encode row groups, and finished row groups
+//! are written out. Unknown fields are carried along with the types inferred from their values.
 //!
 //! Spec: "Checkpoints", "Checkpoint Format", "Action Reconciliation".
 

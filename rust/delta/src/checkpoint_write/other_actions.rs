@@ -1,4 +1,4 @@
-//! Actions that are no files: the newest protocol, metadata, and number or setting of each application and domain.
+//! The other actions: the newest protocol and metadata, and the newest txn and domainMetadata of each application and domain.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,24 +19,24 @@ use crate::error::{DeltaError, Result};
 /// The actions, in the order in which they are written.
 pub(crate) const OTHERS: [&str; 4] = ["protocol", "metaData", "txn", "domainMetadata"];
 
-/// Those of a version, found newest first.
+/// The other actions of a version, collected newest first.
 pub(crate) struct OtherActions {
     found: BTreeMap<&'static str, Found>,
-    /// Applications that were not heard of since are left out.
+    /// Transactions that were last updated before this time have expired and are left out.
     transactions_from: Option<i64>,
 }
 
 #[derive(Default)]
 struct Found {
     keys: HashSet<String>,
-    /// Those of commits, and where they stand.
+    /// Actions of commits, and the commits' paths.
     json: Vec<(Box<RawValue>, String)>,
-    /// Those of the base checkpoint.
+    /// Actions of the base checkpoint.
     arrays: Vec<StructArray>,
 }
 
 impl OtherActions {
-    /// None yet. Applications that were last heard of before `transactions_from` will be left out.
+    /// No actions. Transactions that were last updated before `transactions_from` will be left out.
     pub(crate) fn new(transactions_from: Option<i64>) -> Self {
         Self {
             found: BTreeMap::new(),
@@ -44,7 +44,7 @@ impl OtherActions {
         }
     }
 
-    /// Takes an action of a commit.
+    /// Adds an action of a commit, unless a newer one was added.
     pub(crate) fn take_json(&mut self, name: &'static str, raw: &RawValue, origin: &str) -> Result<()> {
         let fault = |error: serde_json::Error| DeltaError::corrupt(origin, format!("expected {name}, found: {error}"));
         let (key, is_kept) = match name {
@@ -65,7 +65,7 @@ impl OtherActions {
         Ok(())
     }
 
-    /// Whether an application that was heard of then is kept.
+    /// Whether a transaction with this update time has not expired.
     fn is_kept(&self, last_updated: Option<i64>) -> bool {
         match (self.transactions_from, last_updated) {
             (Some(from), Some(last)) => last >= from,
@@ -73,14 +73,14 @@ impl OtherActions {
         }
     }
 
-    /// Takes the actions of a batch of the base checkpoint.
+    /// Adds the actions of a batch of the base checkpoint.
     pub(crate) fn take_array(&mut self, name: &'static str, array: &StructArray) -> Result<()> {
         let keys = match name {
             "txn" => texts(array, "appId"),
             "domainMetadata" => texts(array, "domain"),
             _ => None,
         };
-        // Some writers leave a struct of nulls in the rows of other actions.
+        // Some writers fill the rows of other actions with a struct of nulls.
         let first = match name {
             "protocol" => array.column_by_name("minReaderVersion"),
             "metaData" => array.column_by_name("schemaString"),
@@ -121,7 +121,7 @@ impl OtherActions {
         Ok(())
     }
 
-    /// Takes up the types of all fields; whether that changed anything.
+    /// Adds the types of all fields to `types`; returns whether anything changed.
     pub(crate) fn widen(&self, types: &mut ActionTypes) -> Result<bool> {
         let mut changed = false;
         for (name, found) in &self.found {

@@ -1,5 +1,5 @@
-//! One Parquet file of a checkpoint: a column for each action, of which a row has one. Row groups are encoded a few at a time, and go out as
-//! soon as they are done.
+//! Writes one Parquet file of a checkpoint: a column for each kind of action, exactly one of which is set in a row. A few row groups are
+//! encoded concurrently and written as soon as they are finished.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -22,15 +22,15 @@ use super::action_line::FileKind;
 use super::fit::{Fitter, Piece};
 use crate::error::{DeltaError, Result};
 
-/// Rows of a row group, but for the rest of a piece. The first ones are small, for the work is shared from the start.
+/// The target rows of a row group, to which the rest of a piece may be added. The first groups are smaller, so that all tasks start early.
 const GROUP_ROWS: usize = 32 << 10;
 const FIRST_ROWS: usize = 8 << 10;
-/// How many are small.
+/// How many row groups are smaller.
 const FIRST_GROUPS: usize = 4;
-/// Row groups that are encoded at the same time.
+/// Row groups that are encoded concurrently.
 const PARALLEL: usize = 2;
 
-/// The bytes that are done, on their way to the store.
+/// Finished bytes that were not written to the store yet.
 #[derive(Debug, Clone, Default)]
 struct Done(Arc<Mutex<Vec<u8>>>);
 
@@ -47,7 +47,7 @@ impl Write for Done {
 
 impl Done {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        // A writer that panicked left whole bytes.
+        // After a panic of a writer the buffer is still valid.
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -68,7 +68,7 @@ pub(crate) struct ParquetSink {
     pending_rows: usize,
     encoding: VecDeque<JoinHandle<Result<Vec<ArrowColumnChunk>>>>,
     groups: usize,
-    /// Actions that it has.
+    /// Actions written so far.
     pub(crate) rows: u64,
     /// Adds among them.
     pub(crate) adds: u64,
@@ -101,7 +101,7 @@ impl ParquetSink {
         })
     }
 
-    /// Takes some actions.
+    /// Adds a piece.
     pub(crate) async fn push(&mut self, piece: Piece) -> Result<()> {
         if piece.live == 0 {
             return Ok(());
@@ -141,7 +141,7 @@ impl ParquetSink {
         }));
     }
 
-    /// Appends the row group that was begun first.
+    /// Appends the oldest row group that is being encoded.
     async fn append(&mut self) -> Result<()> {
         let Some(task) = self.encoding.pop_front() else {
             return Ok(());
@@ -163,12 +163,12 @@ impl ParquetSink {
         Ok(())
     }
 
-    /// Makes the file visible; its bytes.
+    /// Makes the file visible; returns its size in bytes.
     pub(crate) async fn finish(mut self) -> Result<u64> {
         match self.close().await {
             Ok(()) => Ok(self.out.finish().await?),
             Err(error) => {
-                // The first error is the one to tell of.
+                // The first error is reported, not that of the abort.
                 let _ = self.out.abort().await;
                 Err(error)
             }
@@ -186,12 +186,12 @@ impl ParquetSink {
         self.send().await
     }
 
-    /// Leaves nothing behind.
+    /// Abandons the file and leaves nothing behind.
     pub(crate) async fn abort(mut self) {
         for task in self.encoding.drain(..) {
             task.abort();
         }
-        // What is not visible harms nobody.
+        // An invisible rest does no harm, so errors are ignored.
         let _ = self.out.abort().await;
     }
 }
@@ -200,7 +200,7 @@ fn options() -> ArrowWriterOptions {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk);
-    // Each has its own: a dictionary would be given up, after it was filled.
+    // The values are distinct: a dictionary would be filled and then abandoned.
     for column in ["add.path", "add.stats", "remove.path"] {
         let path = ColumnPath::new(column.split('.').map(str::to_owned).collect());
         properties = properties.set_column_dictionary_enabled(path, false);

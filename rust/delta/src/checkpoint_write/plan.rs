@@ -1,4 +1,4 @@
-//! The checkpoint of a version, from the log into the store.
+//! Plans and runs the writing of a version's checkpoint.
 
 use std::sync::Arc;
 
@@ -26,25 +26,26 @@ use crate::replay::Seen;
 use crate::snapshot::Snapshot;
 use crate::sparse::ParquetFile;
 
-/// New fields are met while files are being written: then it begins anew with them. Twice, as values may hide behind nulls of others.
+/// New fields may be found while files are being written: then the writing starts again with them. Up to twice, as a field's type may be
+/// hidden behind nulls in the first pass.
 const ATTEMPTS: usize = 3;
 
-/// What a checkpoint shall be.
+/// The form of a checkpoint to write.
 #[derive(Debug, Clone)]
 pub struct CheckpointPlan {
-    /// The files it is cut into, by the paths of the files that they tell of; one as a rule.
+    /// The paths of its parts, among which actions are distributed by the path of their data file; usually one.
     pub files: Vec<String>,
-    /// Where a checkpoint of version 2 keeps its files.
+    /// The sidecar of a V2 checkpoint, which holds the file actions.
     pub sidecar: Option<SidecarPlan>,
     /// A column for each action, in their order.
     pub columns: SchemaRef,
-    /// Files that were removed before are left out, in milliseconds since the epoch.
+    /// Tombstones that are older have expired and are left out; in milliseconds since the epoch.
     pub tombstones_from: i64,
-    /// Applications that were last heard of before are left out.
+    /// Transactions that were last updated before have expired and are left out; in milliseconds since the epoch.
     pub transactions_from: Option<i64>,
 }
 
-/// A file of file actions beside a checkpoint of version 2.
+/// A sidecar: a file of file actions of a V2 checkpoint.
 #[derive(Debug, Clone)]
 pub struct SidecarPlan {
     /// Its path.
@@ -55,7 +56,7 @@ pub struct SidecarPlan {
     pub modification_time: i64,
 }
 
-/// What a checkpoint has become.
+/// The result of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointWritten {
     /// Bytes of the files, without sidecars.
@@ -98,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// One try, with the types that are known so far.
+/// One attempt, with the types that are known so far.
 struct Attempt<'a> {
     snapshot: &'a Snapshot,
     store: &'a StoreRef,
@@ -150,7 +151,7 @@ impl<'a> Attempt<'a> {
         self.types
     }
 
-    /// Reads all and writes what is left of it; false if there are fields that the files have no columns for.
+    /// Reads all actions and writes the reconciled ones; false if there are fields without a column.
     async fn run(&mut self, base: &[BaseFile]) -> Result<bool> {
         let mut parsed = std::pin::pin!(groups(self.store, self.snapshot, base));
         while let Some(group) = parsed.next().await {
@@ -187,7 +188,7 @@ impl<'a> Attempt<'a> {
             }
         }
         if self.is_wider {
-            // Nothing of it will be kept: only the types of what follows are of interest.
+            // This attempt has failed: only the types of the remaining actions are collected.
             return Ok(());
         }
         for (kind, pieces, alive) in [
@@ -254,7 +255,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// The leaf columns of file actions that are read: typed statistics only where something is made of them.
+    /// The leaf columns of file actions to read: typed statistics only if they are used.
     fn leaves(&self, file: &ParquetFile, group: usize, kind: FileKind) -> Vec<usize> {
         let name = kind.name();
         let wanted = |field: &str| {
@@ -298,7 +299,7 @@ impl<'a> Attempt<'a> {
         self.push(PieceData::Base(kind, kept), vec![true; live]).await
     }
 
-    /// Which files of the base no newer action speaks of.
+    /// Which files of the base have no newer action.
     fn untouched(&self, array: &StructArray, kind: FileKind, path: &str) -> Result<Vec<bool>> {
         let corrupt =
             |what: &str| DeltaError::corrupt(path, format!("expected {}.path as texts, found {what}", kind.name()));
@@ -369,7 +370,7 @@ impl<'a> Attempt<'a> {
         Ok(written)
     }
 
-    /// Finishes the sidecar, if it has anything, and opens the checkpoint that names it.
+    /// Finishes the sidecar, if it has any actions, and opens the checkpoint that names it.
     async fn finish_sidecar(&self, sinks: Vec<ParquetSink>, written: &mut CheckpointWritten) -> Result<ParquetSink> {
         let mut named = Vec::new();
         for sink in sinks {
@@ -386,7 +387,7 @@ impl<'a> Attempt<'a> {
                 named.push(action.to_string());
             }
         }
-        // Spark opens no checkpoint without the columns `add` and `remove`, though they are null here.
+        // Spark requires the columns `add` and `remove`, though they are null here.
         let actions: Vec<&str> = self.types.0.iter().map(|field| field.name().as_str()).collect();
         let path = self.plan.files.first().map(String::as_str).unwrap_or_default();
         let mut top = ParquetSink::open(self.store, path, &self.fitter, &actions).await?;
@@ -420,7 +421,7 @@ fn piece(data: Arc<PieceData>, alive: Vec<bool>) -> Piece {
     }
 }
 
-/// Which part of a checkpoint of several each file belongs to, the same whoever writes it. Spec: "Multi-part Checkpoint".
+/// The part of a multi-part checkpoint that each file belongs to: deterministic, so that all writers agree. Spec: "Multi-part Checkpoint".
 fn parts_of(data: &PieceData, parts: usize) -> Result<Vec<usize>> {
     let paths = match data {
         PieceData::Rows(_, rows) => rows.paths(),

@@ -1,4 +1,4 @@
-//! What a version is made of: its commits back to the base checkpoint, parsed group by group, and the base's files.
+//! The source of a checkpoint: the commits after the base checkpoint, parsed in groups, and the base's files.
 
 use std::sync::Arc;
 
@@ -18,32 +18,32 @@ use crate::path::TableRoot;
 use crate::snapshot::Snapshot;
 use crate::sparse::ParquetFile;
 
-/// Groups of commits that are parsed at the same time.
+/// Groups of commits that are parsed concurrently.
 const PARALLEL: usize = 3;
-/// A longer line is not one of any writer.
+/// The longest line, in bytes: no writer makes longer ones.
 const LINE_LIMIT: usize = 1 << 30;
 
 /// Some commits, newest first.
 #[derive(Default)]
 pub(crate) struct ParsedGroup {
-    /// What each file action speaks of, in their order.
+    /// The key (path and deletion vector) of each file action, in order.
     pub(crate) keys: Vec<(FileKind, Vec<u8>)>,
     pub(crate) adds: Vec<FileRows>,
     pub(crate) removes: Vec<FileRows>,
-    /// Name, JSON and file.
+    /// The other actions: name, JSON and commit.
     pub(crate) others: Vec<(&'static str, Box<RawValue>, String)>,
-    /// The types that fields show.
+    /// The inferred types of unknown fields.
     pub(crate) shown: Vec<(FileKind, String, DataType)>,
 }
 
 /// The files of the base checkpoint.
 pub(crate) enum BaseFile {
-    /// Of lines, as commits are.
+    /// JSON lines, as in commits.
     Json(String),
     Parquet(ParquetFile),
 }
 
-/// Opens the files of the checkpoint that a version was replayed from.
+/// Opens the files of the base: the checkpoint that a version was replayed from.
 pub(crate) async fn base_files(store: &StoreRef, snapshot: &Snapshot) -> Result<Vec<BaseFile>> {
     let mut files = Vec::new();
     for path in snapshot.base_files.iter() {

@@ -1,4 +1,4 @@
-//! Typed statistics as the JSON that they stand for: for checkpoints of tables whose writers left the texts out.
+//! Converts typed statistics to JSON, for checkpoints of tables whose writers left the texts out.
 
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ fn object(out: &mut String, array: &StructArray, row: usize) {
     out.push('}');
 }
 
-/// Writes a value; false for one that JSON has not, which says nothing then.
+/// Writes a value; false if JSON cannot represent it, so that the bound stays unknown.
 fn scalar(out: &mut String, array: &ArrayRef, row: usize) -> bool {
     match array.data_type() {
         DataType::Struct(_) => object(out, array.as_struct(), row),

@@ -29,14 +29,14 @@ pub(crate) fn check_schema(schema: &Schema, version: FileVersion) -> Result<()> 
     fields.try_for_each(|field| check(field, &field.name, version, false))
 }
 
-/// Why a blob column cannot be written in a version; nothing if it can. `in_list`: a list lies around it.
+/// Why a blob column cannot be written in a version; `None` if it can. `in_list`: it lies within a list.
 fn refusal(field: &Field, data_type: &DataType, version: FileVersion, in_list: bool) -> Option<&'static str> {
     match (field.blob_kind()?, version) {
         (BlobKind::V1, FileVersion::V0_1) => Some("blobs, later versions can; leave out lance-encoding:blob"),
         (BlobKind::V1, _) if data_type != &DataType::LargeBinary => {
             Some("it as a blob (lance-encoding:blob); use large_binary")
         }
-        // Nobody could read it back: where the lists end would be lost.
+        // Unreadable: the ends of the lists would be lost.
         (BlobKind::V1, FileVersion::V2_1) if in_list => Some("lists of blobs; versions 2.0 and 2.2 can"),
         (BlobKind::V1, FileVersion::V2_2) if in_list => Some("lists of blobs of that kind; use lance.blob.v2"),
         (BlobKind::V1, _) => None,

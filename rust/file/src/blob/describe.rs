@@ -1,4 +1,5 @@
-//! Where a blob of the second kind goes: into the data file, into a file that it shares, into one of its own, or nowhere.
+//! Places v2 blobs: inline in the data file, packed in a shared sidecar file, in a dedicated sidecar file, or external (only its URI is
+//! kept).
 
 use std::sync::Arc;
 
@@ -16,14 +17,14 @@ use crate::error::{FileError, Result};
 use crate::schema::{BlobKind, Field};
 use crate::writer::ExternalBlobs;
 
-/// Sizes that decide where a blob goes, in bytes.
+/// The sizes that decide where a blob is stored, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Thresholds {
-    /// At most so many: in the data file.
+    /// Blobs of at most this size go into the data file.
     inline: u64,
-    /// More than that: a file of its own.
+    /// Larger blobs get a file of their own.
     dedicated: u64,
-    /// So many at most in a shared file.
+    /// The largest shared file.
     pack: u64,
 }
 
@@ -41,7 +42,7 @@ impl Thresholds {
     }
 }
 
-/// The columns of descriptions as they grow.
+/// The builder of the columns of descriptions.
 #[derive(Default)]
 struct Descriptions {
     kinds: PrimitiveBuilder<UInt8Type>,

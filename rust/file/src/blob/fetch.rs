@@ -1,4 +1,4 @@
-//! Reading the bytes of many blobs: object by object, what lies side by side in one request.
+//! Reads the bytes of many blobs, object by object; adjacent ranges are coalesced into one request.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use futures::future::try_join_all;
 use super::location::{BlobLocation, BlobObject};
 use crate::error::{FileError, Result};
 
-/// A thread of its own is worth so many bytes.
+/// The least number of bytes per thread.
 const SHARE_BYTES: u64 = 2 * 1024 * 1024;
 
-/// So many bytes of one object are not asked for before its size is known.
+/// Before at least this many bytes of one object are requested, its size is checked.
 const MANY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The store and the path of what holds a blob. `home` is the store of the data files.
@@ -35,7 +35,7 @@ pub(crate) fn place(home: &StoreRef, object: &BlobObject) -> Result<(StoreRef, S
     }
 }
 
-/// The bytes of each range, given with what holds it, in the order asked for.
+/// The bytes of each range of an object, in the requested order.
 pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)]) -> Result<Vec<Bytes>> {
     let mut by_object: BTreeMap<&BlobObject, Vec<usize>> = BTreeMap::new();
     for (index, (object, range)) in wanted.iter().enumerate() {
@@ -65,7 +65,7 @@ pub async fn fetch_ranges(home: &StoreRef, wanted: &[(&BlobObject, Range<u64>)])
     Ok(out)
 }
 
-/// Refuses to make room for more bytes than an object has, where they are so many that it is worth a request.
+/// Refuses ranges beyond an object's size before allocating for them, if they are large enough to be worth a request for the size.
 async fn check_size(
     store: &StoreRef,
     path: &str,
@@ -93,7 +93,7 @@ async fn check_size(
     Ok(())
 }
 
-/// The bytes of ranges of an object; many bytes are fetched by several threads.
+/// The bytes of ranges of an object; large amounts are fetched by several threads.
 async fn get_ranges(store: &StoreRef, path: &str, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
     let bytes = ranges
         .iter()
@@ -120,7 +120,7 @@ async fn get_ranges(store: &StoreRef, path: &str, ranges: Vec<Range<u64>>) -> Re
     Ok(out)
 }
 
-/// The bytes of each blob; none for a null.
+/// The bytes of each blob; `None` for a null.
 pub async fn fetch(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Vec<Option<Bytes>>> {
     let mut wanted = Vec::with_capacity(blobs.len());
     for blob in blobs.iter().flatten() {
@@ -137,7 +137,7 @@ pub async fn fetch(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Ve
         .collect())
 }
 
-/// The size of a blob; asks its store where the description does not say.
+/// The size of a blob, requested from its store if the description lacks it.
 pub async fn size_of(home: &StoreRef, blob: &BlobLocation) -> Result<u64> {
     match blob.size {
         Some(size) => Ok(size),
@@ -164,7 +164,7 @@ pub(crate) async fn fetch_array(home: &StoreRef, blobs: &[Option<BlobLocation>])
     array_of(&ends, Buffer::from_vec(values), nulls)
 }
 
-/// The same where the blobs lie one right after the other: their bytes in the file are the array's bytes.
+/// The same for adjacent blobs, whose bytes in the file become the array's buffer.
 async fn fetch_run(home: &StoreRef, blobs: &[Option<BlobLocation>]) -> Result<Option<ArrayRef>> {
     let mut run: Option<(&BlobObject, Range<u64>)> = None;
     let mut ends = Vec::with_capacity(blobs.len());

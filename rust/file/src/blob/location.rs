@@ -1,4 +1,4 @@
-//! From descriptions to the places where the bytes are.
+//! Resolves descriptions to the locations of the blobs' bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef};
 use crate::error::{FileError, Result};
 use crate::schema::BlobKind;
 
-/// What holds a blob's bytes.
+/// The object that holds a blob's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlobObject {
     /// An object of the store that holds the data file.
@@ -19,14 +19,14 @@ pub enum BlobObject {
     External(Arc<str>),
 }
 
-/// Where one blob lies.
+/// The location of one blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobLocation {
-    /// What holds it.
+    /// The object that holds it.
     pub object: BlobObject,
     /// Its first byte there.
     pub start: u64,
-    /// Its size in bytes; none for all of an external object from `start` on.
+    /// Its size in bytes; `None` for all of an external object from `start` on.
     pub size: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Home<'_> {
     }
 }
 
-/// Where the blobs lie that `descriptions` (with their nulls) describe; none for a null.
+/// The locations of the blobs that `descriptions` (with their nulls) describe; `None` for a null.
 pub(crate) fn locate(home: Home<'_>, kind: BlobKind, descriptions: &ArrayRef) -> Result<Vec<Option<BlobLocation>>> {
     match kind {
         BlobKind::V1 => locate_v1(home, descriptions),
@@ -99,7 +99,7 @@ impl<'a> OwnBlobs<'a> {
             )));
         }
         self.total = self.total.saturating_add(size);
-        // Each blob has bytes of its own: more of them than the file has is a lie that would cost memory.
+        // Blobs do not share bytes: more bytes than the file has are corrupt, and would cost memory.
         if self.total > whole {
             return Err(self.home.corrupt(format!(
                 "expected blobs that lie apart in the file's {whole} bytes, found {} bytes of them",

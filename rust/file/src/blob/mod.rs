@@ -1,11 +1,11 @@
-//! Blobs: values that lie beside the pages, each found by a description in them.
+//! Blobs: large values that are stored outside of the pages, which hold a description of each.
 //!
 //! ```text
 //! kind V1   position, size                            in the data file, at a multiple of 64; (0, 0) is an empty value
-//! kind V2   kind, position, size, blob_id, blob_uri   in the data file, in a file beside it, or wherever the URI leads
+//! kind V2   kind, position, size, blob_id, blob_uri   in the data file, in a sidecar file beside it, or at a URI
 //! ```
 //!
-//! A page of descriptions is encoded like any other. Reading a blob column gives the descriptions or, on request, the bytes.
+//! A page of descriptions is encoded like any other. Reading a blob column returns the descriptions or, on request, the bytes.
 
 pub(crate) mod check;
 mod describe;

@@ -1,4 +1,4 @@
-//! Files of blobs beside a data file, while they are written.
+//! Writes sidecar files: the files of blobs beside a data file.
 
 use bytes::Bytes;
 use esker_store::store::{ObjectWriter, StoreRef};
@@ -6,8 +6,8 @@ use esker_store::store::{ObjectWriter, StoreRef};
 use super::location::sidecar_path;
 use crate::error::{FileError, Result};
 
-/// Writes the blobs that are too large for the data file. Nothing of them is visible before [`Sidecars::finish`], but for those that have
-/// a file to themselves and those whose shared file was full.
+/// Writes the blobs that are too large for the data file. Sidecar files are invisible before [`Sidecars::finish`], except dedicated files
+/// and full shared ones.
 pub(crate) struct Sidecars {
     store: StoreRef,
     data_file: String,

@@ -1,4 +1,4 @@
-//! Writing blobs as they come: payloads go to files at once, their descriptions to the pages.
+//! Writes blobs: payloads are written to files immediately, their descriptions go to the pages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::v2_0::encode::share;
 use crate::version::FileVersion;
 use crate::writer::ExternalBlobs;
 
-/// What a file's blobs are written with.
+/// The state of writing a file's blobs.
 pub(crate) struct BlobWriter {
     pub(super) home: StoreRef,
     pub(super) sidecars: Sidecars,
@@ -48,13 +48,13 @@ impl BlobWriter {
         Ok(self.sidecars.done().to_vec())
     }
 
-    /// Leaves nothing behind.
+    /// Removes what was written.
     pub(crate) async fn abort(self) -> Result<()> {
         let packs = self.packs.into_values().flatten().collect();
         self.sidecars.abort(packs).await
     }
 
-    /// Writes the payloads of all blobs at `field` or below it; the same array comes back with descriptions in their place.
+    /// Writes the payloads of all blobs at or below `field`; returns the array with descriptions in their place.
     pub(crate) fn store<'a>(
         &'a mut self,
         out: &'a mut ContainerWriter,

@@ -1,4 +1,4 @@
-//! Little-endian numbers out of a slice that may be too short.
+//! Reads little-endian numbers from a slice, with bounds checks.
 
 /// A u16 at `at`, if the slice reaches that far.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

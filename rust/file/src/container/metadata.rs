@@ -1,4 +1,4 @@
-//! What a file says about one of its columns, checked against the file's size.
+//! Column metadata: the pages and buffers of one column, checked against the file's size.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ pub struct ColumnMeta {
     pub pages: Vec<PageMeta>,
     /// The buffers that belong to the column as a whole.
     pub buffers: Vec<BufferRange>,
-    /// What holds for the column as a whole; none where the writer said nothing.
+    /// The encoding of the column as a whole; `None` if the writer did not set it.
     pub encoding: Option<pb::ColumnEncoding>,
     /// Values in all pages.
     pub num_values: u64,
@@ -133,7 +133,7 @@ fn buffers_of(offsets: &[u64], sizes: &[u64], file_size: u64) -> std::result::Re
         .collect()
 }
 
-/// The message type and bytes of an encoding that is kept in place.
+/// The message type and bytes of an inline encoding.
 fn any_of(encoding: Option<v2::Encoding>, corrupt: &dyn Fn(&str) -> FileError) -> Result<(String, Bytes)> {
     match encoding.and_then(|e| e.location) {
         Some(v2::encoding::Location::Direct(direct)) => {

@@ -1,4 +1,4 @@
-//! The container of 2.x files: what lies around the pages.
+//! The container of 2.x files: pages, global buffers, column metadata and footer.
 //!
 //! ```text
 //! data buffers        each at a multiple of 64

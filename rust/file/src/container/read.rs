@@ -1,4 +1,4 @@
-//! Opening a container: the tail in one request, column metadata decoded when a column is first used.
+//! Opens a container: reads the tail in one request, decodes column metadata when a column is first used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,7 +17,7 @@ use crate::error::{FileError, Result};
 use crate::schema::Schema;
 use crate::version::FileVersion;
 
-/// Bytes of decoded dictionaries that an open file keeps at the most.
+/// The most bytes of decoded dictionaries that an open file caches.
 const KEPT_DICTIONARY_BYTES: usize = 32 * 1024 * 1024;
 
 /// An opened 2.x file.
@@ -36,7 +36,7 @@ pub struct Container {
     dictionaries: Mutex<KeptDictionaries>,
 }
 
-/// Decoded dictionaries, kept so that reading the next rows of a page does not read them again.
+/// A cache of decoded dictionaries, so that the next read of a page does not read them again.
 #[derive(Debug, Default)]
 struct KeptDictionaries {
     by_page: HashMap<(usize, usize), ArrayRef>,
@@ -229,12 +229,12 @@ impl Container {
         &self.metadata
     }
 
-    /// The dictionary of a page, if it was read before and kept.
+    /// The cached dictionary of a page.
     pub(crate) fn kept_dictionary(&self, column: usize, page: usize) -> Option<ArrayRef> {
         self.dictionaries.lock().ok()?.by_page.get(&(column, page)).cloned()
     }
 
-    /// Keeps the dictionary of a page while there is room.
+    /// Caches the dictionary of a page while there is room.
     pub(crate) fn keep_dictionary(&self, column: usize, page: usize, items: &ArrayRef) {
         let size = items.get_array_memory_size();
         if let Ok(mut kept) = self.dictionaries.lock() {
@@ -256,7 +256,7 @@ impl Container {
         Ok(bytes)
     }
 
-    /// The metadata of one column, decoded when first asked for.
+    /// The metadata of one column, decoded on first use.
     pub fn column(&self, index: usize) -> Result<Arc<ColumnMeta>> {
         let Some(column) = self.columns.get(index) else {
             return Err(FileError::corrupt(

@@ -1,4 +1,4 @@
-//! The end of a file, where every version keeps what leads to the rest.
+//! The tail of a file, where every version has its footer.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::MAGIC;
 use crate::error::{FileError, Result};
 use crate::version::FileVersion;
 
-/// What is asked for first: in most files it holds all the metadata.
+/// The size of the first read: in most files it holds all the metadata.
 const TAIL_SIZE: u64 = 64 * 1024;
 
 /// The last bytes of a file that is being opened.
@@ -26,7 +26,7 @@ pub struct FileTail {
 }
 
 impl FileTail {
-    /// Reads the end of the file at `path`, in one request; where a store cannot count from the end, if the file's size is known.
+    /// Reads the tail of the file at `path`: one request, if the store serves suffix ranges or the file's size is known.
     pub async fn fetch(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileTail> {
         let tail = store.get_tail_of(path, TAIL_SIZE, size).await?;
         let is_whole = tail.bytes.len() as u64 == tail.size;
@@ -63,7 +63,7 @@ impl FileTail {
         (from <= to && to <= self.bytes.len()).then(|| self.bytes.slice(from..to))
     }
 
-    /// Makes the tail start at `wanted` where it starts later.
+    /// Extends the tail to start at `wanted`, if it starts later.
     pub(crate) async fn widen(&mut self, wanted: u64) -> Result<()> {
         if wanted < self.start() {
             let range = wanted..self.size;

@@ -1,4 +1,4 @@
-//! A short file that came whole with its end: what is read of it later is in memory already.
+//! A short file that the read of the tail returned as a whole, so that later reads are served from memory.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use esker_store::{ObjectMeta, ObjectWriter, PutOutcome, Result, StatsCounters, Store, StoreRef, Tail};
 
-/// A store that has one object at hand, and asks the one underneath for all else.
+/// A store that has one object in memory and forwards all other requests.
 #[derive(Debug)]
 pub(super) struct WholeFile {
     pub(super) store: StoreRef,

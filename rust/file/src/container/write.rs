@@ -1,4 +1,4 @@
-//! Writing a container: page buffers as they come, everything that describes them at the end.
+//! Writes a container: page buffers as they come, and all metadata at the end.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use esker_proto::lance::encodings as enc;
@@ -64,7 +64,7 @@ impl ContainerWriter {
         self.version
     }
 
-    /// Says what holds for a column as a whole; without it, that its pages hold its values.
+    /// Sets the encoding of a column as a whole; by default, its pages hold its values.
     pub fn set_column_encoding(&mut self, column: usize, encoding: &enc::ColumnEncoding) {
         if let Some(column) = self.columns.get_mut(column) {
             column.encoding = Some(direct(COLUMN_ENCODING, encoding.encode_to_vec()));
@@ -175,7 +175,7 @@ impl ContainerWriter {
         Ok(self.out.finish().await?)
     }
 
-    /// Gives the file up and leaves nothing behind.
+    /// Abandons the file and leaves nothing behind.
     pub async fn abort(self) -> Result<()> {
         Ok(self.out.abort().await?)
     }

@@ -1,4 +1,4 @@
-//! Between our schema tree and Arrow's.
+//! Converts between the schema tree and Arrow's schema.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

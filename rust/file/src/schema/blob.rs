@@ -1,4 +1,4 @@
-//! Blob columns: large values that lie beside the pages, and the forms in which a read may want them.
+//! Blob columns: large values stored outside of the pages, and the forms in which they can be read.
 
 use std::sync::{Arc, LazyLock};
 
@@ -29,10 +29,10 @@ pub enum BlobKind {
 pub enum BlobView {
     /// The values themselves.
     Bytes,
-    /// Where they lie, as stored: a null of a 2.0 file is position 1, size 0.
+    /// Their descriptions as stored: a null of a 2.0 file has position 1 and size 0.
     #[default]
     Descriptions,
-    /// Where they lie, and a null is null in every version: what a filter sees, and what finds the bytes.
+    /// Their descriptions with proper nulls in every version: for filters, and for locating the bytes.
     Located,
 }
 
@@ -64,7 +64,7 @@ impl BlobKind {
 }
 
 impl Field {
-    /// Which kind of blob column it is; none for any other column.
+    /// The kind of blob column; `None` for any other column.
     pub fn blob_kind(&self) -> Option<BlobKind> {
         if self.metadata_text(EXTENSION_NAME) == Some(BLOB_V2_EXTENSION) {
             return Some(BlobKind::V2);

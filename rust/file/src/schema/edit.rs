@@ -1,4 +1,4 @@
-//! Schemas that differ from others by some columns.
+//! Derives schemas: with columns added, dropped, renamed or replaced.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use super::blob::BlobView;
 /// Field metadata that marks a struct as packed: its fields lie row by row in one column.
 const PACKED_KEYS: [&str; 2] = ["packed", "lance-encoding:packed"];
 
-/// What pylance takes for a yes, in any case.
+/// The values that pylance takes for true, ignoring case.
 const YES: [&[u8]; 5] = [b"true", b"1", b"yes", b"on", b"y"];
 
 /// One node of the schema tree.
@@ -29,7 +29,7 @@ pub struct Field {
     pub unenforced_primary_key: bool,
     /// Where a 0.1 file keeps the values of a dictionary column: (offset, length).
     pub dictionary: Option<(i64, i64)>,
-    /// How a read shows the column if it holds blobs; none for what is stored, as a write brings it.
+    /// The form in which a blob column is read; `None` for the stored form.
     pub blob_view: Option<BlobView>,
 }
 

@@ -1,14 +1,14 @@
-//! Names that a column can have.
+//! Checks column names.
 //!
-//! A name stands in paths (`a.b`, `` `a b`.c ``), in predicates and in Arrow's C data interface, and beside the columns that a scan adds of
-//! its own. What cannot be told apart there is refused before it is written: a reader would find another column, or none.
+//! A name is used in paths (`a.b`, `` `a b`.c ``), in predicates, in Arrow's C data interface, and next to the system columns of a scan.
+//! Names that would be ambiguous or invalid there are refused before they are written.
 
 use std::collections::BTreeSet;
 
 use super::field::{Field, Schema};
 use crate::error::{FileError, Result};
 
-/// The columns that a scan of a table adds.
+/// The system columns that a scan of a table adds.
 const ADDED: [&str; 5] = [
     "_rowid",
     "_rowaddr",
@@ -18,7 +18,7 @@ const ADDED: [&str; 5] = [
 ];
 
 impl Schema {
-    /// Refuses names that no file can hold: of two fields beside each other, with a NUL, with a dot at the top level.
+    /// Refuses names that no file can hold: duplicates among siblings, a NUL, a dot at the top level.
     pub fn check_file_names(&self) -> Result<()> {
         if let Some(dotted) = self.fields.iter().find(|field| field.name.contains('.')) {
             return Err(FileError::invalid(format!(
@@ -29,8 +29,8 @@ impl Schema {
         check_siblings(&self.fields)
     }
 
-    /// Refuses columns that a table cannot have beside that: without a name, with a backtick, or named as what a scan adds. Those that
-    /// `known` has stay allowed, for it is there that they should not be.
+    /// Refuses further names that a table cannot have: empty ones, with a backtick, or of a system column. Names that the schema `known`
+    /// has already are accepted.
     pub fn check_column_names(&self, known: Option<&Schema>) -> Result<()> {
         let is_known = |field: &Field| known.is_some_and(|known| known.field(&field.name).is_some());
         for field in self.fields.iter().filter(|field| !is_known(field)) {

@@ -1,4 +1,4 @@
-//! Between our schema tree and the flattened list of protobuf fields.
+//! Converts between the schema tree and the flattened list of protobuf fields.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::error::{FileError, Result};
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 
-/// No schema is deeper; a deeper one is damage or an attack on the stack.
+/// The deepest schema: a deeper one is corrupt, or an attack on the stack.
 const MAX_DEPTH: usize = 100;
 
 impl Schema {
     /// A schema from the flattened list that files and manifests hold.
     pub fn from_protos(fields: &[pb::Field], metadata: &BTreeMap<String, Bytes>) -> Result<Schema> {
-        // Files hold the fields of blob descriptions as if they were columns, without ids. They go without saying.
+        // Files list the fields of blob descriptions like columns, but without ids. They are implied by the blob field.
         let fields: Vec<&pb::Field> = fields.iter().filter(|field| field.id >= 0).collect();
         let mut children: BTreeMap<i32, Vec<&pb::Field>> = BTreeMap::new();
         for &field in &fields {
@@ -129,7 +129,7 @@ fn flatten(field: &Field, parent_id: i32, out: &mut Vec<pb::Field>) {
     }
 }
 
-/// What a 0.1 reader would look for; other versions carry it along and ignore it.
+/// The encoding for 0.1 readers; other versions carry it along and ignore it.
 fn encoding_of(field: &Field) -> pb::Encoding {
     match field.logical_type.as_str() {
         "struct" | "null" => pb::Encoding::None,

@@ -1,4 +1,4 @@
-//! Columns by name.
+//! Selects columns by name.
 
 use super::field::{Field, Schema};
 use crate::error::{FileError, Result};

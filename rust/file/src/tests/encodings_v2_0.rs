@@ -1,4 +1,4 @@
-//! Encodings of 2.0 that our writer does not choose: pages made by hand, read whole, in part and damaged.
+//! Encodings of 2.0 that esker's writer does not choose: hand-made pages, read whole, in part and corrupted.
 
 use std::ops::Range;
 use std::sync::Arc;

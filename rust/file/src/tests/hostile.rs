@@ -1,4 +1,4 @@
-//! Damaged bytes end in rows or in an error, never in a panic or a huge allocation.
+//! Corrupt bytes give rows or an error, never a panic or a huge allocation.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Files through the public door: what is written comes back, and damaged bytes end in an error.
+//! Tests of the public interface: round trips, and corrupt bytes.
 
 mod blobs;
 mod compression;

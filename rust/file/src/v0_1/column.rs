@@ -1,8 +1,8 @@
-//! Columns: the fields that a read wants, and their arrays while their bytes come in.
+//! Columns of a read: the projected fields, and their arrays while the bytes are fetched.
 //!
-//! A read goes in rounds. In each, every column names the bytes that it needs next, all of them are fetched in one call (pages of one
-//! group lie side by side, so that the store joins them), and every column takes its part: first the values of fixed width, then the
-//! bytes of strings and the items of lists, and so on down.
+//! A read proceeds in rounds. In each, every column requests the ranges that it needs next, all of them are fetched in one call (pages of
+//! one group are adjacent, so that the store coalesces them), and every column receives its bytes: first values of fixed width and
+//! offsets, then the bytes of strings and the items of lists, and so on down.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::v2_0::page::length;
 /// The values of dictionary columns by field id.
 pub type Dictionaries = BTreeMap<i32, ArrayRef>;
 
-/// A field that a read wants, and the way its pages are laid out.
+/// A projected field, and the layout of its pages.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnNode {
     pub(crate) id: i32,
@@ -124,7 +124,7 @@ impl<'a> ReadContext<'a> {
     }
 }
 
-/// A column while its bytes come in.
+/// A column whose bytes are being fetched.
 #[derive(Debug)]
 pub(crate) enum ColumnRead<'a> {
     Null(u64),
@@ -279,7 +279,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Whether an array holds as many values as were asked for.
+/// Checks that an array has the requested number of values.
 pub(crate) fn check_length(array: ArrayRef, rows: u64, pages: &FieldPages<'_>) -> Result<ArrayRef> {
     if array.len() as u64 == rows {
         return Ok(array);

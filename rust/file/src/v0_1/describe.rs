@@ -1,4 +1,4 @@
-//! What a 0.1 file holds where, for `inspect`: each field that has pages is a column.
+//! Describes the layout of a 0.1 file, for `inspect`: each field with pages is a column.
 
 use arrow_schema::DataType;
 

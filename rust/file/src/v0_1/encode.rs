@@ -1,4 +1,4 @@
-//! From arrays to pages: one page a field and group, its bytes gathered in one buffer that goes out when it is full.
+//! Encodes arrays as pages: one page per field and group, buffered until the buffer is full.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -37,13 +37,13 @@ impl PageWriter {
 /// What encoding a column needs beside its values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EncodeContext<'a> {
-    /// Write what cannot be kept as it will be read, rather than refuse it.
+    /// Whether values that the version cannot represent (nulls) are written as what readers will see, instead of being refused.
     pub(crate) allow_null_loss: bool,
     pub(crate) dictionaries: &'a DictionaryWriters,
 }
 
 impl EncodeContext<'_> {
-    /// Refuses `count` values that would be lost, unless that is wanted.
+    /// Refuses `count` values that would be lost, unless `allow_null_loss`.
     pub(crate) fn check_loss(&self, node: &ColumnNode, count: usize, what: &str, becomes: &str) -> Result<()> {
         if count == 0 || self.allow_null_loss {
             return Ok(());

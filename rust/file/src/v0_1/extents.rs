@@ -1,5 +1,5 @@
-//! Where pages start and end. The page table says where they start, and for strings where the bytes end and the offsets start; pages lie
-//! one after the other, so that the bytes of strings start where the page before ends.
+//! The extents of pages. The page table has their starts, and for strings the end of the bytes, where the offsets start; pages are
+//! contiguous, so the bytes of strings start where the page before ends.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What leads to the pages: the metadata at the file's end, the manifest with the schema, and page tables.
+//! Reads the metadata at the file's end, the manifest with the schema, and the page tables.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(crate) struct StatisticsMeta {
     pub(crate) num_groups: u64,
 }
 
-/// What a file says of itself.
+/// The metadata of a file.
 #[derive(Debug)]
 pub(crate) struct FileMeta {
     pub(crate) schema: Schema,
@@ -109,7 +109,7 @@ fn id_span(ids: impl Iterator<Item = i32> + Clone) -> Option<(i32, u64)> {
     Some((lowest, u64::try_from(span).ok()?))
 }
 
-/// Reads what the file says of itself; in most files the tail holds all of it.
+/// Reads the file's metadata; in most files the tail holds all of it.
 pub(crate) async fn read_metadata(tail: &FileTail) -> Result<FileMeta> {
     let opening = Opening { tail };
     let size = tail.bytes.len();
@@ -160,7 +160,7 @@ async fn read_schema(
     Ok((manifest.fields, refused, schema))
 }
 
-/// Statistics that make no sense are left alone: nothing needs them.
+/// The statistics' metadata; invalid ones are ignored, as statistics are optional.
 fn statistics(meta: &pb::metadata::StatisticsMetadata, num_groups: u64) -> Option<StatisticsMeta> {
     let schema = Schema::from_protos(&meta.schema, &BTreeMap::new()).ok()?;
     let highest = u64::try_from(*meta.fields.iter().max()?).ok()?;

@@ -1,4 +1,4 @@
-//! Writing a 0.1 file: rows gathered to groups, the group's pages field by field, and at the end what leads to them.
+//! Writes a 0.1 file: rows are gathered to groups, a group's pages are written field by field, and the metadata at the end.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use crate::writer::{FileSummary, WriteOptions};
 /// Bytes that are gathered before they go out.
 const BUFFER: usize = 4 * 1024 * 1024;
 
-/// The numbers in the footer: pylance's, which cannot be told from 0.1 by a reader.
+/// The version numbers in the footer: pylance's, which readers take for 0.1.
 const FOOTER_VERSION: [u8; 4] = [0, 0, 2, 0];
 
 /// A 0.1 file that is being written.

@@ -1,4 +1,4 @@
-//! Which column of a file holds which field.
+//! Maps fields to the columns of a file.
 
 use std::collections::BTreeMap;
 

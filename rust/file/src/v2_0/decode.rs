@@ -1,4 +1,4 @@
-//! From an array encoding to an array: the one place that knows which folder decodes what.
+//! Dispatches an array encoding to its decoder.
 
 use arrow_data::ArrayData;
 use arrow_schema::DataType;

@@ -1,4 +1,4 @@
-//! From arrays to a page: the one place that decides which encoding a page gets.
+//! Encodes arrays as a page, and decides which encoding a page gets.
 //!
 //! | the values | the encoding |
 //! |---|---|
@@ -47,7 +47,7 @@ impl AsRef<[u8]> for SharedBuffer {
     }
 }
 
-/// A buffer as bytes that share its memory.
+/// Converts a buffer to bytes that share its memory.
 pub(crate) fn share(buffer: Buffer) -> Bytes {
     Bytes::from_owner(SharedBuffer(buffer))
 }

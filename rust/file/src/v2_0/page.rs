@@ -1,4 +1,4 @@
-//! One page and the way to its bytes.
+//! One page of an open file: fetches its bytes, and names it in errors.
 
 use std::ops::Range;
 

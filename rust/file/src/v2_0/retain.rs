@@ -1,7 +1,7 @@
-//! Keeping values without keeping the batch that brought them.
+//! Copies buffered values, so that they do not keep the batch alive that they came with.
 //!
-//! All columns of an imported batch share one owner: a few bytes kept of one column keep every column of the batch alive. What waits for
-//! its page to fill is therefore copied, and what a page writes at once is not.
+//! All columns of an imported batch share one owner: a few bytes kept of one column keep every column of the batch alive. So values that
+//! wait for their page to fill are copied, and values that fill a page at once are not.
 
 use std::sync::Arc;
 

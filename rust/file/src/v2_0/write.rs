@@ -1,4 +1,4 @@
-//! Gathering the values of each column until they fill a page.
+//! Buffers the values of each column until they fill a page.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Page states that later reads use again, as many as fit.
+//! A bounded cache of page states.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,10 +8,10 @@ use arrow_schema::DataType;
 
 use super::state::PageState;
 
-/// Bytes that the states of all open files share, beside those that each may keep in any case.
+/// The most bytes of the states of all open files, besides those that each file may cache in any case.
 const SHARED_BYTES: usize = 256 * 1024 * 1024;
 
-/// Bytes that the states of one file may take, however many files are open.
+/// Bytes that the states of one file may always take, however many files are open.
 const OWN_BYTES: usize = 512 * 1024;
 
 /// What all open files keep.

@@ -61,7 +61,7 @@ fn check_field(field: &Field, path: &str, version: FileVersion, around: Around) 
         Some(_) if !field.is_struct() && leaves(field)?.len() > 1 => {
             return refuse("a mark as packed on anything but a struct; mark the struct in it");
         }
-        // What its writer takes for a yes, its reader does not.
+        // pylance's writer takes other values for true, its reader only "true".
         Some(mark) if field.is_struct() && !mark.eq_ignore_ascii_case(b"true") => {
             return refuse("a mark as packed other than 'true'; say 'true'");
         }

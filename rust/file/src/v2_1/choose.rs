@@ -1,7 +1,7 @@
-//! Which layout and which compression a page gets: the one place that decides.
+//! Chooses the layout and the compression of a page.
 //!
-//! Every way to write a page is a candidate with the bytes that it would take, counted or estimated from the values. The smallest is
-//! taken, unless it is barred or another is asked for.
+//! Every way to write a page is a candidate with its size in bytes, counted or estimated from the values. The smallest is chosen, unless it
+//! is barred or a hint asks for another.
 //!
 //! | the values | candidates | barred |
 //! |---|---|---|
@@ -39,19 +39,19 @@ use super::values::{FixedWidth, LeafValues, VariableWidth};
 use crate::error::Result;
 use crate::version::FileVersion;
 
-/// Values of so many bytes lie by themselves rather than in chunks.
+/// From this average size in bytes on, values are written as full zip instead of in mini-blocks.
 const WIDE_VALUE: usize = 256;
 
-/// Values of so many bytes may be worth compressing one by one.
+/// From this size in bytes on, values may be worth compressing one by one.
 const HUGE_VALUE: usize = 32 * 1024;
 
 /// Pages of fewer values are not worth a dictionary of their own.
 const MIN_DICTIONARY_VALUES: usize = 100;
 
-/// What a chunk costs beside its values: its word, its header and what fills it up.
+/// The overhead of a chunk in bytes: its word, its header and padding.
 const CHUNK_COST: usize = 14;
 
-/// Values and their offsets become so much smaller with symbols at the most.
+/// The best compression ratio of FSST that is assumed for values and offsets.
 const SYMBOLS_GAIN: usize = 4;
 
 /// A way to write the values of a page.
@@ -132,7 +132,7 @@ impl Target<'_> {
     }
 }
 
-/// The smallest of those that may be taken, the first of them if several are; one that is asked for before all others.
+/// The candidate that a hint asks for, else the smallest that is not barred (the first of equal ones).
 pub(super) fn choice(candidates: &[Candidate]) -> Option<usize> {
     let asked = candidates.iter().position(|candidate| candidate.asked.is_some());
     asked.or_else(|| {
@@ -175,8 +175,8 @@ pub(super) fn candidates(levels: &Levels, values: &LeafValues, target: Target) -
             }
         }
         LeafValues::Variable(variable) => {
-            // Where no symbols can make the values as small as a dictionary, none are looked for; where they can, they come first, as they
-            // cost less to find.
+            // If FSST cannot beat the dictionary's estimate, no symbols are trained; if it can, it is tried first, as it is cheaper than
+            // finding distinct values.
             let estimated = dictionary_estimate(values, target);
             let small = values_bytes(values) / SYMBOLS_GAIN;
             let first = estimated.as_ref().is_some_and(|found| found.bytes < small);
@@ -464,7 +464,7 @@ fn dictionary_candidate(
     let plain = values_bytes(values);
     let ratio = hints.dict_size_ratio;
     let beyond = ratio.is_some_and(|ratio| bytes as f64 > plain as f64 * ratio);
-    // Small numbers are read faster without: what is gained must be worth it.
+    // Narrow numbers are read faster without a dictionary, so the gain must be worth it.
     let narrow = matches!(values, LeafValues::Fixed(fixed) if fixed.bits <= 32);
     let slower = narrow && !asked && bytes.saturating_mul(5) > best.saturating_mul(4);
     Ok(Candidate::new("dictionary", Way::Dictionary(Box::new(found)), bytes)

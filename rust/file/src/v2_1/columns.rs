@@ -1,4 +1,4 @@
-//! Which column of a 2.1 or 2.2 file holds which field.
+//! Maps fields to the columns of a 2.1 or 2.2 file.
 
 use std::collections::BTreeMap;
 

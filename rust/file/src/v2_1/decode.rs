@@ -1,7 +1,7 @@
-//! From a description of compressions to values: the one place that knows which folder decodes what.
+//! Parses a description of compressions and dispatches to their decoders.
 //!
-//! A compression is met in three places. In a *chunk* it has a few buffers that hold values of which some are wanted; as a *block* (levels,
-//! dictionaries, parts of other compressions) one buffer of which all is; and *per value* where each value lies by itself.
+//! A compression occurs in three places: in a mini-block *chunk*, whose buffers hold values of which some are wanted; as a *block* (levels,
+//! dictionaries, parts of other compressions), one buffer of which all values are wanted; and *per value*, in full zip.
 
 use std::ops::Range;
 

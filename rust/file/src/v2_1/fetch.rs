@@ -1,4 +1,4 @@
-//! From rows to the bytes of their pages, in as few requests as possible.
+//! Fetches the bytes of the wanted rows' pages, in as few requests as possible.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl PageRead {
             FirstNeed::Whole(span) => {
                 let all = bytes.pop().unwrap_or_default();
                 let is_small = span.end - span.start <= SMALL_PAGE;
-                // Not a slice of a larger read, which would stay in memory with it.
+                // Copied, since a slice would keep the larger read in memory.
                 let all = if is_small { Bytes::copy_from_slice(&all) } else { all };
                 self.whole = Some((span.start, all));
             }

@@ -1,4 +1,4 @@
-//! One leaf over its pages: from loaded bytes to final memory.
+//! Decodes one leaf column from the loaded bytes of its pages.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl LeafColumn {
         let values = pages
             .iter()
             .fold(0_usize, |sum, page| sum.saturating_add(page.num_values()));
-        // Few values take less than a bit: what a damaged page promises is not more than that.
+        // At most 64 values per byte are reserved: more are unlikely, and a corrupt page may claim any number.
         column.values.expect(values.min(bytes.saturating_mul(64)), bytes);
         column.total = bytes;
         pages.iter().try_for_each(|page| column.append(page))?;

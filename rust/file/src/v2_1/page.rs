@@ -1,4 +1,4 @@
-//! Which page it is, and errors that say so.
+//! The identity of a page, and errors that name it.
 
 use std::sync::Arc;
 

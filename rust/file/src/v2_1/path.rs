@@ -1,4 +1,4 @@
-//! The way from a top-level field to one of its leaves.
+//! The path from a top-level field to one of its leaves.
 
 use std::sync::Arc;
 

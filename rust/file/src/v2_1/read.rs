@@ -1,7 +1,7 @@
-//! Reading rows of a 2.1 or 2.2 file.
+//! Reads rows of a 2.1 or 2.2 file.
 //!
-//! A read is planned for all its columns and pages at once and fetches twice at the most: first what tells where the rows lie, as far as
-//! it is not known from earlier reads, then the rows. A page of which most is wanted, or that is small, is fetched whole at first.
+//! A read is planned for all columns and pages together and fetches at most twice: first the metadata that locates the rows (indices,
+//! dictionaries), unless it is cached, then the rows. A small page, or one of which most is wanted, is fetched whole in the first step.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is known of a page once its description and small parts were read.
+//! The state of a page: its parsed description, index and dictionary.
 
 use std::ops::Range;
 

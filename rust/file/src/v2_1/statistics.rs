@@ -1,4 +1,4 @@
-//! What a page's values of fixed width are like, in one pass over them.
+//! Statistics of a page's fixed-width values for choosing an encoding, computed in one pass.
 
 use esker_codec::bitpack::{packed_size, Word, BLOCK};
 

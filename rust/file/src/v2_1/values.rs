@@ -1,4 +1,4 @@
-//! The values of a page's leaf, as its compressions take them: fixed or variable width, without levels.
+//! The values of a page's leaf, as input of the compressions: of fixed or variable width, without levels.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
@@ -240,7 +240,7 @@ fn dictionary(name: &str, arrays: &[ArrayRef]) -> Result<LeafValues> {
     };
     let mut joined = dictionaries::join(arrays).map_err(failed)?;
     if joined.as_any_dictionary().values().len() > joined.len() {
-        // A page need not bring the values of others along.
+        // Drops items that no value of this page uses.
         joined = garbage_collect_any_dictionary(joined.as_any_dictionary()).map_err(failed)?;
     }
     let any = joined.as_any_dictionary();
@@ -303,7 +303,7 @@ fn variable<T: ByteArrayType>(arrays: &[ArrayRef]) -> VariableWidth {
             nulls.null_count() > 0 && lengths.zip(nulls.iter()).any(|(any, valid)| any && !valid)
         });
         if hidden {
-            // Bytes below a null are not worth their place.
+            // The bytes below nulls are dropped.
             for value in array {
                 bytes.extend_from_slice(value.map_or(&[][..], |value| value.as_ref()));
                 offsets.push(bytes.len());

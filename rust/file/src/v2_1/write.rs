@@ -1,4 +1,4 @@
-//! Gathering the values of each leaf until they fill a page.
+//! Buffers the values of each leaf until they fill a page.
 //!
 //! A top-level field has a column for each of its leaves. What waits for a page is kept leaf by leaf, with the way from the top to the
 //! leaf around it; a page ends at a top-level row.

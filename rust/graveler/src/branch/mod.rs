@@ -1,11 +1,12 @@
-//! A branch as a store: what is read lies where the branch's content says, what is written is staged and never committed.
+//! A branch as a store: reads go to the addresses of the branch's content, writes are staged and not committed here.
 //!
 //! ```text
-//! path -> staged here? -> address          put: bytes at a new address below data/, the path staged
-//!      -> entry of the content -> address  put if absent: the same, if neither has the path
+//! path -> staged entry -> address          put: writes the bytes to a new address below data/ and stages the path
+//!      -> entry of the content -> address  put if absent: the same, if the path is neither staged nor in the content
 //! ```
 //!
-//! What is staged is shared with a handle, which commits it, or does not. A path's bytes differ between branches and stagings: cache by address.
+//! The staged paths are shared with a handle, which may commit them. A path's bytes differ between branches and stagings, so caches must be
+//! keyed by address.
 
 mod staged_paths;
 mod staging;

@@ -1,4 +1,4 @@
-//! Paths that get an object and paths that go, in little memory.
+//! Staged changes by path: new objects and deletions, held encoded to save memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,16 +9,16 @@ use crate::entry::Entry;
 use crate::error::{GravelerError, Result};
 use crate::value::Value;
 
-/// Paths whose values are framed at once.
+/// Paths whose values are framed at a time.
 const AT_ONCE: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// By path, an entry's message; none at all for a path that goes.
+/// Encoded entries by path; `None` for a deletion.
 type Paths = BTreeMap<Box<str>, Option<Box<[u8]>>>;
 
-/// A path, and its entry if it does not go.
+/// A path and its entry; `None` for a deletion.
 pub type StagedPath = (String, Option<Entry>);
 
-/// What is staged, sorted by path. A handle and the stores of its transaction share one.
+/// The staged changes, sorted by path. A handle and the stores of its transaction share one.
 #[derive(Debug, Default)]
 pub struct StagedPaths(Mutex<Arc<Paths>>);
 
@@ -27,7 +27,7 @@ impl StagedPaths {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stages an object at a path, or that the path goes.
+    /// Stages an object at a path, or its deletion.
     pub fn stage(&self, path: &str, change: Option<Entry>) {
         let change = change.map(|entry| entry.encode().into_boxed_slice());
         let mut paths = self.paths();
@@ -40,7 +40,7 @@ impl StagedPaths {
         }
     }
 
-    /// What is staged at a path; none at all if nothing is.
+    /// The staged change of a path; `None` if nothing is staged.
     pub fn get(&self, path: &str) -> Result<Option<Option<Entry>>> {
         self.paths()
             .get(path)
@@ -53,7 +53,7 @@ impl StagedPaths {
         self.paths().contains_key(path)
     }
 
-    /// Takes back what is staged at a path.
+    /// Removes the staged change of a path.
     pub fn forget(&self, path: &str) {
         Arc::make_mut(&mut self.paths()).remove(path);
     }
@@ -68,7 +68,7 @@ impl StagedPaths {
         self.paths().is_empty()
     }
 
-    /// The first `count` paths that start with `prefix` and are not before `from`.
+    /// The first `count` paths with `prefix` that are not before `from`.
     pub fn within(&self, prefix: &str, from: &str, count: usize) -> Result<Vec<StagedPath>> {
         let found = self.messages_within(prefix, from, count).into_iter();
         found
@@ -87,13 +87,13 @@ impl StagedPaths {
             .collect()
     }
 
-    /// A copy. Both share memory until one of them changes.
+    /// A copy-on-write copy.
     #[must_use]
     pub fn copy(&self) -> Self {
         StagedPaths(Mutex::new(self.paths().clone()))
     }
 
-    /// All of it, as what a commit changes, some at a time.
+    /// All staged changes, in batches for a commit.
     pub fn changes(&self) -> StagedChanges {
         StagedChanges {
             paths: self.paths().clone(),
@@ -102,7 +102,7 @@ impl StagedPaths {
     }
 }
 
-/// What was staged when this was made, as batches of changes.
+/// The staged changes at the time of its creation, as batches.
 #[derive(Debug)]
 pub struct StagedChanges {
     paths: Arc<Paths>,

@@ -1,4 +1,4 @@
-//! What is written to a branch and not committed, over one content.
+//! The staging of a branch: uncommitted changes over a content.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -19,10 +19,10 @@ use crate::value::Value;
 
 type StoreResult<T> = esker_store::Result<T>;
 
-/// How many paths are listed at once.
+/// How many paths are listed at a time.
 const BATCH: usize = 1024;
 
-/// An object of a path.
+/// The object at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Staged {
     /// Below the repository's root.
@@ -33,7 +33,7 @@ pub(super) struct Staged {
     pub checksum: String,
     /// When it was put, in microseconds since the Unix epoch.
     pub modified_us: i64,
-    /// Whether it was imported: the address is a URI, of which this store does not read.
+    /// Whether it was imported: the address is a full URI, which this store does not read.
     pub elsewhere: bool,
 }
 
@@ -54,7 +54,7 @@ impl Staged {
     }
 }
 
-/// What is written to a branch and not committed, over one content. Stores of several folders of it share it.
+/// The staging of a branch over a content. Stores of several folders of the branch share one.
 pub struct BranchStaging {
     storage: Arc<Storage>,
     base: Arc<Metarange>,
@@ -62,7 +62,7 @@ pub struct BranchStaging {
     count: AtomicU64,
     ended: AtomicBool,
     staged: Arc<StagedPaths>,
-    /// Held from the look whether a path is free until it is taken.
+    /// Held by a put-if-absent from its check that the path is free until the path is staged.
     pub(super) putting: tokio::sync::Mutex<()>,
 }
 
@@ -73,8 +73,7 @@ impl fmt::Debug for BranchStaging {
 }
 
 impl BranchStaging {
-    /// Over a content and what is staged over it, here and by whoever shares it. The token is random, and makes addresses that nobody
-    /// else writes to.
+    /// A staging over a content, with staged paths that may be shared. The random token makes addresses that no other writer uses.
     pub fn new(storage: Arc<Storage>, base: Arc<Metarange>, token: String, staged: Arc<StagedPaths>) -> Arc<Self> {
         Arc::new(BranchStaging {
             storage,
@@ -87,7 +86,7 @@ impl BranchStaging {
         })
     }
 
-    /// Nothing is staged any more: what would be is an error.
+    /// Ends the staging: later writes are errors.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -131,7 +130,7 @@ impl BranchStaging {
                 break;
             }
             for listed in batch {
-                // A path that is not text is no object's of a store.
+                // A path that is not UTF-8 cannot be an object of a store.
                 if let Listed::Record(key, value) = listed {
                     if let Ok(path) = String::from_utf8(key) {
                         found.insert(path, described_value(&value)?);
@@ -149,13 +148,13 @@ impl BranchStaging {
     }
 }
 
-/// What a framed value says of an object.
+/// The object of a framed value.
 fn described_value(value: &[u8]) -> StoreResult<Staged> {
     let entry = Value::decode(value).and_then(|value| Entry::decode(value.data));
     described(entry.map_err(sorted)?)
 }
 
-/// What an entry says of an object.
+/// The object of an entry.
 fn described(entry: Entry) -> StoreResult<Staged> {
     let elsewhere = match entry.address_type {
         AddressType::Full => true,

@@ -1,4 +1,4 @@
-//! Contents that lie: sound tables, and metaranges that say of them what they like.
+//! Forged contents: valid tables, and metaranges that describe them wrongly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const MOST: usize = 16;
 /// The contents: base, source, destination.
 const CONTENTS: usize = 3;
 
-/// What is left of an input.
+/// The rest of an input.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Uses three contents in all ways that there are.
+/// Runs every operation on three contents.
 ///
 /// ```text
 /// number of tables (u8, the lowest two bits) | table* | number of ranges (u8) and range*, once a content
@@ -50,12 +50,12 @@ impl<'a> Input<'a> {
 /// range     table (u8; one that is not there: no file) | first key (u8 length) | last key (u8 length) | count (u8)
 /// ```
 ///
-/// Records and ranges are put into order, as anything else is refused at once; records of the same key are one.
+/// Records and ranges are sorted, as unsorted ones are refused at once; records of the same key are merged.
 pub(super) fn contents(data: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let result = esker_store::block_on(used(&mut Input(data), &mut outcome));
     outcome.errors.extend(result.err());
-    // A table that is not there is what some of these contents say; the store itself never fails.
+    // A missing table is a fault of these contents; the store itself never fails.
     let told = |error: &GravelerError| GravelerError::corrupt("contents", error.to_string());
     outcome.errors = outcome.errors.iter().map(told).collect();
     outcome
@@ -130,7 +130,7 @@ async fn used(input: &mut Input<'_>, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// A table of records out of the input.
+/// Writes a table of records from the input.
 async fn table(storage: &Arc<Storage>, input: &mut Input<'_>) -> Result<TableId> {
     let mut records = Vec::new();
     for _ in 0..=usize::from(input.byte()) % MOST {
@@ -158,7 +158,7 @@ fn value(key: &[u8], identity: u8) -> Vec<u8> {
     framed
 }
 
-/// What a metarange says of a table.
+/// A metarange's record of a table, from the input.
 fn range(tables: &[TableId], input: &mut Input<'_>) -> RangeInfo {
     let number = usize::from(input.byte());
     let missing = || TableId::of_hash(&[9; 32]);
@@ -174,7 +174,7 @@ fn range(tables: &[TableId], input: &mut Input<'_>) -> RangeInfo {
     }
 }
 
-/// Lists a content plainly, below a prefix and with a delimiter; none of it may go on for ever.
+/// Lists a content plainly, below a prefix and with a delimiter; every listing must end.
 async fn listed(storage: &Arc<Storage>, content: &Arc<Metarange>, outcome: &mut Outcome) -> Result<()> {
     let most = (content.ranges().len() + 1) * MOST;
     for (prefix, delimiter) in [("", ""), ("a", ""), ("", "/"), ("a", "/"), ("", "aa")] {

@@ -1,10 +1,10 @@
-//! Records in memory, in one piece of it.
+//! The sorter's buffer: records in one allocation.
 
 use std::cmp::Reverse;
 
 use crate::error::{GravelerError, Result};
 
-/// Records as they came, or sorted.
+/// Records in insertion order, or sorted.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ impl Buffer {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         if key.is_empty() && value.is_empty() {
-            // Where a record starts says which of two is newer.
+            // The start of a record tells which of two is newer, so even empty records take a byte.
             self.bytes.push(0);
         }
         Ok(())
@@ -54,7 +54,7 @@ impl Buffer {
         self.rows.clear();
     }
 
-    /// By key; of equal keys the newest first.
+    /// Sorts by key; of equal keys the newest comes first.
     pub(super) fn sort(&mut self) {
         let Buffer { bytes, rows } = self;
         let order = |row: &Row| (key_of(bytes, *row), Reverse(row.start));
@@ -87,11 +87,11 @@ fn value_of(bytes: &[u8], row: Row) -> &[u8] {
     bytes.get(start..start + row.value as usize).unwrap_or_default()
 }
 
-/// A place in a buffer: before its first record, at one, or after the last.
+/// A cursor over a buffer: before the first record, at one, or after the last.
 #[derive(Debug)]
 pub(super) struct BufferCursor {
     buffer: Buffer,
-    /// The number of the record after the one that it stands at.
+    /// The number of the record after the current one.
     next: usize,
 }
 

@@ -1,21 +1,21 @@
-//! Sorted records as what a commit changes.
+//! Converts sorted records to the changes of a commit.
 
 use super::Merge;
 use crate::change::Changes;
 use crate::error::Result;
 
-/// Changes that are made at once, and how large they get, in bytes.
+/// The most changes in a batch, and the most bytes.
 const ROWS: usize = if cfg!(test) { 5 } else { 1 << 15 };
 const SIZE: usize = 8 << 20;
 
-/// Batches of changes: the records' keys are paths, their values framed values, and of equal paths the newest counts.
+/// Batches of changes: the records' keys are paths, their values framed values; of equal paths the newest wins.
 #[derive(Debug)]
 pub struct NewestChanges {
     merge: Merge,
 }
 
 impl NewestChanges {
-    /// Out of sorted records.
+    /// Changes from sorted records.
     pub fn new(merge: Merge) -> Self {
         NewestChanges { merge }
     }

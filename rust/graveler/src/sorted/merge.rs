@@ -1,4 +1,4 @@
-//! Several sorted sources, read as one.
+//! A k-way merge of sorted sources.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
@@ -8,7 +8,7 @@ use super::buffer::BufferCursor;
 use super::run::RunReader;
 use crate::error::Result;
 
-/// Where sorted records come from.
+/// A source of sorted records.
 #[derive(Debug)]
 pub(super) enum Source {
     Buffer(BufferCursor),
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// A source at a record. The greatest is the one whose record comes next.
+/// A source and its current record. The greatest head's record comes next.
 #[derive(Debug)]
 struct Head {
     source: Source,
@@ -67,7 +67,7 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// A place in sorted records: before the first, at one, or after the last. Of equal keys the newest record comes first.
+/// A cursor over sorted records: before the first, at one, or after the last. Of equal keys the newest record comes first.
 #[derive(Debug)]
 pub struct Merge {
     heads: BinaryHeap<Head>,
@@ -76,7 +76,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Over sources, the oldest first.
+    /// A merge of sources, given oldest first.
     pub(super) fn new(sources: impl Iterator<Item = Result<Source>>) -> Result<Self> {
         let mut heads = BinaryHeap::new();
         for (number, source) in sources.enumerate() {

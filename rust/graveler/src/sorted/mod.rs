@@ -1,11 +1,11 @@
-//! More records than memory should hold: in any order in, in the order of their keys out.
+//! An external sorter: takes records in any order, returns them by key, and spills to disk beyond a memory limit.
 //!
 //! ```text
-//! pushed records -> buffer -> full: sorted, and written to a file behind what is there, or as a run of its own where it does not fit there
+//! pushed records -> buffer -> full: sorted, and appended to the open run, or written as a new run if it does not sort after it
 //! runs and buffer -> merged while they are read; of equal keys the newest comes first
 //! ```
 //!
-//! What comes in order, as the listings of most stores do, is one run, however much it is.
+//! Records that come in order, as listings of most stores do, make one run of any size.
 
 mod buffer;
 mod changes;
@@ -24,10 +24,10 @@ use buffer::Buffer;
 use merge::Source;
 use run::{Run, RunWriter};
 
-/// Runs that are read side by side; when there are more, they are made one.
+/// The most runs that are merged at a time; more are joined into one first.
 const MOST_RUNS: usize = if cfg!(test) { 4 } else { 64 };
 
-/// Takes records, and gives them back sorted.
+/// Takes records and returns them sorted.
 #[derive(Debug)]
 pub struct Sorter {
     folder: PathBuf,
@@ -36,15 +36,15 @@ pub struct Sorter {
     buffer: Buffer,
     /// The oldest first.
     runs: Vec<Run>,
-    /// The newest run, to which more may be appended.
+    /// The newest run, which may be appended to.
     open: Option<RunWriter>,
     drawn: usize,
     count: u64,
 }
 
 impl Sorter {
-    /// One that holds about `memory` bytes of records, and writes files called `<name>-<number>` into a folder of this machine, which is
-    /// there. Whoever made the folder removes it.
+    /// A sorter that holds about `memory` bytes of records, and writes files called `<name>-<number>` into an existing local folder, which
+    /// the caller removes.
     pub fn new(folder: &Path, name: &str, memory: usize) -> Self {
         Sorter {
             folder: folder.to_owned(),
@@ -58,7 +58,7 @@ impl Sorter {
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.buffer.push(key, value)?;
         self.count += 1;
@@ -68,7 +68,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// How many records were taken.
+    /// How many records were added.
     pub fn len(&self) -> u64 {
         self.count
     }
@@ -78,7 +78,7 @@ impl Sorter {
         self.count == 0
     }
 
-    /// Moves what is held to a file.
+    /// Spills the buffer to a file.
     fn spill(&mut self) -> Result<()> {
         self.buffer.sort();
         let goes_on = self
@@ -113,7 +113,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Makes all runs one.
+    /// Joins all runs into one.
     fn join(&mut self) -> Result<()> {
         let mut joined = self.new_run()?;
         let mut merge = Merge::new(self.runs.iter().map(|run| run.read().map(Source::Run)))?;
@@ -127,7 +127,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Reads what was taken so far. More may be taken afterwards, and read again with the rest.
+    /// Reads the records added so far. More may be added afterwards, and all be read again.
     pub fn read(&mut self) -> Result<Merge> {
         if self.open.is_some() || !self.runs.is_empty() {
             if !self.buffer.is_empty() {

@@ -1,4 +1,4 @@
-//! Names with a size and a note each: which of them are not among others.
+//! Set differences of names, each with a size and a note.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ pub struct Name {
     pub name: String,
     /// In bytes.
     pub size: u64,
-    /// What was noted of it.
+    /// Its note.
     pub note: String,
-    /// The size of the one among the others, if there is one.
+    /// The size of the same name among the others, if it is there.
     pub other: Option<u64>,
 }
 
-/// Names, in any order in.
+/// Collects names in any order.
 #[derive(Debug)]
 pub struct Names {
     sorter: Sorter,
@@ -35,7 +35,7 @@ impl Names {
         }
     }
 
-    /// Adds a name. One that is added twice comes out twice.
+    /// Adds a name. A name that is added twice is returned twice.
     pub fn add(&mut self, name: &str, size: u64, note: &str) -> Result<()> {
         self.value.clear();
         put_uvarint(&mut self.value, size);
@@ -53,13 +53,13 @@ impl Names {
         self.sorter.is_empty()
     }
 
-    /// Those that were added so far, sorted.
+    /// The names added so far, sorted.
     pub fn read(&mut self) -> Result<Merge> {
         self.sorter.read()
     }
 }
 
-/// Names of one side of which the other has none, or with `or_size` one of another size; in their order.
+/// The names that the others lack, or with `or_size` have with another size, sorted.
 pub fn without(names: Merge, others: Merge, or_size: bool) -> impl Iterator<Item = Result<Name>> {
     let mut sides = Sides {
         names,

@@ -1,4 +1,4 @@
-//! Sorted records in a file of this machine, for as long as the process needs them.
+//! Runs: sorted records in a temporary local file.
 //!
 //! ```text
 //! block*      length (u32, little endian) | Snappy's raw form of: record*
@@ -16,7 +16,7 @@ use snap::raw::{Decoder, Encoder};
 use crate::error::{GravelerError, Result};
 use crate::varint::{put_uvarint, uvarint};
 
-/// A block takes no more records when it is this large, in bytes before compression.
+/// The size in bytes, before compression, at which a block is full.
 const BLOCK: usize = if cfg!(test) { 100 } else { 128 << 10 };
 
 fn failed(path: &Path, doing: &str, error: io::Error) -> GravelerError {
@@ -87,7 +87,7 @@ impl RunWriter {
     }
 }
 
-/// A run that is whole.
+/// A finished run.
 #[derive(Debug)]
 pub(super) struct Run {
     path: PathBuf,
@@ -109,16 +109,16 @@ impl Run {
     }
 
     pub(super) fn remove(self) {
-        // It goes with its folder at the latest.
+        // At the latest it is removed with its folder.
         let _ = fs::remove_file(self.path);
     }
 }
 
-/// A place in a run: before its first record, at one, or after the last.
+/// A cursor over a run: before the first record, at one, or after the last.
 #[derive(Debug)]
 pub(super) struct RunReader {
     path: PathBuf,
-    /// Records that must still come: a file that was cut off must not look like one that has ended.
+    /// The number of records left, so that a truncated file is not taken for a complete one.
     left: u64,
     file: BufReader<File>,
     packed: Vec<u8>,
@@ -177,7 +177,7 @@ impl RunReader {
     }
 }
 
-/// Where the key and the value of the record at the front lie.
+/// The ranges of the key and the value of the first record.
 fn record(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let (key_len, used) = uvarint(bytes)?;
     let (value_len, more) = uvarint(bytes.get(used..)?)?;

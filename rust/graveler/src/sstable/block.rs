@@ -1,4 +1,4 @@
-//! A block as it is stored: compressed where that pays, with its type and checksum after it.
+//! Stored blocks: compressed where that pays, followed by type and checksum.
 
 use bytes::Bytes;
 
@@ -9,10 +9,10 @@ use crate::error::{GravelerError, Result};
 pub const BLOCK_TRAILER_LEN: usize = 5;
 const RAW: u8 = 0;
 const SNAPPY: u8 = 1;
-/// A copy of snappy's is three bytes for at most 64.
+/// The greatest expansion of Snappy: a copy takes three bytes for at most 64.
 const MOST_EXPANSION: usize = 22;
 
-/// Compresses blocks and keeps the room for it.
+/// Compresses blocks, reusing its buffer.
 pub struct BlockSealer {
     encoder: snap::raw::Encoder,
     room: Vec<u8>,
@@ -57,19 +57,20 @@ impl BlockSealer {
     }
 }
 
-/// What a data block is when it is stored, type and checksum included.
+/// The stored form of a data block, type and checksum included.
 pub(crate) fn recompressed(block: &[u8]) -> Vec<u8> {
     let mut stored = Vec::with_capacity(block.len() + BLOCK_TRAILER_LEN);
     BlockSealer::default().seal(block, true, &mut stored);
     stored
 }
 
-/// The bytes of a block out of what is stored, type and checksum included.
+/// Opens a stored block: checks the checksum and decompresses.
 pub fn open(stored: &Bytes) -> Result<Bytes> {
     let corrupt = |message: String| GravelerError::corrupt("block", message);
     let length = stored.len().checked_sub(BLOCK_TRAILER_LEN);
     let parts = length.and_then(|length| stored.split_at_checked(length));
-    let (body, trailer) = parts.ok_or_else(|| corrupt("expected a type and a checksum, found fewer bytes".into()))?;
+    let (body, trailer) =
+        parts.ok_or_else(|| corrupt("expected a block with its trailer, found fewer bytes".into()))?;
     let &[block_type, a, b, c, d] = trailer else {
         return Err(corrupt("expected a type and a checksum, found fewer bytes".into()));
     };

@@ -1,4 +1,4 @@
-//! Walks through the entries of one block.
+//! Iterates over the entries of one block.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::user_key;
 use crate::error::{GravelerError, Result};
 use crate::varint::uvarint;
 
-/// A place in a block: before its first entry, at one, or after the last.
+/// A cursor over a block: before the first entry, at one, or after the last.
 #[derive(Debug, Clone, Default)]
 pub struct BlockCursor {
     block: Bytes,
@@ -20,7 +20,7 @@ pub struct BlockCursor {
 }
 
 impl BlockCursor {
-    /// Before the first entry of an opened block.
+    /// A cursor before the first entry of an opened block.
     pub fn new(block: Bytes) -> Result<Self> {
         let end = entries_end(&block).ok_or_else(|| {
             corrupt(
@@ -35,7 +35,7 @@ impl BlockCursor {
         })
     }
 
-    /// Before the first entry of another block; the room for keys is kept.
+    /// Moves before the first entry of another block and keeps the key buffer.
     pub(crate) fn enter(&mut self, block: Bytes) -> Result<()> {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
@@ -72,7 +72,7 @@ impl BlockCursor {
         let mut at = self.next;
         let mut number = || {
             let rest = entries.get(at..)?;
-            // Nearly all lengths fit one byte.
+            // A fast path, as nearly all lengths fit in one byte.
             let (value, used) = match rest.first() {
                 Some(byte) if *byte < 0x80 => (u64::from(*byte), 1),
                 _ => uvarint(rest)?,

@@ -1,9 +1,9 @@
-//! Builds one block: entries whose keys leave out what they share with the one before, and where keys stand whole.
+//! Builds one block: entries with prefix-compressed keys, and the restart points, at which keys are stored whole.
 
 use super::index_key::shared_prefix;
 use crate::varint::put_uvarint;
 
-/// Bytes of the longest length.
+/// The most bytes of a varint.
 const MOST_VARINT: usize = 10;
 
 /// A block that is being written.
@@ -18,7 +18,7 @@ pub struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// An empty block, in which each `restart_interval`-th key stands whole.
+    /// An empty block, in which every `restart_interval`-th key is stored whole.
     pub fn new(restart_interval: usize) -> Self {
         BlockWriter {
             restart_interval,
@@ -33,13 +33,13 @@ impl BlockWriter {
         self.last_key.extend_from_slice(key);
     }
 
-    /// Appends an entry of which the caller knows how many bytes of the key the last one starts with; what follows the key is never left
-    /// out. The key is not kept.
+    /// Appends an entry whose key shares `shared` bytes with the last one, as the caller knows; the trailer is never shared. The key is not
+    /// kept.
     #[inline]
     pub(super) fn append(&mut self, key: &[u8], shared: usize, trailer: &[u8], value: &[u8]) {
         let shared = if self.entries == self.next_restart {
             self.next_restart = self.entries + self.restart_interval;
-            // Blocks are limited to less than 2^28 bytes by what a writer lets in.
+            // The limit on entries keeps blocks below 2^28 bytes.
             self.restarts.push(u32::try_from(self.buffer.len()).unwrap_or(u32::MAX));
             0
         } else {
@@ -67,7 +67,7 @@ impl BlockWriter {
         &self.last_key
     }
 
-    /// Whether the block, if it ended here, would be these bytes.
+    /// Whether the block, if it were finished now, would be these bytes.
     pub(super) fn is(&self, block: &[u8]) -> bool {
         let Some((entries, restarts)) = block.split_at_checked(self.buffer.len()) else {
             return false;
@@ -118,7 +118,7 @@ impl BlockWriter {
         sealed
     }
 
-    /// Forgets all entries and keeps the room.
+    /// Removes all entries and keeps the buffers.
     pub(super) fn clear(&mut self) {
         self.entries = 0;
         self.next_restart = 0;

@@ -1,4 +1,5 @@
-//! The checksum after each block: CRC-32C over its bytes and its type, turned and shifted so that a checksum of checksums is not zero.
+//! The checksum after each block: CRC-32C of its bytes and its type, masked (rotated, plus a constant) so that bytes with embedded
+//! checksums can be checksummed.
 
 /// The masked checksum of a block as it is stored, and its type.
 pub(super) fn masked(stored: &[u8], block_type: u8) -> u32 {

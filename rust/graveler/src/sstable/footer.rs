@@ -1,4 +1,4 @@
-//! Where metaindex and index are: the last 53 bytes.
+//! The footer: the last 53 bytes, with the handles of metaindex and index.
 
 use crate::error::{GravelerError, Result};
 use crate::varint::{put_uvarint, uvarint};
@@ -11,7 +11,7 @@ const ROCKSDB: [u8; 8] = [0xf7, 0xcf, 0xf4, 0x85, 0xb7, 0x41, 0xe2, 0x88];
 const PEBBLE: [u8; 8] = *b"\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3";
 const LEVELDB: [u8; 8] = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
 
-/// Where a block lies, without the type and checksum after it.
+/// The position of a block, without the type and checksum after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handle {
     /// From the start of the file.
@@ -35,7 +35,7 @@ impl Handle {
     }
 }
 
-/// The end of a table.
+/// A table's footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     /// The block that names the properties.
@@ -45,7 +45,7 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Reads a footer from the end of what was read of a file of `file_size` bytes.
+    /// Decodes the footer at the end of `tail`, the last bytes of a file of `file_size` bytes.
     pub fn decode(tail: &[u8], file_size: u64) -> Result<Self> {
         let corrupt = |message: String| GravelerError::corrupt("footer", message);
         let start = tail.len().checked_sub(FOOTER_LEN);

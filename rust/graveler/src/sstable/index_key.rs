@@ -1,8 +1,8 @@
-//! Keys of index entries: something short that is not before the last key of a block and before the first of the next.
+//! Keys of index entries (separators): a short key that is at or after the last key of a block and before the first of the next.
 
 use super::{TRAILER, TRAILER_LEN};
 
-/// What stands after a shortened key: the highest sequence number, kind "separator". It sorts before all of the same user key.
+/// The trailer of a shortened key: the highest sequence number, kind "separator". It sorts before all keys of the same user key.
 const SEPARATOR: [u8; TRAILER_LEN] = [0x11, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 /// Appends the index key of a block that ends with `last`, a user key, where the next one starts with `next`, if there is one.
@@ -27,7 +27,7 @@ pub(super) fn push_index_key(buffer: &mut Vec<u8>, last: &[u8], next: Option<&[u
 /// How many bytes of `last` to keep, and the byte to put after them, for a key between `last` and `next`.
 fn separator(last: &[u8], next: &[u8]) -> Option<(usize, u8)> {
     let shared = shared_prefix(last, next);
-    // One that starts with the other is as short as can be.
+    // If one key is a prefix of the other, there is no shorter separator.
     let (ours, theirs) = (*last.get(shared)?, *next.get(shared)?);
     if ours >= theirs {
         return None;
@@ -35,7 +35,7 @@ fn separator(last: &[u8], next: &[u8]) -> Option<(usize, u8)> {
     if shared + 1 < next.len() || ours + 1 < theirs {
         return Some((shared, ours + 1));
     }
-    // One more and it would be `next` itself: so some later byte grows.
+    // Incremented, the byte would equal that of `next`, so a later byte is incremented.
     successor(last.get(shared + 1..)?).map(|(length, byte)| (shared + 1 + length, byte))
 }
 
@@ -45,12 +45,12 @@ fn successor(last: &[u8]) -> Option<(usize, u8)> {
     Some((length, last.get(length)?.wrapping_add(1)))
 }
 
-/// How many bytes two keys start with alike.
+/// The length of the common prefix of two keys.
 #[inline]
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let ((words_a, _), (words_b, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut shared = 0;
-    // A word at a time: keys of a folder share dozens of bytes.
+    // A word at a time, since keys in one folder share dozens of bytes.
     for (x, y) in words_a.iter().zip(words_b) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {

@@ -28,12 +28,12 @@ pub(crate) use index_key::shared_prefix;
 pub use properties::{Properties, UserProperties};
 pub use writer::TableWriter;
 
-/// What stands after the user's key: sequence number 0, kind "set".
+/// The trailer after the user key: sequence number 0, kind "set".
 pub(crate) const TRAILER: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
-/// The length of what stands after the user's key.
+/// The length of the trailer.
 pub(crate) const TRAILER_LEN: usize = 8;
 
-/// The user's part of a key as a block holds it.
+/// The user key of a stored key.
 pub(crate) fn user_key(key: &[u8]) -> Option<&[u8]> {
     key.split_at_checked(key.len().checked_sub(TRAILER_LEN)?)
         .map(|(user, _)| user)

@@ -1,4 +1,4 @@
-//! What a table says of itself: a block of names and values, sorted by name.
+//! The properties block: names and values about a table, sorted by name.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::varint::{put_uvarint, uvarint};
 
 /// The metaindex's only entry.
 pub const PROPERTIES: &str = "rocksdb.properties";
-/// Each key of the block leaves out what it shares, but for the first.
+/// The restart interval: all keys but the first are prefix-compressed.
 const NEVER: usize = 1 << 31;
-/// What names may take together, in bytes, in however small a block.
+/// The total size in bytes that decoded names may always have, even in a small block.
 const NAMES_ROOM: usize = 64 << 10;
 const COMPRESSION_OPTIONS: &[u8] =
     b"window_bits=-14; level=32767; strategy=0; max_dict_bytes=0; zstd_max_train_bytes=0; enabled=0; ";
 
-/// What the caller says of a table: lakeFS has `type`, `min_key`, `max_key`, `count` and `estimated_size_bytes`.
+/// The caller's properties of a table: lakeFS has `type`, `min_key`, `max_key`, `count` and `estimated_size_bytes`.
 pub type UserProperties = BTreeMap<String, Vec<u8>>;
 
-/// What the writer counts.
+/// The properties that the writer counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Properties {
     /// Entries of the table.
@@ -43,7 +43,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// The block, not yet compressed or checked: Pebble never compresses it.
+    /// Encodes the block, without its trailer; Pebble never compresses it.
     pub fn encode<T>(&self, user: &UserProperties, seal: impl FnOnce(&[u8]) -> T) -> T {
         let mut all: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
         for (name, value) in user {
@@ -117,8 +117,7 @@ impl Properties {
     }
 }
 
-/// All names and values of a properties block. Names may leave out what they share, but not so much that they take more room than
-/// the block by far.
+/// Decodes a properties block. An error if the prefix-compressed names expand to far more than the block.
 pub fn decode(block: Bytes) -> Result<BTreeMap<Vec<u8>, Bytes>> {
     let most = NAMES_ROOM.saturating_add(4 * block.len());
     let mut cursor = BlockCursor::new(block)?;
@@ -145,7 +144,7 @@ pub fn has_partitions(properties: &BTreeMap<Vec<u8>, Bytes>) -> bool {
         .is_some_and(|kind| *kind == 2)
 }
 
-/// A property that is a number, in whichever form it is stored.
+/// A numeric property, in any of its stored forms.
 pub fn number(properties: &BTreeMap<Vec<u8>, Bytes>, name: &str) -> Option<u64> {
     let value = properties.get(name.as_bytes())?;
     Some(uvarint(value)?.0)

@@ -1,6 +1,6 @@
-//! Reads a table: its end first, then only the blocks that a question needs.
+//! Decodes a table: its end first, then only the necessary blocks.
 //!
-//! This part decodes and never fetches: [`crate::storage`] brings the bytes.
+//! This module does no IO: [`crate::storage`] fetches the bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::properties::{self, PROPERTIES};
 use super::{block, user_key};
 use crate::error::{GravelerError, Result};
 
-/// What the end of a table tells.
+/// The decoded end of a table.
 #[derive(Debug, Clone)]
 pub struct TableEnd {
     /// The index, or the top level of it, uncompressed.
@@ -24,7 +24,7 @@ pub struct TableEnd {
     pub properties: BTreeMap<Vec<u8>, Bytes>,
 }
 
-/// Bytes of a file from some place on.
+/// A piece of a file: bytes from an offset on.
 #[derive(Debug, Clone)]
 pub struct Piece {
     /// Where they start.
@@ -34,7 +34,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A block as it is stored, type and checksum included, if the piece has all of it.
+    /// A stored block, type and checksum included, if the piece holds all of it.
     pub fn stored(&self, handle: Handle) -> Option<Bytes> {
         let start = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
         let length = usize::try_from(handle.length).ok()?.checked_add(BLOCK_TRAILER_LEN)?;
@@ -50,7 +50,7 @@ impl Piece {
     }
 }
 
-/// Which bytes of the file a block is, type and checksum included. An error if that is beyond the file.
+/// The byte range of a stored block, type and checksum included; an error if it is beyond the file.
 pub fn stored_range(handle: Handle, file_size: u64) -> Result<std::ops::Range<u64>> {
     let end = handle
         .offset
@@ -69,16 +69,16 @@ fn at<T>(handle: Handle, result: Result<T>) -> Result<T> {
     result.map_err(|error| error.in_file(&format!("block at byte {}", handle.offset)))
 }
 
-/// Where reading a table's end must start again, or what it says.
+/// The result of decoding a table's end.
 #[derive(Debug)]
 pub enum End {
-    /// The piece had it all.
+    /// The piece was sufficient.
     Known(TableEnd),
     /// More is needed: everything from this byte on.
     StartsAt(u64),
 }
 
-/// Decodes the end of a table of `file_size` bytes out of its last bytes.
+/// Decodes the end of a table of `file_size` bytes from its last bytes.
 pub fn decode_end(tail: &Piece, file_size: u64) -> Result<End> {
     let footer = Footer::decode(&tail.bytes, file_size)?;
     stored_range(footer.metaindex, file_size)?;
@@ -113,7 +113,7 @@ fn properties_handle(metaindex: Bytes) -> Result<Handle> {
     ))
 }
 
-/// Keys must be compared as we compare them, and each must stand for one value.
+/// Refuses tables with another key order, or with several values per key.
 fn check(properties: &BTreeMap<Vec<u8>, Bytes>) -> Result<()> {
     let comparator = properties.get(b"rocksdb.comparator".as_slice());
     if let Some(name) = comparator.filter(|name| name.as_ref() != b"leveldb.BytewiseComparator") {
@@ -140,13 +140,13 @@ fn check(properties: &BTreeMap<Vec<u8>, Bytes>) -> Result<()> {
     Ok(())
 }
 
-/// A handle that an index entry holds.
+/// Decodes the handle of an index entry.
 pub fn decode_handle(value: &[u8]) -> Result<Handle> {
     let found = Handle::decode(value).map(|(handle, _)| handle);
     found.ok_or_else(|| GravelerError::corrupt("index", "expected an offset and a length, found fewer bytes"))
 }
 
-/// Blocks must lie one after the other, as their keys do: so none is read twice, and a whole table costs what its bytes are.
+/// Checks that blocks lie one after the other in the order of their keys, so that a corrupt index cannot make a block be read twice.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
     /// Where the last block ended.
@@ -171,7 +171,7 @@ impl InOrder {
     }
 }
 
-/// Walks an index block: the blocks below it, in the order of their keys.
+/// Iterates over an index block: the blocks below it, in the order of their keys.
 #[derive(Debug, Default)]
 pub struct IndexCursor(BlockCursor);
 
@@ -197,7 +197,7 @@ impl IndexCursor {
 
     /// The next block whose keys may reach `key`.
     pub fn advance_to(&mut self, key: &[u8]) -> Result<Option<Handle>> {
-        // A separator's trailer sorts it before all of the same user key; they are in a later block, unless the separator is a real key.
+        // A separator sorts before all keys of the same user key, which are therefore in a later block, unless the separator is a real key.
         let reached = |stored: &[u8]| match user_key(stored) {
             Some(user) if user == key => !stored.ends_with(&[0xff; 7]),
             Some(user) => user > key,

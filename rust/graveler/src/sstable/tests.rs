@@ -1,4 +1,4 @@
-//! Tables that come back, and bytes that are no tables.
+//! Round trips of tables, and invalid bytes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::read::{decode_end, End, IndexCursor, Piece};
 use super::{BlockCursor, TableWriter, UserProperties};
 use crate::error::Result;
 
-/// All records of a table in memory, or the error that its bytes deserve.
+/// All records of a table in memory, or an error.
 pub(crate) fn read_all(bytes: &Bytes) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let file = Piece {
         offset: 0,
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// A table of the same records whose data blocks are stored as they are.
+/// A table of the same records with uncompressed data blocks.
 pub(crate) fn without_compression(table: &Bytes) -> Vec<u8> {
     let records = read_all(table).unwrap();
     let mut writer = TableWriter::new();

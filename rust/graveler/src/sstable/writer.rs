@@ -1,6 +1,6 @@
 //! Writes one table, in memory, byte for byte as Pebble would.
 //!
-//! A range has at most some tens of megabytes, and its name is a hash that is known only at its end: so it is built whole, then put.
+//! A range has at most some tens of megabytes, and its name is a hash that is known only at its end, so it is built in memory and then put.
 
 use bytes::Bytes;
 
@@ -12,18 +12,18 @@ use super::properties::{Properties, UserProperties, PROPERTIES};
 use super::{TRAILER, TRAILER_LEN};
 use crate::error::{GravelerError, Result};
 
-/// What a block should have, in bytes before compression.
+/// The target size of a block, in bytes before compression.
 const BLOCK_SIZE: usize = 4096;
-/// From where on an entry that would pass the target starts a new block: nine tenths.
+/// From this size on (nine tenths), an entry that would exceed the target starts a new block.
 const BLOCK_THRESHOLD: usize = 3687;
-/// Each 16th key of a data block stands whole.
+/// Every 16th key of a data block is stored whole.
 const RESTART_INTERVAL: usize = 16;
-/// What Pebble takes a handle to be long before it knows.
+/// Pebble's estimate of an encoded handle's length.
 const HANDLE_ESTIMATE: usize = 20;
-/// Blocks count their bytes in 32 bits, of which Pebble reserves some.
+/// The largest entry: block offsets have 32 bits, of which Pebble reserves some.
 const MAX_ENTRY: usize = 1 << 27;
 
-/// A block of the index that is finished, while others follow.
+/// A finished partition of the index.
 #[derive(Debug)]
 struct Partition {
     entries: usize,
@@ -39,13 +39,13 @@ pub struct TableWriter {
     index: BlockWriter,
     partitions: Vec<Partition>,
     sealer: BlockSealer,
-    /// A key and a value of the index, kept for their room.
+    /// Reused buffers for a key and a value of the index.
     scratch: (Vec<u8>, Vec<u8>),
     last_key: Vec<u8>,
-    /// What the open data block is when it is stored, if another table has it.
+    /// The stored form of the open data block, if another table has the same block.
     stored: Option<Bytes>,
     properties: Properties,
-    /// Tests write what others may have written.
+    /// Off in tests, which write tables as other writers may.
     #[cfg(test)]
     pub(super) compress: bool,
 }
@@ -83,7 +83,7 @@ impl TableWriter {
     #[inline]
     pub(crate) fn add_after(&mut self, key: &[u8], shared: usize, value: &[u8]) -> Result<()> {
         let mut shared = if self.properties.entries == 0 { 0 } else { shared };
-        // Keys rise where the first byte that differs does, or where the last key ends.
+        // The key is greater if its first differing byte is, or if the last key is its prefix.
         let rises = match (key.get(shared), self.last_key.get(shared)) {
             (Some(ours), Some(last)) => ours > last,
             (ours, None) => ours.is_some(),
@@ -109,7 +109,7 @@ impl TableWriter {
         }
         let rest = key.get(shared..).unwrap_or_default();
         if shared == self.last_key.len() {
-            // What stands after a key may be what a longer one goes on with.
+            // The trailer of the last key may equal the next bytes of a longer key.
             shared += shared_prefix(rest, &TRAILER);
         }
         self.data.append(key, shared, &TRAILER, value);
@@ -122,8 +122,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Says that a finished block of another table was read up to its end. If the open data block has come to be the same, it need not be
-    /// compressed again.
+    /// Tells the writer that a block of another table was read to its end. If the open data block is the same, its stored form is reused
+    /// without compressing it again.
     pub(crate) fn reached_end_of(&mut self, block: &[u8], stored: &Bytes) {
         if self.data.is(block) {
             self.stored = Some(stored.clone());
@@ -140,8 +140,8 @@ impl TableWriter {
         self.properties.entries
     }
 
-    /// How large Pebble would take the table to be by now: stored blocks, and the open ones of data and index as they are. The splitting
-    /// rule asks for it, and the id of a metarange covers it.
+    /// Pebble's estimate of the table's size so far: stored blocks, and the open data and index blocks uncompressed. The split rule uses
+    /// it, and it is part of a metarange's id.
     pub fn estimated_size(&self) -> u64 {
         (self.out.len() + self.data.estimated_size() + self.index.estimated_size()) as u64
     }
@@ -162,7 +162,7 @@ impl TableWriter {
         key.clear();
         value.clear();
         if self.data.entries() == 0 {
-            // A table without entries has an empty block, whose key is of no kind at all.
+            // A table without entries has an empty block, whose key has an invalid kind.
             key.extend_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0]);
         } else {
             push_index_key(key, &self.last_key, next);

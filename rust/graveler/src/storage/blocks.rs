@@ -1,4 +1,4 @@
-//! The data blocks of a table that is in memory as a whole, one after the other.
+//! Iterates over the data blocks of a table that is in memory as a whole.
 
 use bytes::Bytes;
 
@@ -8,16 +8,16 @@ use crate::sstable::block;
 use crate::sstable::footer::Handle;
 use crate::sstable::read::{InOrder, IndexCursor, Piece};
 
-/// A place between two blocks.
+/// A cursor between two blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     table: Piece,
     path: String,
     top: IndexCursor,
-    /// The current part of the index, where it has parts.
+    /// The current partition of the index, if it has partitions.
     partition: Option<IndexCursor>,
     has_partitions: bool,
-    /// A block that was found and not handed out.
+    /// A block that was found and not returned yet.
     found: Option<Handle>,
     data_order: InOrder,
     index_order: InOrder,
@@ -38,7 +38,7 @@ impl Blocks {
         })
     }
 
-    /// An error about what a block holds, said of the table.
+    /// An error about a block's content, with the table's path.
     pub(crate) fn in_file(&self, error: GravelerError) -> GravelerError {
         error.in_file(&self.path)
     }
@@ -61,7 +61,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The next block, and what it is as it is stored.
+    /// The next block, opened and in its stored form.
     pub(crate) fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         let handle = match self.found.take() {
             Some(found) => Some(found),

@@ -1,4 +1,4 @@
-//! What was read of tables, bounded in bytes. Tables never change, so nothing in here is ever wrong.
+//! The memory cache of parts of tables, bounded in bytes. Tables are immutable, so it is never stale.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use crate::id::TableId;
 use crate::metarange::Metarange;
 use crate::sstable::read::Piece;
 
-/// Something that was read of a table.
+/// A cached part of a table.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Its last bytes, or all.
+    /// Its last bytes, or all bytes.
     Tail(Piece),
     /// One block, uncompressed.
     Block(Bytes),
@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// Which part: the end, a block by its place, or the decoded form.
+/// The key of a part: the end, a block by its offset, or the decoded form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Place {
     Tail,
@@ -57,7 +57,7 @@ struct Contents {
     bytes: usize,
 }
 
-/// The parts used last, up to so many bytes.
+/// The most recently used parts, up to a number of bytes.
 #[derive(Debug)]
 pub(super) struct Cache {
     capacity: usize,
@@ -95,7 +95,7 @@ impl Cache {
         }
     }
 
-    /// The end of a table, or the block at some place.
+    /// The end of a table, or the block at an offset.
     pub(super) fn get(&self, id: &TableId, block: Option<u64>) -> Option<Part> {
         self.at(id, block.map_or(Place::Tail, Place::Block))
     }
@@ -117,7 +117,7 @@ impl Cache {
 }
 
 impl Contents {
-    /// Forgets what was used longest ago, a good part at a time.
+    /// Evicts the least recently used parts, many at a time.
     fn evict(&mut self, target: usize) {
         let mut by_age: Vec<_> = self
             .parts

@@ -1,4 +1,4 @@
-//! Walks through the records of a table, in the order of their keys.
+//! Iterates over the records of a table, in the order of their keys.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use crate::sstable::footer::Handle;
 use crate::sstable::read::{InOrder, IndexCursor, Piece};
 use crate::sstable::BlockCursor;
 
-/// What a scan reads ahead at most, in bytes. It starts with one block and doubles: who wants one record reads one block.
+/// The most bytes that a scan reads ahead. It starts with one block and doubles, so that a look-up of one record reads one block.
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// A place in a table: before the first record, at one, or after the last.
+/// A cursor over a table: before the first record, at one, or after the last.
 #[derive(Debug)]
 pub struct TableCursor {
     reader: TableReader,
@@ -29,7 +29,7 @@ pub struct TableCursor {
 }
 
 impl TableCursor {
-    /// Before the first record.
+    /// A cursor before the first record.
     pub fn new(reader: TableReader) -> Result<Self> {
         let top = IndexCursor::new(reader.end().index.clone())?;
         Ok(TableCursor {
@@ -74,7 +74,7 @@ impl TableCursor {
         self.top = IndexCursor::new(self.reader.end().index.clone())?;
         self.blocks.clear();
         self.block = BlockCursor::default();
-        // What follows may not be wanted at all.
+        // The records after it may not be needed: reading ahead starts again.
         self.ahead_size = 1;
         self.data_order = InOrder::default();
         self.index_order = InOrder::default();
@@ -97,7 +97,7 @@ impl TableCursor {
         Ok(false)
     }
 
-    /// To the first record in what is left of the current block whose key is not before `key`; false if there is none.
+    /// To the first record in the rest of the current block whose key is not before `key`; false if there is none.
     pub(crate) fn seek_near(&mut self, key: &[u8]) -> Result<bool> {
         while self
             .block
@@ -122,7 +122,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Where both stand at the last record of a block, passes over the blocks after it that are stored alike on both sides.
+    /// If both cursors are at the last record of a block, skips the following blocks whose stored bytes are the same on both sides.
     pub(crate) async fn skip_same(&mut self, other: &mut TableCursor) -> Result<()> {
         while self.block.is_at_end() && other.block.is_at_end() {
             let (ours, theirs) = (self.next_stored().await?, other.next_stored().await?);
@@ -135,7 +135,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The next block as it is stored, if it is in memory.
+    /// The next block in its stored form, if it is in memory.
     async fn next_stored(&mut self) -> Result<Option<Bytes>> {
         if !self.find_blocks().await? {
             return Ok(None);

@@ -1,10 +1,10 @@
-//! Whole tables in a folder of this machine, bounded in bytes: what outlives a process.
+//! The disk cache: whole tables in a local folder, bounded in bytes, which outlives the process.
 //!
 //! ```text
 //! <folder>/<64 hex digits>      CRC-32C of the name and the table (u32, little endian) | the table
 //! ```
 //!
-//! Tables never change, so a file of an id is right or damaged; a damaged one is as good as none. Several processes may share a folder.
+//! Tables are immutable, so a file of an id is valid or corrupt; a corrupt one is treated as missing. Several processes may share a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,33 +20,33 @@ use crate::id::TableId;
 pub(super) struct DiskCache {
     folder: PathBuf,
     capacity: u64,
-    /// Bytes that this process has put since it last looked at the folder.
+    /// Bytes that this process has put since it last checked the folder's size.
     put: AtomicU64,
     drawn: AtomicU64,
 }
 
 impl DiskCache {
-    /// A folder, which is made when something is put, of at most about so many bytes.
+    /// A cache of at most about `capacity` bytes in a folder, which the first put creates.
     pub(super) fn new(folder: &Path, capacity: u64) -> Self {
         DiskCache {
             folder: folder.to_owned(),
             capacity,
-            // So that the first put looks.
+            // So that the first put checks the folder's size.
             put: AtomicU64::new(capacity),
             drawn: AtomicU64::new(0),
         }
     }
 
-    /// A table, if it is here and whole.
+    /// A table, if it is cached and valid.
     pub(super) fn get(&self, id: &TableId) -> Option<Bytes> {
         let path = self.folder.join(id.as_str());
-        // What is larger than all of the cache was not put here by one.
+        // A file larger than the whole cache was not put by one.
         fs::metadata(&path)
             .ok()
             .filter(|about| about.len() <= self.capacity.saturating_add(4))?;
         let file = Bytes::from(fs::read(&path).ok()?);
         let Some(table) = decode(id, &file) else {
-            // Half-written before a crash, damaged, or another one's: to be fetched again.
+            // Half-written before a crash, corrupt, or foreign: the table is fetched again.
             let _ = fs::remove_file(&path);
             return None;
         };
@@ -58,7 +58,7 @@ impl DiskCache {
         Some(table)
     }
 
-    /// Keeps a table. What fails here costs a read later, and nothing else.
+    /// Caches a table. Errors are ignored, as they only cost a later fetch.
     pub(super) fn put(&self, id: &TableId, table: &[u8]) {
         if (table.len() as u64) > self.capacity || self.write(id, table).is_err() {
             return;
@@ -79,13 +79,13 @@ impl DiskCache {
         bytes.extend_from_slice(table);
         let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, self.folder.join(id.as_str())));
         if written.is_err() {
-            // The disk is full, perhaps: nothing half-written stays.
+            // Perhaps the disk is full: no half-written file stays.
             let _ = fs::remove_file(&temporary);
         }
         written
     }
 
-    /// Removes what was used longest ago until three quarters are left.
+    /// Evicts the least recently used tables until three quarters of the capacity are left.
     fn evict(&self) {
         let Ok(listed) = fs::read_dir(&self.folder) else { return };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = listed
@@ -115,7 +115,7 @@ fn checksum(id: &TableId, table: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(id.as_str().as_bytes()), table)
 }
 
-/// The table out of a file's bytes, if they are that and whole.
+/// The table in a file's bytes, if its checksum matches.
 pub(crate) fn decode(id: &TableId, file: &Bytes) -> Option<Bytes> {
     let (said, table) = file.split_first_chunk::<4>()?;
     (u32::from_le_bytes(*said) == checksum(id, table)).then(|| file.slice(4..))

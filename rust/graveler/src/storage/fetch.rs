@@ -1,4 +1,4 @@
-//! Ranges in the order of their use, fetched some ahead of it.
+//! Prefetches ranges in the order of their use.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::Storage;
 use crate::error::{GravelerError, Result};
 use crate::metarange::RangeInfo;
 
-/// How many are under way at once: 20 MiB each at most.
+/// How many ranges are fetched concurrently, of at most 20 MiB each.
 const AHEAD: usize = 3;
 
-/// Ranges in the order in which they will be asked for.
+/// A queue of ranges in the order of their use.
 #[derive(Debug)]
 pub(crate) struct Fetches {
     storage: Arc<Storage>,
     waiting: VecDeque<RangeInfo>,
     under_way: VecDeque<JoinHandle<Result<TableReader>>>,
-    /// What keys start with that are wanted, if not all are.
+    /// The prefix of the wanted keys, if not all are wanted.
     prefix: Option<Vec<u8>>,
 }
 
@@ -34,8 +34,8 @@ impl Fetches {
         }
     }
 
-    /// Ranges of which only the keys are wanted that start with a prefix, one at a time: of a large one that has others too its end is
-    /// fetched, any other whole.
+    /// Ranges of which only keys with a prefix are wanted, one at a time: for a large range with other keys only the end is fetched, any
+    /// other range is fetched whole.
     pub(crate) fn within(storage: Arc<Storage>, ranges: impl IntoIterator<Item = RangeInfo>, prefix: &[u8]) -> Self {
         let mut fetches = Self::new(storage, ranges);
         fetches.prefix = Some(prefix.to_vec());

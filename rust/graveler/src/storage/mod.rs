@@ -1,4 +1,4 @@
-//! Tables by their ids, in a store, and what was read of them.
+//! The tables of a repository by their ids, in a store, with caches.
 //!
 //! ```text
 //! <repository>/_lakefs/<64 hex digits>      ranges and metaranges alike
@@ -32,11 +32,11 @@ pub(crate) use disk::decode as cached_table;
 pub use reader::TableReader;
 pub(crate) use run::RunCursor;
 
-/// Where lakeFS puts its tables.
+/// The folder of tables, lakeFS's name.
 pub const PREFIX: &str = "_lakefs/";
-/// What is read of a table's end at once: nearly always its whole index, or the top of it.
+/// Bytes of a table's end that are read first: nearly always its whole index, or the top level of it.
 const TAIL: u64 = 64 << 10;
-/// What is kept in memory, in bytes, if nobody says otherwise.
+/// The default size of the memory cache, in bytes.
 pub const CACHE_BYTES: usize = 256 << 20;
 
 /// The tables of one repository.
@@ -49,12 +49,12 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Tables under `prefix` in a store, of which `cache_bytes` are kept in memory.
+    /// Tables under `prefix` in a store, with a memory cache of `cache_bytes`.
     pub fn new(store: StoreRef, prefix: &str, cache_bytes: usize) -> Arc<Self> {
         Self::with_disk(store, prefix, cache_bytes, None)
     }
 
-    /// The same, with whole tables kept in a folder of this machine as well, up to so many bytes.
+    /// The same, with a disk cache of whole tables in a local folder of at most so many bytes.
     pub fn with_disk(store: StoreRef, prefix: &str, cache_bytes: usize, disk: Option<(&Path, u64)>) -> Arc<Self> {
         Arc::new(Storage {
             store,
@@ -74,7 +74,7 @@ impl Storage {
         format!("{}{id}", self.prefix)
     }
 
-    /// Puts a table. One of that id that is there already has the same content: it is put again, so that it is young.
+    /// Puts a table. An existing one of the same id has the same content; it is put again to renew its time of modification.
     pub async fn put(&self, id: &TableId, bytes: Bytes) -> Result<()> {
         self.store.put(&self.path(id), bytes.clone()).await?;
         if let Some(disk) = &self.disk {
@@ -85,7 +85,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Opens a table by its end: one read, or none.
+    /// Opens a table by its end: one read, or none if it is cached.
     pub async fn open(self: &Arc<Self>, id: &TableId) -> Result<TableReader> {
         if let Some(Part::Tail(piece)) = self.cache.get(id, None) {
             return TableReader::open(self.clone(), id, piece).await;
@@ -102,18 +102,18 @@ impl Storage {
         TableReader::open(self.clone(), id, piece).await
     }
 
-    /// Opens a table's file by its name, whatever that is: for looking at one.
+    /// Opens a table's file of any name, for inspection.
     pub async fn open_file(self: &Arc<Self>, name: &str) -> Result<TableReader> {
         self.open(&TableId::of_file_name(name)).await
     }
 
-    /// Opens a table that will be read from end to end: one read of all of it, or none.
+    /// Opens a table that will be read from end to end: one read of all of it, or none if it is cached.
     pub async fn open_whole(self: &Arc<Self>, id: &TableId) -> Result<TableReader> {
         let piece = self.whole(id).await?;
         TableReader::open(self.clone(), id, piece).await
     }
 
-    /// The data blocks of a table, after one read of all of it, or none.
+    /// The data blocks of a table, after one read of all of it, or none if it is cached.
     pub(crate) async fn blocks(self: &Arc<Self>, id: &TableId) -> Result<Blocks> {
         let piece = self.whole(id).await?;
         let reader = TableReader::open(self.clone(), id, piece.clone()).await?;
@@ -147,13 +147,13 @@ impl Storage {
         Ok(piece)
     }
 
-    /// Bytes of a table as they are stored.
+    /// Stored bytes of a table.
     async fn bytes(&self, id: &TableId, range: Range<u64>) -> Result<Bytes> {
         let mut found = self.store.get_ranges(&self.path(id), &[range]).await?;
         Ok(found.pop().unwrap_or_default())
     }
 
-    /// A metarange, whole; nothing at all is the content of a repository's first commit.
+    /// A decoded metarange; `None` is the empty content of a repository's first commit.
     pub async fn metarange(self: &Arc<Self>, id: Option<&TableId>) -> Result<Arc<Metarange>> {
         let Some(id) = id else {
             return Ok(Arc::default());

@@ -1,4 +1,4 @@
-//! One table, of which its end is known and blocks are read as they are needed.
+//! An open table: its end is in memory, blocks are read as they are needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::sstable::footer::Handle;
 use crate::sstable::properties::number;
 use crate::sstable::read::{decode_end, stored_range, End, InOrder, Piece, TableEnd};
 
-/// More than this is read of an index only block by block, in bytes.
+/// A larger index is read block by block only, in bytes.
 const MOST_INDEX: u64 = 4 << 20;
-/// Blocks that are no further apart than this are read together, in bytes.
+/// The greatest gap between blocks that are coalesced into one read, in bytes.
 const NEAR: u64 = 32 << 10;
-/// Reads of one table that are under way at once.
+/// Concurrent reads of one table.
 const READS: usize = 16;
 
 /// An opened table.
@@ -31,9 +31,9 @@ pub struct TableReader {
     size: u64,
     tail: Piece,
     end: Arc<TableEnd>,
-    /// Blocks that were read ahead, by their places.
+    /// Blocks that were read ahead, by their offsets.
     held: BTreeMap<u64, Bytes>,
-    /// Up to which path they were.
+    /// The path up to which blocks were read ahead.
     held_until: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl TableReader {
         self.size
     }
 
-    /// What the end tells.
+    /// The table's decoded end.
     pub fn end(&self) -> &TableEnd {
         &self.end
     }
@@ -89,7 +89,7 @@ impl TableReader {
         self.storage.path(&self.id)
     }
 
-    /// The same table with all of its index in memory: what lies between the data blocks and what is known is one read.
+    /// The same table with all of its index in memory: one read from the end of the data blocks to the bytes that are known.
     pub(crate) async fn with_index(mut self) -> Result<Self> {
         let start = number(&self.end.properties, "rocksdb.data.size").filter(|start| *start < self.tail.offset);
         let Some(start) = start.filter(|start| self.end.has_partitions && self.tail.offset - start <= MOST_INDEX)
@@ -103,7 +103,7 @@ impl TableReader {
         Ok(self)
     }
 
-    /// Whether a block needs no read. What is not kept is then read with its neighbours by [`TableReader::read_run`].
+    /// A block, if it needs no read. Others are read with their neighbours by [`TableReader::read_run`].
     pub(super) fn known(&self, handle: Handle) -> Result<Option<Bytes>> {
         if let Some(block) = self.tail.block(handle).map_err(|error| error.in_file(&self.path()))? {
             return Ok(Some(block));
@@ -117,7 +117,7 @@ impl TableReader {
         })
     }
 
-    /// Reads blocks side by side, for whoever comes to them later; those that were read so before are behind us.
+    /// Reads blocks ahead, concurrently; replaces those that were read ahead before.
     pub(crate) async fn hold(&mut self, boundaries: &Boundaries) -> Result<()> {
         self.held.clear();
         self.held_until.clone_from(&boundaries.until);
@@ -128,7 +128,7 @@ impl TableReader {
                 missing.push(*handle);
             }
         }
-        // What lies between them is not wanted: only what is near is one read.
+        // Blocks between them are not needed: only near ones are coalesced.
         let near = |left: &Handle, right: &Handle| {
             right.offset <= left.offset.saturating_add(left.length).saturating_add(NEAR)
         };
@@ -144,7 +144,7 @@ impl TableReader {
         Ok(())
     }
 
-    /// Blocks that lie near each other, by one read, with their places.
+    /// Reads blocks that lie near each other with one read; returns them with their offsets.
     async fn read_blocks(&self, run: Vec<Handle>) -> Result<Vec<(u64, Bytes)>> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(Vec::new());
@@ -163,12 +163,12 @@ impl TableReader {
         blocks.collect()
     }
 
-    /// Whether the block in which a path may be was read ahead.
+    /// Whether the block that may hold a path was read ahead.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         key <= self.held_until.as_slice()
     }
 
-    /// A block as it is stored, if no read is needed.
+    /// A block in its stored form, if no read is needed.
     pub(super) fn stored(&self, handle: Handle) -> Option<Bytes> {
         self.tail.stored(handle)
     }
@@ -186,7 +186,7 @@ impl TableReader {
         Ok(block)
     }
 
-    /// The stored bytes from one block to another that lies after it.
+    /// Reads the stored bytes from one block to a later one.
     pub(super) async fn read_run(&self, first: Handle, last: Handle) -> Result<Piece> {
         let start = stored_range(first, self.size)?.start;
         let end = stored_range(last, self.size)?.end;

@@ -1,4 +1,4 @@
-//! The records of several ranges, one range after the other.
+//! Iterates over the records of consecutive ranges.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Storage, TableCursor};
 use crate::error::Result;
 use crate::metarange::RangeInfo;
 
-/// A place in a run of ranges: before its first record, at one, or after the last.
+/// A cursor over consecutive ranges: before the first record, at one, or after the last.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
     fetches: Fetches,
@@ -24,7 +24,7 @@ impl RunCursor {
         }
     }
 
-    /// At the first record whose key is not before `prefix`, for whoever asks for no other keys than those that start so.
+    /// A cursor at the first record whose key is not before `prefix`, for a caller that needs only keys with the prefix.
     pub(crate) async fn within(storage: Arc<Storage>, ranges: &[RangeInfo], prefix: &[u8]) -> Result<Self> {
         let mut run = RunCursor {
             fetches: Fetches::within(storage, ranges.iter().cloned(), prefix),
@@ -59,7 +59,7 @@ impl RunCursor {
         }
     }
 
-    /// Passes over what follows on both sides and is stored alike; both stand at the same record.
+    /// Skips the following blocks and ranges that are the same on both sides; both cursors are at the same record.
     pub(crate) async fn skip_same(&mut self, other: &mut RunCursor) -> Result<()> {
         match (&mut self.current, &mut other.current) {
             (Some(ours), Some(theirs)) => ours.skip_same(theirs).await,
@@ -67,7 +67,7 @@ impl RunCursor {
         }
     }
 
-    /// To the first record, from the one that the cursor stands at, whose key is not before `key`; false if there is none.
+    /// To the first record, from the current one on, whose key is not before `key`; false if there is none.
     pub(crate) async fn advance_to(&mut self, key: &[u8]) -> Result<bool> {
         loop {
             if self.key()?.is_some_and(|found| found >= key) {
@@ -79,7 +79,7 @@ impl RunCursor {
         }
     }
 
-    /// The record's key; none before the first and after the last.
+    /// The record's key; `None` before the first and after the last.
     #[inline]
     pub(crate) fn key(&self) -> Result<Option<&[u8]>> {
         match &self.current {
@@ -95,7 +95,7 @@ impl RunCursor {
         self.current.as_ref().map_or(&[], TableCursor::value)
     }
 
-    /// The record's key, for keeps; empty where there is none.
+    /// A copy of the record's key; empty if there is none.
     pub(crate) fn owned_key(&self) -> Vec<u8> {
         let key = self.current.as_ref().and_then(|cursor| cursor.key().ok());
         key.unwrap_or_default().to_vec()

@@ -97,7 +97,7 @@ fn test_a_listing_of_folders_reads_about_a_block_a_folder_and_the_end_of_each_ra
     assert_eq!(list(&cold, &metarange, b"table/", b"", b"/").len(), 60);
     let requests = cold.store().stats().take().read_requests;
     assert!(requests <= 70 + 2 * ranges, "{requests} requests, {ranges} ranges");
-    // One folder of all: the metarange says it.
+    // All paths in one folder: the metarange alone tells.
     let cold = Storage::new(storage.store().clone(), PREFIX, CACHE_BYTES);
     assert_eq!(list(&cold, &metarange, b"", b"", b"/").len(), 1);
     assert_eq!(cold.store().stats().take().read_requests, 0);
@@ -138,12 +138,12 @@ fn test_whether_a_path_was_touched_is_told_by_metaranges_and_a_block_of_each_ran
     let at = |wanted: &[usize]| (0..edits.len()).map(|n| wanted.contains(&n)).collect::<Vec<_>>();
     let (found, stats) = ask(&["table/part=003/file-0003007.parquet"], &[]);
     assert_eq!(found, at(&[0, 4]));
-    // Seven metaranges, and of four ranges what lies at their ends and one block.
+    // Seven metaranges, and the end and one block of four ranges.
     assert!(stats.read_requests <= 7 + 2 * 4, "{stats:?}");
     let (found, stats) = ask(&[], &["table/part=003/"]);
     assert_eq!(found, at(&[0, 1, 4]));
     assert!(stats.read_requests <= 7 + 3 * 4, "{stats:?}");
-    // A path that is alone in its range's place is known to be new without a look at it.
+    // A path that no other range covers is known to be new without a read.
     let (found, stats) = ask(&[], &["zzz/"]);
     assert_eq!(found, at(&[3, 5]));
     assert!(stats.read_requests <= 7 + 2 * 2, "{stats:?}");

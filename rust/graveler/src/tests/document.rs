@@ -63,7 +63,7 @@ fn test_hourly_ingest_writes_one_or_two_ranges_an_hour_and_its_merge_none() {
     assert_eq!(read(&storage, &main).len(), 4000 + 24 * 40);
 }
 
-/// Two branches that add mostly the same files in several commits, in different ones each; how many ranges of the merge others have.
+/// Two branches add mostly the same files in different commits; returns how many ranges of the merge are shared.
 fn branches_with_the_same_files(rule: SplitRule) -> (usize, usize) {
     let storage = storage();
     let base = commit(
@@ -134,7 +134,7 @@ fn test_the_same_records_end_in_the_same_ranges_however_many_tasks_encode_them()
     let rule = SplitRule::new(0, 30_000, 700).unwrap();
     let all = files("a/", 0..20_000);
     let parallel = commit(&storage(), &Metarange::default(), &all, rule).metarange;
-    // A least size of one byte changes no break, but lets no segment be encoded before the one in front of it.
+    // A minimal size of one byte changes no break, but forces segments to be encoded one after the other.
     let in_turn = commit(
         &storage(),
         &Metarange::default(),

@@ -1,4 +1,4 @@
-//! Contents against a plain model, the document's examples, and what reads cost.
+//! Contents against a plain model, the document's examples, and the cost of reads.
 
 mod costs;
 mod document;
@@ -19,14 +19,14 @@ use crate::value::Value;
 use crate::write::{table_of_records, SplitRule};
 use crate::Result;
 
-/// Paths, and what stands there.
+/// The values by path.
 type Model = BTreeMap<Vec<u8>, u8>;
 
 fn storage() -> Arc<Storage> {
     Storage::new(Arc::new(memory::private().unwrap()), PREFIX, CACHE_BYTES)
 }
 
-/// A storage of the same tables that remembers nothing.
+/// A storage of the same tables with an empty cache.
 fn cold(storage: &Arc<Storage>) -> Arc<Storage> {
     Storage::new(storage.store().clone(), PREFIX, 0)
 }
@@ -77,7 +77,7 @@ fn stored(storage: &Arc<Storage>, range: &RangeInfo) -> bytes::Bytes {
     block_on(storage.store().get(&storage.path(&range.id))).unwrap()
 }
 
-/// The file that a range's records would be if they were written alone.
+/// The file of a range's records written from scratch.
 fn written_anew(storage: &Arc<Storage>, range: &RangeInfo) -> Vec<u8> {
     let mut records = Vec::new();
     let read: Result<()> = block_on(async {

@@ -13,7 +13,7 @@ use crate::repack::repack;
 use crate::value::identity_of;
 use crate::verify::verify;
 
-/// Few letters, so that paths meet and prefixes are shared.
+/// Few letters, so that paths collide and share prefixes.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(b'/'), Just(0xff)], 1..5)
 }
@@ -79,7 +79,7 @@ fn counted(differences: &[(Vec<u8>, Option<u8>, Option<u8>)]) -> Summary {
     }
 }
 
-/// What a merge should be, and the paths in conflict.
+/// The expected merge, and the paths in conflict.
 fn merged(base: &Model, source: &Model, dest: &Model, wins: Wins) -> (Model, Vec<Vec<u8>>) {
     let keys: BTreeSet<_> = base.keys().chain(source.keys()).chain(dest.keys()).collect();
     let (mut result, mut conflicts) = (Model::new(), Vec::new());
@@ -102,7 +102,7 @@ fn merged(base: &Model, source: &Model, dest: &Model, wins: Wins) -> (Model, Vec
     (result, conflicts)
 }
 
-/// Each range is what its id says, and the bytes that its records alone would be.
+/// Checks that each range matches its id, and equals its records written from scratch.
 fn check_rule(storage: &Arc<Storage>, metarange: &Metarange) {
     for range in metarange.ranges() {
         let found = block_on(verify(storage, &range.id)).unwrap();

@@ -1,11 +1,11 @@
-//! Ranges that are written anew: the bytes are those that the records alone would be, whatever was taken over.
+//! Rewritten ranges: their bytes equal those written from scratch, whatever blocks were reused.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::diff::Diff;
 
-/// Entries of uneven lengths, so that blocks of a rewritten range fall into step again after a while.
+/// Entries of uneven lengths, so that the blocks of a rewritten range align with the old ones again after a while.
 fn numbered(count: usize) -> Vec<(Vec<u8>, u8)> {
     let path = |n: usize| format!("t/part-{n:06}{}", "x".repeat(n * 7919 % 40)).into_bytes();
     (0..count).map(|n| (path(n), (n % 251) as u8)).collect()

@@ -1,11 +1,11 @@
-//! Writes a whole content: records, changes and reused ranges go in by key, ranges and one metarange come out.
+//! Writes a whole content: takes records, changes and reused ranges in the order of keys, writes ranges and one metarange.
 //!
 //! ```text
 //! records, changes, ranges to rewrite -> units, cut where a range ends whatever its size -> tasks that encode -> puts
 //! ```
 //!
-//! A unit's ranges do not depend on what stands before it, so units are encoded side by side. Where that is not so (the rule has a least
-//! size, or no break that is sure comes for long), one waits for the one before.
+//! A unit starts where a range certainly ends, so units are encoded concurrently. Where that is impossible (the rule has a minimal size, or
+//! no certain break comes for long), a unit waits for the one before it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,25 +29,25 @@ use crate::metarange::{Metarange, RangeInfo};
 use crate::sstable::shared_prefix;
 use crate::storage::Storage;
 
-/// A unit is handed on when it is this large, even where no range ends, in bytes. Those of tests are small.
+/// The size in bytes at which a unit is handed on even if no range ends there. Small in tests.
 const UNIT_SIZE: usize = if cfg!(test) { 2 << 10 } else { 8 << 20 };
-/// Ranges that are smaller than this go into one unit.
+/// Smaller ranges are gathered into one unit.
 const LEAST_UNIT: usize = UNIT_SIZE / 8;
 
-/// What writing left.
+/// The result of writing.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// The content.
     pub metarange: Arc<Metarange>,
-    /// Ranges that were encoded and put, the metarange not counted.
+    /// Ranges that were encoded and put, without the metarange.
     pub ranges_written: u64,
-    /// Bytes of them and of the metarange.
+    /// Bytes of the new ranges and of the metarange.
     pub bytes_written: u64,
-    /// Ranges that were taken over by reference.
+    /// Ranges that were reused by reference.
     pub ranges_reused: u64,
 }
 
-/// All ranges of a content, which has no metarange yet.
+/// All ranges of a content before its metarange is written.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     storage: Arc<Storage>,
@@ -56,11 +56,11 @@ pub(crate) struct Ranges {
     ranges_written: u64,
     ranges_reused: u64,
     bytes_written: u64,
-    /// What changes did to ranges that were rewritten, and after them.
+    /// The counts of the applied changes.
     pub(crate) summary: Summary,
 }
 
-/// What a task leaves: its ranges, and one that goes on.
+/// The result of a task: its finished ranges, and the open one.
 #[derive(Default)]
 struct Encoded {
     ranges: Vec<RangeInfo>,
@@ -95,7 +95,7 @@ impl MetarangeWriter {
         Self::with_properties(storage, rule, BTreeMap::new())
     }
 
-    /// The same, whose tables say more of themselves than their type: lakeFS's dumps do.
+    /// The same with more user properties of the tables than their type, as in lakeFS's dumps.
     pub fn with_properties(storage: Arc<Storage>, rule: SplitRule, properties: BTreeMap<String, String>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         MetarangeWriter {
@@ -132,7 +132,7 @@ impl MetarangeWriter {
         Ok(())
     }
 
-    /// Appends the records that changes bring; deletions among them do nothing.
+    /// Appends the values of changes as records; deletions are ignored.
     pub async fn write_changes(&mut self, changes: &Arc<Changes>, numbers: Range<usize>) -> Result<()> {
         let Some(first) = changes.get(numbers.start) else {
             return Ok(());
@@ -172,7 +172,7 @@ impl MetarangeWriter {
         Ok(())
     }
 
-    /// Appends what changes make of records of a range.
+    /// Appends the records of a range with changes applied.
     pub(crate) async fn rewrite(&mut self, part: Rewrite) -> Result<()> {
         check_key(&self.last_key, part.first_key(), self.any)?;
         let max_key = part.max_key();
@@ -180,12 +180,12 @@ impl MetarangeWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(max_key);
         self.hash = KeyHash::new();
-        // What is written last is the last record of the range, unless a change takes it away.
+        // The last record written is the last one of the range, unless a change removes it.
         let ends = part.keeps_last() && self.rule.always_breaks_at(fnv1a(max_key));
         self.hand_on(Unit::Rewrite(part), ends).await
     }
 
-    /// Appends a range that exists. It closes the open one at any size: only breaks of our own follow the rule.
+    /// Appends an existing range. It closes the open one at any size: only breaks between records follow the rule.
     pub async fn write_range(&mut self, range: RangeInfo) -> Result<()> {
         check_key(&self.last_key, &range.min_key, self.any)?;
         self.flush(true).await?;
@@ -197,7 +197,7 @@ impl MetarangeWriter {
         Ok(())
     }
 
-    /// Hands the records on that were gathered; where nothing was, ends the range that is open.
+    /// Hands on the gathered records; if there are none, ends the open range.
     async fn flush(&mut self, close: bool) -> Result<()> {
         if self.segment.is_empty() && !(close && self.continues) {
             return Ok(());
@@ -221,7 +221,7 @@ impl MetarangeWriter {
                 None
             }
         };
-        // Not from a task that waits for another: the one it waits for has its slot already.
+        // The slot is acquired here and not in the task, so that a task never waits for one that has no slot.
         let slot = self.slots.clone().acquire_owned().await;
         let slot = slot.map_err(|_| GravelerError::invalid("the writer is closed"))?;
         let task = Task {
@@ -289,7 +289,7 @@ impl Ranges {
     }
 }
 
-/// The table of a metarange.
+/// Encodes the table of a metarange.
 pub fn encode_metarange(ranges: &[RangeInfo], properties: &BTreeMap<String, String>) -> Result<EncodedTable> {
     let mut open = OpenTable::new("metaranges", properties);
     let mut value = Vec::new();
@@ -331,7 +331,7 @@ struct Task {
 impl Task {
     fn run(self, before: Option<Part>, slot: OwnedSemaphorePermit) -> BoxFuture<'static, Result<Encoded>> {
         async move {
-            // While the one before is under way.
+            // Opened while the unit before it is still being encoded.
             let opened = self.unit.open(&self.storage).await?;
             let mut so_far = match before {
                 Some(part) => part.wait().await?,

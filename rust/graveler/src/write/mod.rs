@@ -1,4 +1,4 @@
-//! Writing: from sorted records to ranges, and from ranges to a metarange.
+//! Writes sorted records as ranges, and ranges as a metarange.
 
 pub mod metarange_writer;
 mod open_range;

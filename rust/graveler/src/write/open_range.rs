@@ -1,4 +1,4 @@
-//! A table that is being written, with the hash that will be its name.
+//! A table that is being written, with the running hash that becomes its id.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::ident::Identity;
 use crate::metarange::RangeInfo;
 use crate::sstable::{shared_prefix, TableWriter, UserProperties};
 
-/// Bytes are hashed in pieces of this size.
+/// Bytes that are hashed at a time.
 const HASHED_AT_ONCE: usize = 16 << 10;
 
 /// A table, ready to be put under its id.
 #[derive(Debug, Clone)]
 pub struct EncodedTable {
-    /// What a metarange says of it.
+    /// Its record for a metarange.
     pub info: RangeInfo,
     /// The file.
     pub bytes: Vec<u8>,
 }
 
-/// A table that takes more records.
+/// An open table, to which records are appended.
 #[derive(Debug)]
 pub(crate) struct OpenTable {
     table: TableWriter,
@@ -34,7 +34,7 @@ pub(crate) struct OpenTable {
 }
 
 impl OpenTable {
-    /// An empty table of a type, `ranges` or `metaranges`, with what else its properties say.
+    /// An empty table of a type, `ranges` or `metaranges`, with further user properties.
     pub(crate) fn new(table_type: &str, properties: &BTreeMap<String, String>) -> Self {
         let mut properties = properties.clone();
         properties.insert("type".into(), table_type.into());
@@ -47,7 +47,7 @@ impl OpenTable {
         }
     }
 
-    /// Appends a record; how large the table is with it.
+    /// Appends a record; returns the table's estimated size.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
         self.add_after(key, shared_prefix(key, self.table.last_key()), value)
     }
@@ -76,7 +76,7 @@ impl OpenTable {
         self.table.last_key()
     }
 
-    /// Says that a block of another table was read up to its end, so that one that came out the same need not be compressed again.
+    /// Tells the table that a block of another table was read to its end, so that an equal block is reused without compressing it again.
     pub(crate) fn reached_end_of(&mut self, block: &[u8], stored: &Bytes) {
         self.table.reached_end_of(block, stored);
     }
@@ -113,7 +113,7 @@ impl OpenTable {
     }
 }
 
-/// The digits of a length.
+/// Appends the decimal digits of a length.
 #[inline]
 fn push_decimal(buffer: &mut Vec<u8>, mut value: usize) {
     let digit = |value: usize| b'0' + u8::try_from(value % 10).unwrap_or(0);
@@ -136,7 +136,7 @@ fn push_decimal(buffer: &mut Vec<u8>, mut value: usize) {
     }
 }
 
-/// One table of all these records, whatever its size: how ids are recomputed, and what dumps and metaranges are.
+/// One table of all records, whatever its size: for dumps, metaranges, and recomputing ids.
 pub fn table_of_records<'a>(
     table_type: &str,
     properties: &BTreeMap<String, String>,
@@ -155,7 +155,7 @@ impl From<EncodedTable> for RangeInfo {
     }
 }
 
-/// Nothing can be written without a path.
+/// Refuses a key that is not after the last one.
 pub(super) fn check_key(last: &[u8], key: &[u8], any: bool) -> Result<()> {
     if any && key <= last {
         return Err(GravelerError::invalid(format!(

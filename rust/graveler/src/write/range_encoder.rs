@@ -1,4 +1,4 @@
-//! Encodes sorted records into ranges, each ended where the rule says so.
+//! Encodes sorted records into ranges, which end where the split rule says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::error::Result;
 use crate::sstable::block::recompressed;
 use crate::sstable::shared_prefix;
 
-/// Whether blocks of a table may be taken over as they are stored.
+/// Whether stored blocks of a table may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compressor {
-    /// Nothing is known of who compressed them.
+    /// It is unknown which compressor wrote them.
     Unknown,
-    /// One block compressed again was the same bytes.
+    /// One block, compressed again, gave the same bytes.
     Ours,
-    /// It was other bytes: they are read and never taken over.
+    /// It gave other bytes: blocks are read and never reused.
     Another,
 }
 
-/// Takes records, makes tables.
+/// Encodes records into tables.
 #[derive(Debug)]
 pub(super) struct RangeEncoder {
     rule: SplitRule,
@@ -34,7 +34,7 @@ pub(super) struct RangeEncoder {
 }
 
 impl RangeEncoder {
-    /// Goes on with a range that is not ended yet, if there is one.
+    /// An encoder that continues an open range, if there is one.
     pub(super) fn new(
         rule: SplitRule,
         properties: Arc<BTreeMap<String, String>>,
@@ -44,7 +44,7 @@ impl RangeEncoder {
             rule,
             properties,
             last_key: open.as_ref().map_or(Vec::new(), |open| open.last_key().to_vec()),
-            // Nothing is known of the hash of that key's start, so the next one is hashed whole.
+            // The prefix hashes of the last key are unknown, so the next key is hashed from its start.
             hash: KeyHash::new(),
             open,
             tables: Vec::new(),
@@ -68,8 +68,7 @@ impl RangeEncoder {
         Ok(())
     }
 
-    /// Says that all records of a block of another table were looked at, and most of them appended: if the open block has come to be the
-    /// same, it is taken over as it is stored.
+    /// Tells the encoder that a block of another table was read to its end: if the open block is the same, the stored block is reused.
     pub(super) fn reached_end_of(&mut self, block: &[u8], stored: &Bytes, by: &mut Compressor) {
         let Some(table) = &mut self.open else { return };
         if *by == Compressor::Unknown {
@@ -88,7 +87,7 @@ impl RangeEncoder {
         self.tables.extend(self.open.take().map(|table| table.finish()));
     }
 
-    /// The ranges that were ended, and the one that was not.
+    /// The finished ranges, and the open one.
     pub(super) fn finish(self) -> (Vec<EncodedTable>, Option<Box<OpenTable>>) {
         (self.tables, self.open)
     }

@@ -1,4 +1,4 @@
-//! Records in a row, in one piece of memory: what a task gets to encode.
+//! A segment: consecutive records in one allocation, for a task to encode.
 
 /// Sorted records.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
-//! Where one range ends and the next begins.
+//! The split rule: where one range ends and the next begins.
 //!
-//! The rule looks at the range's size so far and at the key just written, at nothing else: so two branches that hold the same paths break
-//! at the same ones, and share what lies between.
+//! The rule depends only on the range's size so far and on the key just written, so two branches with the same paths break at the same
+//! ones, and share the ranges in between.
 
 use crate::error::{GravelerError, Result};
 
@@ -14,7 +14,7 @@ pub struct SplitRule {
 }
 
 impl Default for SplitRule {
-    /// Those of lakeFS: no least size, 20 MiB at most, a break each 50,000 entries on average.
+    /// lakeFS's parameters: no minimal size, 20 MiB at most, a break every 50,000 entries on average.
     fn default() -> Self {
         SplitRule {
             min_size: 0,
@@ -25,7 +25,7 @@ impl Default for SplitRule {
 }
 
 impl SplitRule {
-    /// A rule: never break before `min_size` bytes, always at `max_size`, in between after one key in `raggedness`.
+    /// A rule that never breaks before `min_size` bytes, always at `max_size`, and in between after one key in `raggedness`.
     pub fn new(min_size: u64, max_size: u64, raggedness: u64) -> Result<Self> {
         if max_size == 0 || min_size > max_size || raggedness == 0 {
             return Err(GravelerError::invalid(format!(
@@ -51,7 +51,7 @@ impl SplitRule {
         size >= self.min_size && (size >= self.max_size || hash.is_multiple_of(self.raggedness))
     }
 
-    /// Whether a range of any size ends after a key of this hash: then what follows can be written without knowing what went before.
+    /// Whether a range of any size ends after a key of this hash, so that the following records can be encoded independently.
     #[inline]
     pub(super) fn always_breaks_at(&self, hash: u64) -> bool {
         self.min_size == 0 && hash.is_multiple_of(self.raggedness)
@@ -62,7 +62,7 @@ impl SplitRule {
         self.min_size
     }
 
-    /// The largest size, in bytes, which one entry may pass.
+    /// The largest size, in bytes, which one entry may exceed.
     pub fn max_size(&self) -> u64 {
         self.max_size
     }
@@ -73,7 +73,7 @@ impl SplitRule {
     }
 }
 
-/// FNV-1a of nothing.
+/// FNV-1a of no bytes (the offset basis).
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 /// How many bytes of a key [`KeyHash`] remembers.
 const REMEMBERED: usize = 1024;
@@ -89,10 +89,10 @@ fn one_more(hash: u64, byte: &u8) -> u64 {
     (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// The hashes of keys that follow one another: what a key starts with as the last one did is not hashed again.
+/// Hashes sorted keys incrementally: the prefix that a key shares with the last one is not hashed again.
 #[derive(Debug)]
 pub(super) struct KeyHash {
-    /// The hash of the first byte of the last key, of the first two, and so on.
+    /// The hashes of the prefixes of the last key: of one byte, of two, and so on.
     starts: Vec<u64>,
 }
 
@@ -103,7 +103,7 @@ impl KeyHash {
         }
     }
 
-    /// The hash of a key that shares so many bytes with the last one.
+    /// The hash of a key that shares `shared` bytes with the last one.
     #[inline]
     pub(super) fn of(&mut self, key: &[u8], shared: usize) -> u64 {
         self.starts.truncate(shared);

@@ -1,4 +1,4 @@
-//! What lakeFS wrote, written again.
+//! Tables of lakeFS, rewritten byte for byte.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sstable::tests::read_all;
 use crate::value::Value;
 use crate::verify::said;
 
-/// A file of lakeFS's own tests; none where the folder of fixtures is not beside the project.
+/// A file of lakeFS's own tests; `None` if the folder of fixtures is not beside the project.
 fn fixture(name: &str) -> Option<Bytes> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/graveler");
     std::fs::read(folder.join(name)).ok().map(Bytes::from)

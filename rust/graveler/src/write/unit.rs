@@ -1,4 +1,4 @@
-//! What a task encodes.
+//! Units: what one task encodes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::sstable::BlockCursor;
 use crate::storage::{Blocks, Storage};
 use crate::value::identity_of;
 
-/// Some of the changes, by their numbers.
+/// A slice of changes, by their numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Slice {
     pub(crate) changes: Arc<Changes>,
     pub(crate) numbers: Range<usize>,
 }
 
-/// Records of a range, with changes laid over them.
+/// Records of a range to rewrite with changes.
 #[derive(Debug)]
 pub(crate) struct Rewrite {
     /// The range.
     pub(crate) range: RangeInfo,
-    /// Records before this key are not meant.
+    /// The first key (inclusive).
     pub(crate) from: Vec<u8>,
-    /// Nor are those from this key on.
+    /// The end key (exclusive).
     pub(crate) to: Option<Vec<u8>>,
-    /// Changes, none of them outside these bounds.
+    /// The changes, all within these bounds.
     pub(crate) changes: Vec<Slice>,
 }
 
@@ -57,7 +57,7 @@ impl Rewrite {
     /// A key after which nothing is written.
     pub(super) fn max_key(&self) -> &[u8] {
         match &self.to {
-            // All that is written is before it.
+            // All records are before `to`.
             Some(_) => self.last_change().map_or(&self.from, |change| change.key),
             None => &self.range.max_key,
         }
@@ -68,24 +68,24 @@ impl Rewrite {
         slice.changes.get(slice.numbers.end.checked_sub(1)?)
     }
 
-    /// Whether what is written last is at the last key of the range.
+    /// Whether the last record written has the last key of the range.
     pub(super) fn keeps_last(&self) -> bool {
         let deleted = |change: Change<'_>| change.key == self.range.max_key.as_slice() && change.value.is_none();
         self.to.is_none() && !self.last_change().is_some_and(deleted)
     }
 }
 
-/// What one task encodes.
+/// A unit of work.
 #[derive(Debug)]
 pub(super) enum Unit {
-    /// Records that were gathered.
+    /// Gathered records.
     Segment(Segment),
-    /// Records that changes bring.
+    /// The values of changes.
     Changes {
         changes: Arc<Changes>,
         numbers: Range<usize>,
     },
-    /// Records of a range.
+    /// The records of a range, with changes.
     Rewrite(Rewrite),
 }
 
@@ -104,7 +104,7 @@ impl Unit {
 }
 
 impl OpenedUnit {
-    /// Encodes it; what changes did.
+    /// Encodes the unit; returns the counts of the changes.
     pub(super) fn encode_to(self, encoder: &mut RangeEncoder) -> Result<Summary> {
         let mut summary = Summary::default();
         match (self.0, self.1) {
@@ -139,7 +139,7 @@ impl OpenedUnit {
     }
 }
 
-/// A range that is being written anew.
+/// The state of rewriting a range.
 struct Work<'a, I> {
     changes: I,
     next: Option<Change<'a>>,
@@ -153,7 +153,7 @@ impl<'a, I: Iterator<Item = Change<'a>>> Work<'a, I> {
         let mut compressor = Compressor::Unknown;
         let mut cursor = BlockCursor::default();
         blocks.skip_to(&part.from)?;
-        // A record is compared only while it has to be: against nothing at all, that costs a quarter of all the rest.
+        // Records are compared with `from` only until they reach it: comparing with an empty key costs a quarter of all the rest.
         let mut before = !part.from.is_empty();
         'blocks: while let Some((block, stored)) = blocks.next()? {
             cursor.enter(block.clone()).map_err(|error| blocks.in_file(error))?;
@@ -190,7 +190,7 @@ impl<'a, I: Iterator<Item = Change<'a>>> Work<'a, I> {
         self.encoder.add(key, value)
     }
 
-    /// A change at a path that the base does not have.
+    /// Applies a change at a path that the base does not have.
     fn add(&mut self, change: Change<'_>) -> Result<()> {
         self.next = self.changes.next();
         match change.value {

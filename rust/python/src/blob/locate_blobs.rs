@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// Which rows numbers mean, by its name.
+/// Parses the name of a [`RowSelection`].
 fn selection(name: &str) -> Result<RowSelection> {
     match name {
         "ids" => Ok(RowSelection::Ids),
@@ -25,7 +25,7 @@ fn selection(name: &str) -> Result<RowSelection> {
     }
 }
 
-/// Where the blobs of some rows lie.
+/// The locations of the blobs of some rows.
 pub(super) fn located(
     py: Python<'_>,
     store: &PyStore,
@@ -39,7 +39,7 @@ pub(super) fn located(
     Ok(py.detach(|| block_on(read::locate_blobs(files, &manifest, column, selection, rows.values())))?)
 }
 
-/// The blobs of some rows, in the order asked for; None for a null.
+/// The blobs of some rows, in the requested order; None for a null.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, column, rows, *, selector))]
 pub(crate) fn locate_blobs(

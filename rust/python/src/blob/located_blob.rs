@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::Result;
 
-/// One blob that is there: where it lies, and ranges of its bytes on request.
+/// One blob that is not null: its location, and ranges of its bytes on request.
 #[pyclass(name = "LocatedBlob", module = "esker._native.blob", frozen)]
 pub(crate) struct PyLocatedBlob {
     store: StoreRef,
@@ -24,7 +24,7 @@ pub(crate) struct PyLocatedBlob {
 }
 
 impl PyLocatedBlob {
-    /// The blob of a row; none for a null. Asks for the size of an object whose description leaves it open.
+    /// The blob of a row; `None` for a null. Requests the size of an external object if its description lacks it.
     pub(super) async fn new(store: &StoreRef, row: LocatedBlob) -> std::result::Result<Option<Self>, FileError> {
         let Some(location) = row.location else {
             return Ok(None);

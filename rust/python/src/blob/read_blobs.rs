@@ -15,7 +15,7 @@ use crate::table::PyManifest;
 type Row<'py> = (u64, Option<Bound<'py, PyBytes>>);
 type Answer<'py> = (usize, u64, Option<Bound<'py, PyBytes>>);
 
-/// The bytes of the blobs of some rows, with the rows' addresses, in the order asked for.
+/// The bytes of the blobs of some rows, with the rows' addresses, in the requested order.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, column, rows, *, selector))]
 pub(crate) fn read_blobs<'py>(

@@ -9,7 +9,7 @@ use super::file_references::PyFileReferences;
 use crate::error::Result;
 use crate::store::PyStore;
 
-/// One leftover: kind, path, size in bytes, last change in microseconds, whether a version that goes refers to it.
+/// One orphan: kind, path, size in bytes, last change in microseconds, whether a dropped version refers to it.
 type Leftover = (&'static str, String, u64, Option<i64>, bool);
 
 /// The files of a table at one moment.

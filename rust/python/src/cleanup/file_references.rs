@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::table::PyManifest;
 use crate::table::PyTransaction;
 
-/// What manifests and transactions refer to.
+/// The files that manifests and transactions refer to.
 #[pyclass(name = "FileReferences", module = "esker._native.cleanup", frozen)]
 pub(crate) struct PyFileReferences(Mutex<FileReferences>);
 

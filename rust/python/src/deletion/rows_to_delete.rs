@@ -14,7 +14,7 @@ use crate::store::PyStore;
 use crate::table::PyFragment;
 use crate::table::PyManifest;
 
-/// Rows of one version on their way out.
+/// Rows of one version to delete.
 #[pyclass(name = "RowsToDelete", module = "esker._native.deletion", frozen)]
 #[derive(Default)]
 pub(crate) struct PyRowsToDelete(Mutex<RowsToDelete>);

@@ -10,7 +10,7 @@ use pyo3_arrow::ffi::to_array_pycapsules;
 
 use crate::error::{python, Result};
 
-/// An array or a record batch on its way to Python.
+/// An array or a record batch for Python, by the PyCapsule interface.
 #[pyclass(name = "ArrowData", module = "esker._native.delta", frozen)]
 pub(crate) struct PyArrowData(ArrayRef);
 

@@ -1,4 +1,4 @@
-//! `Snapshot.write_checkpoint`: what a checkpoint shall be, on its way to Rust.
+//! `Snapshot.write_checkpoint`.
 
 use arrow_schema::SchemaRef;
 use esker_delta::{CheckpointPlan, CheckpointWritten, SidecarPlan, Snapshot};
@@ -10,7 +10,7 @@ use super::error::raised;
 use crate::error::Result;
 use crate::store::PyStore;
 
-/// Writes a checkpoint: bytes without sidecars, actions, adds.
+/// Writes a checkpoint; returns its bytes (without sidecars), actions and adds.
 pub(super) fn write(
     py: Python<'_>,
     snapshot: &Snapshot,

@@ -13,7 +13,7 @@ use super::error::raised;
 use crate::error::Result;
 use crate::store::PyStore;
 
-/// The numbers of the rows of one file that are gone, ascending.
+/// The numbers of the deleted rows of one file, ascending.
 #[pyfunction]
 #[pyo3(signature = (store, *, storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality, path = None))]
 #[allow(clippy::too_many_arguments)] // They are keywords in Python.
@@ -47,7 +47,7 @@ pub(super) fn read_deletion_vector(
     Ok(PyArrowData::array(Arc::new(rows)))
 }
 
-/// Where a vector's file is if it lies outside of the table at `root`.
+/// The path of a vector's file, if it lies outside of the table at `root`.
 #[pyfunction]
 #[pyo3(signature = (root, *, storage_type, path_or_inline_dv))]
 pub(super) fn deletion_vector_elsewhere(
@@ -65,7 +65,7 @@ pub(super) fn deletion_vector_elsewhere(
     esker_delta::place_elsewhere(&descriptor, &TableRoot::new(root)).map_err(raised)
 }
 
-/// A path of the log, decoded once, in the one form that all spellings of it have.
+/// The canonical form of a path in the log.
 #[pyfunction]
 pub(super) fn canonical_path(root: &str, path: &str) -> String {
     TableRoot::new(root).canonical(path).into_owned()

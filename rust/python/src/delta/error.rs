@@ -1,11 +1,11 @@
-//! The errors of a Delta log as those of tables, which have their classes in Python.
+//! Converts the errors of a Delta log to those of tables, which have classes in Python.
 
 use esker_delta::DeltaError;
 use esker_table::TableError;
 
 use crate::error::NativeError;
 
-/// An error of the log on its way to Python.
+/// Converts an error of the log for Python.
 pub(super) fn raised(error: DeltaError) -> NativeError {
     NativeError::Table(match error {
         DeltaError::InvalidArgument(message) => TableError::InvalidArgument(message),

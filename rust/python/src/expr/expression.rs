@@ -20,7 +20,7 @@ pub(crate) struct PyExpression {
     schema: SchemaRef,
 }
 
-/// An array on its way to Python.
+/// An array for Python, by the PyCapsule interface.
 #[pyclass(module = "esker._native.expr", frozen)]
 pub(super) struct Values {
     pub(super) array: arrow_array::ArrayRef,

@@ -20,14 +20,14 @@ pub(crate) struct PyPredicate {
     schema: SchemaRef,
 }
 
-/// What the predicate was made from, so that a copy can be made of it elsewhere.
+/// What the predicate was parsed from, for pickling.
 enum Source {
     Sql(String),
     ArrowExpression(Vec<u8>, bool),
     Substrait(Vec<u8>),
 }
 
-/// A schema in a pickle.
+/// A schema capsule, for pickling.
 #[pyclass(module = "esker._native.expr", frozen)]
 struct SchemaCapsule(SchemaRef);
 
@@ -38,7 +38,7 @@ impl SchemaCapsule {
     }
 }
 
-/// A schema as an object that pickles: pyarrow's.
+/// A schema as a `pyarrow.Schema`, which can be pickled.
 pub(super) fn picklable<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyAny>> {
     py.import("pyarrow")?
         .getattr("schema")?

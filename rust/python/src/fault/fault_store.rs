@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::error::Result;
 use crate::store::PyStore;
 
-/// Callables whose stores are gone. The last handle to a store may go with an Arrow stream, whose holder has let go of the interpreter
-/// without our knowing; so they are only laid aside there.
+/// Callables whose stores were dropped. The last handle to a store may be dropped with an Arrow stream on a thread that does not hold the
+/// GIL, so callables are only collected there and dropped later.
 static LAID_ASIDE: Mutex<Vec<Py<PyAny>>> = Mutex::new(Vec::new());
 
 fn laid_aside() -> MutexGuard<'static, Vec<Py<PyAny>>> {
@@ -20,14 +20,15 @@ fn laid_aside() -> MutexGuard<'static, Vec<Py<PyAny>>> {
 struct Watcher(Option<Py<PyAny>>);
 
 impl Watcher {
-    /// To be called with the interpreter at hand, as those that were laid aside are let go here.
+    /// Must be called with the GIL held, as it drops the collected callables.
     fn new(callable: Py<PyAny>) -> Self {
         let unused = std::mem::take(&mut *laid_aside());
         drop(unused);
         Watcher(Some(callable))
     }
 
-    /// What it says of an operation. One that raises, or names no fault, stops its writer: no test goes on past its own mistake.
+    /// The fault that it returns for an operation. If it raises or returns an invalid fault, the writer crashes, so that no mistake in a
+    /// test stays unnoticed.
     fn fault(&self, py: Python<'_>, verb: &str, path: &str) -> Option<Fault> {
         let answer = self.0.as_ref()?.call1(py, (verb, path));
         let named: Option<String> = answer.and_then(|answer| answer.extract(py)).unwrap_or_else(|error| {

@@ -135,7 +135,7 @@ fn sizes(buffers: &[Range<u64>]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// What a data file holds where.
+/// The layout of a data file.
 #[pyfunction]
 pub(crate) fn inspect(py: Python<'_>, store: &PyStore, path: &str) -> Result<PyFileLayout> {
     let found = py.detach(|| {
@@ -147,7 +147,7 @@ pub(crate) fn inspect(py: Python<'_>, store: &PyStore, path: &str) -> Result<PyF
     Ok(PyFileLayout(found))
 }
 
-/// Bytes that the values of a column take without any encoding.
+/// The bytes of a column's values without any encoding.
 #[pyfunction]
 pub(crate) fn plain_bytes(py: Python<'_>, store: &PyStore, path: &str, column: usize) -> Result<Option<u64>> {
     let found = py.detach(|| {

@@ -36,7 +36,7 @@ impl PyAlternative {
     }
 }
 
-/// What one page of a column could be written as.
+/// The alternative encodings of one page of a column.
 #[pyfunction]
 pub(crate) fn why(
     py: Python<'_>,

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::store::PyStore;
 use crate::table::PySchema;
 
-/// One data file that is being written, without a table. Threads take turns.
+/// One data file that is being written, without a table. Its lock serialises threads.
 #[pyclass(name = "FileWriter", module = "esker._native.file", frozen)]
 pub(crate) struct PyFileWriter(Mutex<Option<FileWriter>>);
 
@@ -102,7 +102,7 @@ impl PyFileWriter {
 impl Drop for PyFileWriter {
     fn drop(&mut self) {
         if let Some(writer) = self.take() {
-            // Nobody is left to hear of a failure; what remains is a temporary file at the worst.
+            // An error cannot be reported here; at worst a temporary file remains.
             let _: std::result::Result<(), TableError> = block_on(async { Ok(writer.abort().await?) });
         }
     }

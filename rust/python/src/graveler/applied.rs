@@ -4,7 +4,7 @@ use esker_graveler::apply::Summary;
 use esker_graveler::write::Written;
 use pyo3::prelude::*;
 
-/// A content that was written, and what that took.
+/// A written content, with the counts of changes and ranges.
 #[pyclass(name = "Applied", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyApplied {
     pub(super) written: Option<Written>,

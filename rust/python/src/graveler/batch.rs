@@ -11,7 +11,7 @@ use pyo3_arrow::ffi::to_array_pycapsules;
 use crate::arrow::schema_capsule;
 use crate::error::{python, Result};
 
-/// A record batch on its way to Python.
+/// A record batch for Python, by the PyCapsule interface.
 #[pyclass(name = "Batch", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyBatch(pub(crate) RecordBatch);
 

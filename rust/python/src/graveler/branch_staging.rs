@@ -10,7 +10,7 @@ use super::storage::PyStorage;
 use crate::error::Result;
 use crate::store::PyStore;
 
-/// What is written to a branch through stores, and not committed.
+/// The uncommitted changes that stores of a branch wrote.
 #[pyclass(name = "BranchStaging", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyBranchStaging(Arc<BranchStaging>);
 

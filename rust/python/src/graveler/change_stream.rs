@@ -8,7 +8,7 @@ use esker_graveler::change_stream::{Batches, ChangeStream};
 use esker_graveler::GravelerError;
 use pyo3::prelude::*;
 
-/// Sorted changes that are read once, some at a time.
+/// A stream of sorted changes, which can be read once.
 #[pyclass(name = "ChangeStream", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyChangeStream {
     changes: Mutex<Option<Batches>>,
@@ -16,7 +16,7 @@ pub(crate) struct PyChangeStream {
 }
 
 impl PyChangeStream {
-    /// Over batches, which are counted while they are read.
+    /// A stream of batches, whose changes are counted while they are read.
     pub(super) fn new(batches: impl Iterator<Item = Result<Changes, GravelerError>> + Send + 'static) -> Self {
         let count = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&count);
@@ -30,7 +30,7 @@ impl PyChangeStream {
         }
     }
 
-    /// The changes, once.
+    /// Takes the changes; an error the second time.
     pub(super) fn take(&self) -> Result<ChangeStream, GravelerError> {
         let taken = self.changes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let changes = taken.ok_or_else(|| {

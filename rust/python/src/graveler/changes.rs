@@ -17,7 +17,7 @@ use super::entry_columns::{arrow, EntryColumns};
 use super::error::graveler;
 use crate::error::{python, Result};
 
-/// Rows of a stream that are encoded together.
+/// Rows of a stream that are encoded at a time.
 const AT_ONCE: usize = 1 << 15;
 
 /// Sorted changes of paths.
@@ -57,7 +57,7 @@ impl PyChanges {
     }
 }
 
-/// Changes out of a stream of entries, batch by batch.
+/// Converts a stream of entries to batches of changes.
 pub(super) fn batches(stream: PyRecordBatchReader) -> Result<Batches> {
     let batches = stream.into_reader().map_err(python)?;
     let parts = batches.flat_map(

@@ -95,13 +95,13 @@ impl PyCommit {
     }
 }
 
-/// The message that says which commit a branch or a tag leads to.
+/// Encodes the message of a branch or a tag in a dump of refs.
 #[pyfunction]
 pub(crate) fn encode_ref<'py>(py: Python<'py>, id: &str, commit_id: &str) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &commit::encode_ref(id, commit_id))
 }
 
-/// Name and commit out of such a message.
+/// Decodes such a message to its name and commit.
 #[pyfunction]
 pub(crate) fn decode_ref(data: &[u8]) -> Result<(String, String)> {
     commit::decode_ref(data).map_err(graveler)

@@ -14,7 +14,7 @@ use super::entry_columns::{arrow, entries, fields, paths};
 use super::error::graveler;
 use crate::error::Result;
 
-/// Paths in which two contents differ, some at a time.
+/// The differences between two contents, in batches.
 #[pyclass(name = "Differences", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyDifferences(pub(super) Mutex<Diff>);
 

@@ -14,7 +14,7 @@ use super::entry_columns;
 use super::error::graveler;
 use crate::error::Result;
 
-/// By which two objects are the same.
+/// The identity of an entry, by which objects are compared.
 #[pyfunction]
 #[pyo3(signature = (*, size_bytes, checksum, metadata = BTreeMap::new(), content_type = ""))]
 pub(crate) fn entry_identity<'py>(
@@ -34,7 +34,7 @@ pub(crate) fn entry_identity<'py>(
     PyBytes::new(py, &entry.identity())
 }
 
-/// One entry out of a record's data.
+/// Decodes one entry from a record's data.
 #[pyfunction]
 pub(crate) fn decode_entry(data: &[u8]) -> Result<PyBatch> {
     let value = Value { identity: &[], data }.encode();
@@ -42,7 +42,7 @@ pub(crate) fn decode_entry(data: &[u8]) -> Result<PyBatch> {
     Ok(PyBatch(RecordBatch::from(columns)))
 }
 
-/// What a metarange says of a range, out of a record's data.
+/// Decodes a metarange's record of a range.
 #[pyfunction]
 pub(crate) fn decode_range<'py>(
     py: Python<'py>,

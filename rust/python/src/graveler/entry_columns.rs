@@ -1,4 +1,4 @@
-//! Entries as Arrow columns, and back.
+//! Converts entries to Arrow columns and back.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn map_type() -> DataType {
     DataType::Map(Arc::new(entries), false)
 }
 
-/// What is told of an entry beside its path.
+/// The fields of an entry's struct column.
 pub(super) fn fields() -> Fields {
     let utf8 = |name: &str| Field::new(name, DataType::Utf8, true);
     Fields::from(vec![
@@ -46,7 +46,7 @@ pub(super) fn fields() -> Fields {
     ])
 }
 
-/// Framed values as a struct column; null where there is none.
+/// Framed values as a struct column; null for `None`.
 pub(super) fn entries<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Result<StructArray, GravelerError> {
     let mut address = StringBuilder::new();
     let mut address_type = StringBuilder::new();
@@ -97,7 +97,7 @@ pub(super) fn entries<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Res
     StructArray::try_new(fields(), columns, valid.finish()).map_err(arrow)
 }
 
-/// Paths as a column. Those that are no UTF-8 have no place in Arrow's strings, or in Python's.
+/// Paths as a string column; an error for paths that are not UTF-8.
 pub(super) fn paths<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Result<StringArray, GravelerError> {
     let mut column = StringBuilder::new();
     for path in paths {
@@ -110,7 +110,7 @@ pub(super) fn paths<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Result<StringA
     Ok(column.finish())
 }
 
-/// An error of Arrow's, where it can only be a defect of ours or of what it was given.
+/// Converts an Arrow error, which is a bug here or invalid input.
 pub(super) fn arrow(error: arrow_schema::ArrowError) -> GravelerError {
     GravelerError::invalid(error.to_string())
 }
@@ -134,7 +134,7 @@ pub(super) fn type_of(name: &str) -> Result<AddressType, GravelerError> {
     }
 }
 
-/// The columns of changes, checked once a batch.
+/// The columns of a batch of changes, checked once per batch.
 pub(super) struct EntryColumns {
     path: StringArray,
     deleted: Option<BooleanArray>,

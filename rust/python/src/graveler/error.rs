@@ -1,11 +1,11 @@
-//! From errors of committed storage to those that the door knows.
+//! Converts errors of committed storage to [`NativeError`].
 
 use esker_graveler::GravelerError;
 use esker_table::TableError;
 
 use crate::error::NativeError;
 
-/// The error as Python raises it.
+/// Converts an error for Python.
 pub(super) fn graveler(error: GravelerError) -> NativeError {
     let error = match error {
         GravelerError::InvalidArgument(message) => TableError::InvalidArgument(message),

@@ -14,12 +14,12 @@ use super::error::graveler;
 use crate::error::Result;
 use crate::store::PyListedObjects;
 
-/// What addresses of this machine's files start with.
+/// The prefix of the addresses of local files.
 pub(super) const LOCAL: &str = "local://";
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
-/// References to objects that exist elsewhere, sorted by path, in little memory.
+/// Imported objects (references to objects outside of the repository), sorted by path in bounded memory.
 #[pyclass(name = "ImportedObjects", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyImportedObjects(Mutex<Imported>);
 
@@ -36,7 +36,9 @@ impl Imported {
     fn add(&mut self, root: &str, below: &str, meta: &ObjectMeta) -> std::result::Result<(), GravelerError> {
         join(&mut self.path, below, &meta.path);
         if self.path.is_empty() {
-            return Err(GravelerError::invalid("expected a path, found an empty one"));
+            return Err(GravelerError::invalid(
+                "expected a path to import to, found an empty one",
+            ));
         }
         join(&mut self.address, root, &meta.path);
         checksum_of(&mut self.checksum, meta, &self.address);
@@ -67,7 +69,8 @@ fn join(text: &mut String, start: &str, end: &str) {
     text.push_str(end);
 }
 
-/// What stands for the bytes, which nobody reads: what is replaced there is another object here.
+/// A substitute for the hash of the bytes, which an import does not read: made of the object's metadata, so that it changes when the object
+/// is replaced.
 fn checksum_of(text: &mut String, meta: &ObjectMeta, address: &str) {
     let time = meta.last_modified_us.unwrap_or(0);
     let sign = if time < 0 { "-" } else { "" };
@@ -110,7 +113,7 @@ impl PyImportedObjects {
     }
 
     fn add(&self, path: &str, address: &str, size_bytes: u64, modified_us: Option<i64>) -> Result<()> {
-        // All of the path and of the address are said: nothing comes behind them.
+        // The prefixes are the whole path and address, so nothing is appended to them.
         let meta = ObjectMeta {
             path: String::new(),
             size: size_bytes,

@@ -14,7 +14,7 @@ use super::entry_columns::{arrow, entries, fields, paths};
 use super::error::graveler;
 use crate::error::Result;
 
-/// Paths of a content, some at a time.
+/// A listing of a content's paths, in batches.
 #[pyclass(name = "Listing", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyListing(pub(super) Mutex<List>);
 

@@ -13,7 +13,7 @@ use super::entry_columns::{arrow, entries, fields, paths};
 use super::error::graveler;
 use crate::error::Result;
 
-/// What a merge came to.
+/// The result of a merge.
 #[pyclass(name = "Merged", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyMerged(pub(super) Merged);
 

@@ -17,7 +17,7 @@ use super::entry_columns::arrow;
 use super::error::graveler;
 use crate::error::Result;
 
-/// The records of one table as they are stored, some at a time, and what it says of itself.
+/// The stored records of one table, in batches, and its properties.
 #[pyclass(name = "Records", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyRecords(pub(super) Mutex<TableCursor>);
 
@@ -51,7 +51,7 @@ impl PyRecords {
     }
 }
 
-/// A batch takes no more records when it is this large, in bytes.
+/// The size in bytes at which a batch is full.
 const BATCH_SIZE: usize = 64 << 20;
 
 async fn batch(cursor: &mut TableCursor, count: usize) -> std::result::Result<Option<RecordBatch>, GravelerError> {

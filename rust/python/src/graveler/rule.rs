@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::error::graveler;
 use crate::error::Result;
 
-/// Where ranges end.
+/// The split rule of ranges.
 #[pyclass(name = "SplitRule", module = "esker._native.graveler", frozen)]
 pub(crate) struct PySplitRule(pub(super) SplitRule);
 

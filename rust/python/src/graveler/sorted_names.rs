@@ -23,10 +23,10 @@ type Imported = (String, String, i64);
 /// Name, size, note, and the size among the others.
 type Row = (String, u64, String, Option<u64>);
 
-/// Entries of a content that are looked at in one go.
+/// Entries of a content that are read at a time.
 const AT_ONCE: u64 = 4096;
 
-/// Names with a size and a note each, in any order in, in little memory.
+/// Sorts names with a size and a note each, in bounded memory.
 #[pyclass(name = "SortedNames", module = "esker._native.graveler", frozen)]
 pub(crate) struct PySortedNames(Mutex<Names>);
 
@@ -126,7 +126,7 @@ impl PySortedNames {
     }
 }
 
-/// Shows the next entries of a content.
+/// Calls `look` with the next entries of a content.
 fn each_entry(listing: &PyListing, count: u64, mut look: impl FnMut(String, Entry) -> Found<()>) -> Found<()> {
     let mut list = listing.0.lock().unwrap_or_else(PoisonError::into_inner);
     let mut left = count;
@@ -152,11 +152,11 @@ fn size_of(entry: &Entry) -> u64 {
 fn text(path: Vec<u8>) -> Found<String> {
     String::from_utf8(path).map_err(|error| {
         let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        GravelerError::corrupt(shown, "expected a path in UTF-8, found other bytes")
+        GravelerError::corrupt(shown, "expected a listed path in UTF-8, found other bytes")
     })
 }
 
-/// Names that others lack, some at a time.
+/// The names that the others lack, in batches.
 #[pyclass(name = "MissingNames", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyMissingNames(Mutex<Box<dyn Iterator<Item = Found<Name>> + Send>>);
 

@@ -30,12 +30,12 @@ type Described = (
     &'static str,
 );
 
-/// What is staged, sorted by path.
+/// The staged changes, sorted by path.
 #[pyclass(name = "StagedPaths", module = "esker._native.graveler", frozen)]
 pub(crate) struct PyStagedPaths(Arc<StagedPaths>);
 
 impl PyStagedPaths {
-    /// What is staged, shared.
+    /// The shared staged changes.
     pub(super) fn inner(&self) -> Arc<StagedPaths> {
         self.0.clone()
     }

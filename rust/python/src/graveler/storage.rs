@@ -38,7 +38,7 @@ use crate::store::PyStore;
 
 type Found<T> = std::result::Result<T, GravelerError>;
 
-/// What a commit changes: made already, or as it comes.
+/// The changes of a commit: in memory, or a stream.
 #[derive(FromPyObject)]
 enum ChangesOrStream<'py> {
     Changes(Bound<'py, PyChanges>),
@@ -60,12 +60,12 @@ impl PyStorage {
         self.0.clone()
     }
 
-    /// A content by its id, for those that keep it.
+    /// A content by its id, for objects that hold it.
     pub(super) fn content(&self, py: Python<'_>, id: Option<&str>) -> Result<Arc<Metarange>> {
         PyStorage::run(py, || self.metarange(id))
     }
 
-    /// A content by its id; none at all, or an empty one, is that of a repository's first commit.
+    /// A content by its id; `None` or an empty id is the empty content of a repository's first commit.
     fn metarange(&self, id: Option<&str>) -> Found<Arc<Metarange>> {
         let id = id.filter(|id| !id.is_empty()).map(table_id).transpose()?;
         block_on(self.0.metarange(id.as_ref()))

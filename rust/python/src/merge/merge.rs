@@ -30,7 +30,7 @@ pub(crate) fn merge(
     Ok(PyMerged(merged))
 }
 
-/// The rows of a source that change rows of a version, with the addresses of those.
+/// The rows of a source that match rows of a version, with the addresses of those.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, source, request))]
 pub(crate) fn changed_rows(

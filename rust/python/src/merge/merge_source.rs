@@ -8,7 +8,7 @@ use pyo3_arrow::PyRecordBatchReader;
 
 use crate::error::{python, Result};
 
-/// The rows that a merge brings, to be read any number of times.
+/// The source rows of a merge, which can be read any number of times.
 #[pyclass(name = "MergeSource", module = "esker._native.merge", frozen)]
 pub(crate) struct PyMergeSource(pub(super) Arc<MergeSource>);
 

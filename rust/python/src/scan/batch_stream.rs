@@ -54,7 +54,7 @@ impl Iterator for Reader {
             Err(error) => Err(error.into()),
         };
         Some(next.map_err(|error| {
-            // It crosses as a C string, which a zero byte would end.
+            // The message is passed as a C string, which a zero byte would end.
             let text = error.to_string().replace('\0', "\\0");
             if let Ok(mut slot) = self.error.lock() {
                 *slot = Some(error);

@@ -9,7 +9,7 @@ use crate::expr::PyPredicate;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// How many rows satisfy a filter; without one, how many there are in the files.
+/// How many rows a filter keeps; without a filter, how many live rows there are.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, *, filter = None, fragment_ids = None, use_stats = true))]
 pub(crate) fn count_rows(

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// The ids of rows that a later version has no longer.
+/// The ids of the rows of a version that a later version does not have.
 #[pyfunction]
 #[pyo3(signature = (store, begin, end))]
 pub(crate) fn deleted_row_ids(store: &PyStore, begin: &PyManifest, end: &PyManifest) -> Result<PyBatchStream> {

@@ -59,7 +59,7 @@ pub(crate) fn scan(
     Ok(read::scan(store.files(), &manifest.0, &request)?.into())
 }
 
-/// How blobs come out, by its name.
+/// Parses the name of a [`BlobView`].
 pub(super) fn blob_view(name: &str) -> Result<BlobView> {
     match name {
         "bytes" => Ok(BlobView::Bytes),

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// Rows by number, in the order asked for.
+/// Rows by number, in the requested order.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, indices, *, columns = None, fragment_ids = None, blobs = "descriptions"))]
 pub(crate) fn take(

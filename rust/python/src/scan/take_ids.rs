@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::store::PyStore;
 use crate::table::PyManifest;
 
-/// Rows by id, in the order asked for.
+/// Rows by id, in the requested order.
 #[pyfunction]
 #[pyo3(signature = (store, manifest, ids, *, columns = None, blobs = "descriptions"))]
 pub(crate) fn take_ids(

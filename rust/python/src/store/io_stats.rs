@@ -3,7 +3,7 @@
 use esker_store::IoStats;
 use pyo3::prelude::*;
 
-/// Requests and bytes of one store since they were last asked for.
+/// Requests and bytes of one store since the last call.
 #[pyclass(name = "IoStats", module = "esker._native.store", frozen)]
 pub(crate) struct PyIoStats(pub(crate) IoStats);
 

@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 use crate::error::{python, Result};
 use crate::graveler::PyBatch;
 
-/// Batches that are listed ahead of those that were asked for.
+/// Batches that are listed ahead.
 const AHEAD: usize = 4;
 
 type Found = std::result::Result<Vec<ObjectMeta>, StoreError>;
 
-/// Objects of a store, some at a time, while the next ones are listed.
+/// A listing in batches, which reads ahead in the background.
 #[pyclass(name = "ListedObjects", module = "esker._native.store", frozen)]
 pub(crate) struct PyListedObjects(Mutex<Listing>);
 
@@ -46,7 +46,7 @@ impl PyListedObjects {
         })))
     }
 
-    /// The next objects; none at the end. The interpreter must not be held.
+    /// The next objects; `None` at the end. The GIL must be released.
     pub(crate) fn next(&self) -> std::result::Result<Option<Vec<ObjectMeta>>, StoreError> {
         let mut listing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         block_on(async {
@@ -54,7 +54,7 @@ impl PyListedObjects {
                 return batch.map(Some);
             }
             if let Some(lists) = listing.lists.take() {
-                // A listing that died must not be taken for one that has ended.
+                // A listing task that failed must not look like the end of the listing.
                 lists
                     .await
                     .map_err(|error| StoreError::io("", format!("a task that lists objects failed: {error}")))?;

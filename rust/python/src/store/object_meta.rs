@@ -3,7 +3,7 @@
 use esker_store::store::ObjectMeta;
 use pyo3::prelude::*;
 
-/// What a store knows of an object without reading it.
+/// An object's metadata.
 #[pyclass(name = "ObjectMeta", module = "esker._native.store", frozen)]
 pub(crate) struct PyObjectMeta(pub(crate) ObjectMeta);
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::error::Result;
 
-/// A new object that is written piece by piece.
+/// The writer of a new object, piece by piece.
 #[pyclass(name = "ObjectWriter", module = "esker._native.store", frozen)]
 pub(crate) struct PyObjectWriter(Mutex<Option<Box<dyn ObjectWriter>>>);
 

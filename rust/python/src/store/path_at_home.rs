@@ -3,7 +3,7 @@
 use esker_store::mount;
 use pyo3::prelude::*;
 
-/// What a path is called in the place that it leads to.
+/// A path without its mount: what the mounted store calls it.
 #[pyfunction]
 pub(crate) fn path_at_home(path: &str) -> &str {
     mount::path_at_home(path)

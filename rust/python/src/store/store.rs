@@ -29,12 +29,12 @@ pub(crate) struct PyStore {
 }
 
 impl PyStore {
-    /// The table's files, opened ones kept.
+    /// The cache of the table's open files.
     pub(crate) fn files(&self) -> Arc<TableFiles> {
         self.files.clone()
     }
 
-    /// A handle to a store that no URI leads to. It does not pickle.
+    /// A handle to a store without a URI. It cannot be pickled.
     pub(crate) fn over(store: StoreRef) -> Self {
         PyStore::open(store, String::new(), HashMap::new(), true)
     }
@@ -67,7 +67,7 @@ impl PyStore {
         durable: bool,
     ) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
-        // Opening may ask the network where a bucket lies.
+        // Opening may request a bucket's region.
         let store = py.detach(|| esker_store::open(&uri, &options, durable))?;
         Ok(PyStore::open(store, uri, options, durable))
     }

@@ -2,7 +2,7 @@
 
 use esker_proto::lance::table as pb;
 
-/// Id (0 if none was chosen yet), name, whether it is the root of a table, and place.
+/// Id (0 if none was assigned yet), name, whether it is the root of a table, and path.
 pub(crate) type PyBasePath = (u32, Option<String>, bool, String);
 
 pub(super) fn base_path_parts(base: &pb::BasePath) -> PyBasePath {

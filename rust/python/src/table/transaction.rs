@@ -25,7 +25,7 @@ use crate::store::PyStore;
 #[pyclass(name = "Transaction", module = "esker._native.table", frozen)]
 pub(crate) struct PyTransaction(pub(crate) Transaction);
 
-/// The fields that a staged change names, as a version has them.
+/// The fields that a staged change names, as they are in one version.
 #[pyclass(name = "HeldColumns", module = "esker._native.table", frozen)]
 pub(crate) struct PyHeldColumns(HeldColumns);
 
@@ -206,7 +206,7 @@ impl PyTransaction {
         };
         let base = base.map(|manifest| manifest.0.clone());
         let restored = restored.map(|manifest| manifest.0.clone());
-        // Only files of 0.1 share dictionaries, which their table's manifest holds.
+        // Only files of version 0.1 share dictionaries, which the manifest holds.
         let store = store.filter(|_| params.data_storage_version == Some(FileVersion::V0_1));
         let store = store.map(|store| store.store().clone());
         let next = py.detach(|| match (base.as_deref(), restored.as_deref()) {

@@ -108,7 +108,9 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
 /// any number of offsets.
 fn offsets_of(bitmap: &Bytes, physical_rows: Option<u64>) -> Result<Vec<u32>> {
     let offsets = RoaringBitmap::deserialize_from(bitmap.as_ref());
-    let damaged = |error: std::io::Error| TableError::corrupt("Update", format!("expected a roaring bitmap: {error}"));
+    let damaged = |error: std::io::Error| {
+        TableError::corrupt("Update", format!("expected a roaring bitmap of changed rows: {error}"))
+    };
     let offsets = offsets.map_err(damaged)?;
     match (offsets.max(), physical_rows) {
         (Some(row), Some(rows)) if u64::from(row) >= rows => {

@@ -14,7 +14,7 @@ use crate::error::{Result, TableError};
 use crate::struct_parts::{child_of, null_in_both};
 
 fn failed(error: ArrowError) -> TableError {
-    TableError::invalid(format!("the rows to write cannot be put together: {error}"))
+    TableError::invalid(format!("the structs of the rows to write cannot be completed: {error}"))
 }
 
 /// Whether structs of `found` lack fields of those of `wanted`. Structs within lists are not checked, as lists are replaced as a whole.

@@ -55,7 +55,10 @@ impl Listed {
 
     fn missing(&self) -> TableError {
         let what = format!("fragment {}", self.stored.fragment_id);
-        TableError::corrupt(what, "expected its row ids, as the table has stable ones, found none")
+        TableError::corrupt(
+            what,
+            "expected its row ids for the index, as the table has stable ones, found none",
+        )
     }
 }
 

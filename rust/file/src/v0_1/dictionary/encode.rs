@@ -1,5 +1,5 @@
-//! Writing dictionary columns. All files of a table share one dictionary, which its manifest holds: what a batch brings is added behind the
-//! values that are there, so that keys that were written stay right.
+//! Writes dictionary columns. All files of a table share one dictionary, which the manifest holds: new values are appended to it, so that
+//! keys that were written stay valid.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,7 +31,7 @@ struct ValueSet {
     /// The bytes of each value; none for null.
     values: Vec<Option<Vec<u8>>>,
     places: HashMap<Option<Vec<u8>>, usize>,
-    /// The table has files with these values: no others can be added.
+    /// Fixed by the existing files of the table: no values can be added.
     is_fixed: bool,
     /// The dictionary of the batch before and its places here; most streams have one for all their batches.
     last: Option<(ArrayData, Arc<[Option<usize>]>)>,
@@ -77,7 +77,7 @@ impl DictionaryWriters {
     ) -> Result<()> {
         let DataType::Dictionary(key_type, value_type) = &node.data_type else {
             return Err(FileError::invalid(format!(
-                "expected a dictionary, found {}",
+                "expected a dictionary to write to a 0.1 file, found {}",
                 node.data_type
             )));
         };
@@ -109,12 +109,12 @@ impl ValueSet {
         byte_width(&self.data_type).is_none()
     }
 
-    /// Where a value is, after it is added if it can be.
+    /// The index of a value, which is added if it is missing and may be added.
     fn place(&mut self, value: Option<Vec<u8>>) -> Option<usize> {
         if let Some(place) = self.places.get(&value) {
             return Some(*place);
         }
-        // Nulls and empty strings are one in a file; numbers have no null at all.
+        // Null and the empty string are the same in a file; numbers have no null at all.
         if self.is_fixed || (value.is_none() && !self.is_text()) {
             return None;
         }

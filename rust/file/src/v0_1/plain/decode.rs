@@ -93,7 +93,10 @@ impl<'a> PlainRead<'a> {
                 let unit = if is_bits { 1 } else { width };
                 let range = scaled(row.start, unit).zip(scaled(end, unit));
                 let (start, end) = range.ok_or_else(|| {
-                    pages.corrupt(of_page.group, "expected a page within 2^64 bytes, found it beyond")
+                    pages.corrupt(
+                        of_page.group,
+                        "expected values of a page within 2^64 bytes, found them beyond",
+                    )
                 })?;
                 if is_bits {
                     ranges.push(pages.range(of_page.group, page, start / 8..end.div_ceil(8))?);

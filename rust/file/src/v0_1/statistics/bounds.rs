@@ -1,4 +1,4 @@
-//! What statistics say of the values as they are read: a 0.1 file forgets most nulls, and takes "" for null.
+//! Converts statistics to bounds of the values as they are read: a 0.1 file loses most nulls, and reads "" as null.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
@@ -11,9 +11,9 @@ use crate::v0_1::column::{ColumnNode, Kind};
 /// Bounds of a column, a value for each group.
 #[derive(Debug, Clone)]
 pub struct ColumnBounds {
-    /// No value that is no NaN lies below; null where that is not known.
+    /// A lower bound of all values but NaN; null where unknown.
     pub min: ArrayRef,
-    /// No value that is no NaN lies above; null where that is not known.
+    /// An upper bound of all values but NaN; null where unknown.
     pub max: ArrayRef,
     /// How many values read as null, where that is known.
     pub null_count: Vec<Option<u64>>,
@@ -39,7 +39,7 @@ pub(crate) fn bounds(node: &ColumnNode, statistics: &ArrayRef, rows: &[u64]) -> 
             .and_then(|count| u64::try_from(count).ok())
             .filter(|count| count <= rows);
         known_nulls.push(match (is_text, node.nullable) {
-            // Nulls became whatever bytes lay there, which the bounds do not cover.
+            // Nulls are read as arbitrary values, which the bounds do not cover.
             (false, _) => {
                 if let (Some(flag), true) = (unknown.get_mut(group), noted != Some(0)) {
                     *flag = true;

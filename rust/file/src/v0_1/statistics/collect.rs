@@ -1,4 +1,4 @@
-//! Collecting statistics: of the values of one page, how many are null and between which bounds the others lie.
+//! Collects the statistics of one page: the null count, and the bounds of the other values.
 
 use std::sync::Arc;
 

@@ -51,8 +51,9 @@ impl GroupFile {
             ));
         }
         let bytes = self.fetch(meta.page_table.clone()).await?;
-        let table = PageTable::decode(&bytes, 0, vec![0, meta.num_groups])
-            .ok_or_else(|| corrupt("expected pages at positions and of lengths from 0 up, found negative ones"))?;
+        let table = PageTable::decode(&bytes, 0, vec![0, meta.num_groups]).ok_or_else(|| {
+            corrupt("expected statistics' pages at positions and of lengths from 0 up, found negative ones")
+        })?;
         let rows = table.split(&[0..meta.num_groups]);
         let arrays = self.read_pages(&table, &nodes, &rows, &Dictionaries::new()).await?;
         Ok(found.into_iter().zip(arrays).collect())

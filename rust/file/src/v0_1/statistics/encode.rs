@@ -87,8 +87,9 @@ impl StatisticsWriter {
         let ids: Vec<i32> = schema.flat_fields().iter().map(|f| f.id).collect();
         let highest = ids.iter().max().copied().unwrap_or(0);
         let pages: Vec<_> = out.pages.drain(..).map(|(id, page)| (id, 0, page)).collect();
-        let table = encode_table(&pages, 0..=highest, 1)
-            .ok_or_else(|| FileError::unsupported("a page table of more than 2^64 bytes cannot be written"))?;
+        let table = encode_table(&pages, 0..=highest, 1).ok_or_else(|| {
+            FileError::unsupported("a page table of statistics of more than 2^64 bytes cannot be written")
+        })?;
         out.buffer.extend_from_slice(&table);
         Ok(Some(pb::metadata::StatisticsMetadata {
             schema: schema.to_protos(),

@@ -1,7 +1,7 @@
-//! Statistics: of each field that has an order, in each group, how many nulls there were and between which bounds the values lie.
+//! Statistics: for each field with an order and each group, the null count and the bounds of the values.
 //!
-//! They are columns of their own behind the pages, one value a group: a struct `{null_count, min_value, max_value}` for each field, named
-//! by the field's id.
+//! They are columns of their own after the pages, with one value per group: a struct `{null_count, min_value, max_value}` for each field,
+//! named by the field's id.
 //!
 //! | values of a page | bounds |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | booleans | least and greatest; false and true where all are null |
 //! | strings, binary | the first 64 bytes of the least; those of the greatest counted up by one where anything was cut; null where there is none |
 //!
-//! What they say is of the values as the writer had them. [`bounds`] turns it into what holds of the values as they are read.
+//! They describe the values as the writer had them. [`bounds`] converts them to bounds of the values as they are read.
 //!
 //! Source: the Lance format document at version 0.1, "Statistics".
 

@@ -24,7 +24,11 @@ pub(crate) fn encode(
             DataType::LargeUtf8 => ends.append::<LargeUtf8Type>(array, &mut out.buffer),
             DataType::Binary => ends.append::<BinaryType>(array, &mut out.buffer),
             DataType::LargeBinary => ends.append::<LargeBinaryType>(array, &mut out.buffer),
-            other => return Err(FileError::invalid(format!("expected strings or binary, found {other}"))),
+            other => {
+                return Err(FileError::invalid(format!(
+                    "expected strings or binary to write to a 0.1 file, found {other}"
+                )))
+            }
         }
     }
     if node.nullable {

@@ -1,3 +1,3 @@
-//! Integers as a plain stream of bits, lowest bit first. Read, never written: others choose it only in files of their own tests.
+//! Integers as a plain bit stream, lowest bit first. Read, never written: other writers choose it only in test files.
 
 pub(crate) mod decode;

@@ -1,4 +1,4 @@
-//! Reading dictionaries: the items whole (they are kept for the next read), the keys of the rows.
+//! Reads dictionaries: all items (cached for the next read), and the keys of the rows.
 
 use arrow_array::types::{
     ArrowDictionaryKeyType, Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type,
@@ -68,7 +68,7 @@ async fn items(page: &PageContext<'_>, dictionary: &pb::Dictionary, data_type: &
         }
     }
     let num_items = u64::from(dictionary.num_dictionary_items);
-    // No item takes less than a bit: more of them than the file has bits are a lie that would cost memory.
+    // No item takes less than a bit: more items than the file has bits are corrupt, and would cost memory.
     if num_items > page.file.size().saturating_mul(8) {
         return Err(page.corrupt(format!(
             "expected a dictionary that fits in the file, found {num_items} items"

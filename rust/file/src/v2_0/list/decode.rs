@@ -45,7 +45,7 @@ pub(crate) async fn read_extents<O: Offset>(
     rows: &[Range<u64>],
 ) -> Result<ListExtents<O>> {
     let num_lists = length(count(rows))?;
-    // Each list takes 8 bytes of the file: a larger count is a lie, found out when the offsets are read.
+    // Each list takes 8 bytes of the file: a larger count is corrupt, and is refused when the offsets are read.
     let in_file = length(file.size() / 8)?;
     let mut extents = ListExtents {
         offsets: Vec::with_capacity(num_lists.min(in_file).saturating_add(1)),

@@ -1,6 +1,6 @@
 //! Strings and binary as lists of bytes: a column of end offsets, the bytes in the column behind it.
 //!
-//! Files from before version 2.0 was final hold them so; nobody writes them any more.
+//! Files from before version 2.0 was final have them; no current writer does.
 
 use std::ops::Range;
 

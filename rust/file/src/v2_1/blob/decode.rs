@@ -1,4 +1,4 @@
-//! Reading: levels out of descriptions, and the bytes that descriptions lead to.
+//! Reads blob columns: the levels in the descriptions, and the bytes that the descriptions refer to.
 
 use arrow_array::ArrayRef;
 use esker_proto::lance::encodings21 as pb;

@@ -1,4 +1,4 @@
-//! Writing: levels into descriptions, and around them a page whose own levels say nothing.
+//! Writes blob columns: levels are stored in the descriptions, inside a page whose own levels are all valid.
 
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(crate) struct FixedBuilder {
     pub(crate) width: usize,
-    /// All values so far, as long as `whole` is none.
+    /// All values so far, while `whole` is `None`.
     bytes: Vec<u8>,
-    /// All values so far, in memory that is not ours.
+    /// All values so far, in shared memory.
     whole: Option<Bytes>,
-    /// Bytes to make room for when the first is copied.
+    /// The capacity to reserve when the first value is copied.
     expected: usize,
 }
 

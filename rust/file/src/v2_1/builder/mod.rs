@@ -1,7 +1,8 @@
-//! Final Arrow memory, filled page by page.
+//! Builders of the final Arrow buffers, filled page by page.
 //!
-//! Every page of a column appends to one builder, so that a value is copied once on its way from the file to Arrow, or not at all where
-//! a page's bytes are Arrow's already.
+//! Every page of a column appends to one builder, so that no arrays are concatenated afterwards. Plain values are copied from the page to
+//! the builder, or shared if a page's bytes are an Arrow buffer already; compressions that are undone chunk by chunk go through a buffer
+//! of their own first.
 
 mod dictionary;
 mod fixed;

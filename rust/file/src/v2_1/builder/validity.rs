@@ -1,10 +1,10 @@
-//! Which values are there.
+//! The builder of a validity bitmap.
 
 use std::ops::Range;
 
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
-/// One flag a value; no memory before the first null.
+/// One bit per value; allocates nothing before the first null.
 #[derive(Debug, Default)]
 pub(crate) struct ValidityBuilder {
     valid_before: usize,

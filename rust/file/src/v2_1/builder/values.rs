@@ -1,4 +1,4 @@
-//! Values of any leaf, without their nulls.
+//! The builder of a leaf's values, without their validity.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::{FileError, Result};
 use crate::v2_0::flat::decode::byte_width;
 use crate::v2_1::page::PageId;
 
-/// Values of one type, null or not: a null has a place and no meaning.
+/// Values of one type; a null takes a place with an arbitrary value.
 #[derive(Debug)]
 pub(crate) enum Values {
     /// Nothing but nulls, structs without fields, and values of no bytes.
@@ -30,7 +30,7 @@ pub(crate) enum Values {
     FixedList(Box<FixedListBuilder>),
     /// Structs that lie row by row in the file.
     Struct(StructBuilder),
-    /// Values of a type that no page stores but as nulls.
+    /// Values of a type that pages can store only as nulls.
     Unstored(usize),
 }
 
@@ -216,7 +216,7 @@ impl Values {
                     to.append_range(from, range.clone());
                 }
             }
-            // Builders for different types never meet; were they to, the number of values would give it away.
+            // Builders of different types are never combined; if they were, the number of values would not match.
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use crate::error::{FileError, Result};
 /// Room that the values of a chunk may need.
 const LITTLE: usize = 64 * 1024;
 
-/// By what values are larger than their bytes in the file, at the most that is believed beforehand.
+/// The most that values are expected to expand, relative to their bytes in the file, when memory is reserved.
 const MOST_TIMES: usize = 8;
 
 /// Offsets and bytes as Arrow lays them out.

@@ -1,4 +1,4 @@
-//! The first bytes of all values, then all second bytes, and so on: what general compression makes more of than of the values.
+//! Byte stream split: the first bytes of all values, then all second bytes, and so on, which general compression compresses better.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

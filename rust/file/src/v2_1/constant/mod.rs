@@ -1,4 +1,4 @@
-//! Pages and blocks of one value, or of nulls alone.
+//! Constant layout and encoding: pages and blocks of one value, or of nulls alone.
 //!
 //! ```text
 //! buffers   none | repetition levels, definition levels | the value | the value, repetition levels, definition levels

@@ -1,4 +1,4 @@
-//! Strings in which frequent pieces are one byte each; all values of a page share one table of pieces.
+//! FSST: strings in which frequent substrings are one byte each; all values of a page share one symbol table.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

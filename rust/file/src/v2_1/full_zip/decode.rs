@@ -1,4 +1,4 @@
-//! Entries to levels and values.
+//! Decodes full-zip entries to levels and values.
 
 use bytes::Bytes;
 

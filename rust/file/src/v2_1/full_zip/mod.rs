@@ -1,4 +1,4 @@
-//! Large values, each behind its own levels.
+//! Full zip: the layout of large values, each stored after its own levels.
 //!
 //! ```text
 //! buffer 0   for each entry: a control word, if there are levels | the value, if the entry has one

@@ -1,4 +1,4 @@
-//! What a page of zipped values says of itself, and where its rows lie.
+//! The description of a full-zip page, and the byte ranges of its rows.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -173,7 +173,7 @@ impl FullZipPage {
     /// Keeps the whole index.
     pub(crate) fn keep_index(&self, bytes: &Bytes) {
         if let Some(index) = &self.index {
-            // Not a slice of a larger read, which would stay in memory with it.
+            // Copied, since a slice would keep the larger read in memory.
             let _ = index.kept.set(Bytes::copy_from_slice(bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! Bit packing in which each 1,024 values have a width of their own, which stands before them.
+//! Inline bit packing: each 1,024 values have their own width, stored before them.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

@@ -1,4 +1,4 @@
-//! Repetition and definition levels: nulls and lists of any nesting in two numbers an entry.
+//! Repetition and definition levels: nulls and lists of any nesting in two numbers per entry.
 //!
 //! ```text
 //! rows           [[1, null], null, [], [2]]          layers, innermost first: nullable item, null and empty list

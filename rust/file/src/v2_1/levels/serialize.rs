@@ -1,4 +1,4 @@
-//! From arrays to levels: validity and offsets on the way to a leaf, folded into two numbers an entry.
+//! Shreds arrays to levels: the validity and offsets on the path to a leaf become a repetition and a definition level per entry.
 //!
 //! An entry is a visible value of the leaf, or a list without items that stands where values would. Its repetition level says which list
 //! begins with it (0: none; 1: the innermost; more: one further out). Its definition level says what is missing (0: nothing; 1 and on:

@@ -1,4 +1,4 @@
-//! From levels to validity and offsets, layer by layer, over all pages of a column.
+//! Unravels levels to validity and offsets, layer by layer, over all pages of a column.
 //!
 //! An entry starts something at a layer if its repetition level is large enough and no list around the layer is null or empty there.
 //! What starts is null if the definition level says so, or says that something around it within the same list is null.
@@ -131,7 +131,7 @@ fn place_starts(
 ) -> i64 {
     let (mut items, mut next) = (items_before, 0_usize);
     for (rep, def) in entries {
-        // Written until it is right: cheaper than a branch that no one can predict.
+        // Written unconditionally and overwritten until it is right: cheaper than a mispredicted branch.
         if let (Some(place), Some(level)) = (places.get_mut(next), seen.get_mut(next)) {
             (*place, *level) = (items, def);
         }

@@ -1,4 +1,4 @@
-//! Chunks to levels and values.
+//! Decodes mini-block chunks to levels and values.
 
 use std::ops::Range;
 

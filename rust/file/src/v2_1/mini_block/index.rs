@@ -1,4 +1,4 @@
-//! Which chunk holds which rows, and where.
+//! The chunk index of a mini-block page: which chunk holds which rows, and the chunks' positions.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Small values, in chunks that are decoded whole.
+//! Mini-block: the layout of small values, in chunks that are decoded whole.
 //!
 //! ```text
 //! buffer 0   a word a chunk: (8-byte words in the chunk - 1) << 4 | log2 of its values, 0 for the last; u16, in version 2.2 u32

@@ -1,4 +1,4 @@
-//! What a page of chunks says of itself: read and checked once, kept for later reads.
+//! The description of a mini-block page: read and checked once, cached for later reads.
 
 use std::ops::Range;
 

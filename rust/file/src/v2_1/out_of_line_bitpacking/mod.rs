@@ -1,3 +1,3 @@
-//! Blocks of 1024 values, all packed with the width that the description holds.
+//! Out-of-line bit packing: blocks of 1,024 values, all packed with the width in the description.
 
 pub(crate) mod decode;

@@ -34,9 +34,9 @@ impl VariablePackedStructs {
                 Some(Layout::BitsPerLength(bits @ (32 | 64))) => {
                     Ok(PackedField::Variable(to_len(at, bits / 8)?, compression))
                 }
-                Some(Layout::BitsPerLength(bits)) => {
-                    Err(at.corrupt(format!("expected lengths of 32 or 64 bits, found {bits}")))
-                }
+                Some(Layout::BitsPerLength(bits)) => Err(at.corrupt(format!(
+                    "expected lengths of 32 or 64 bits before packed fields, found {bits}"
+                ))),
                 None => Err(at.missing("the width of a packed field")),
             }
         };
