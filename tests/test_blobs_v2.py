@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +170,23 @@ def test_the_type_and_its_values_are_those_of_pylance() -> None:
     for bad, error in ((-1, ValueError), (True, TypeError), (2**64, OverflowError)):
         with pytest.raises(error):
             blob_field("b", inline_size_threshold=bad)
+
+
+@pytest.mark.parametrize(("registers", "expected"), [("import esker", "struct"), ("import esker.blob", "extension")])
+def test_blobs_that_pyarrow_read_are_written_whether_their_type_is_registered_or_not(
+    tmp_path: Path, registers: str, expected: str
+) -> None:
+    rows = pa.table({"b": esker.blob_array([b"x", None])})
+    with pa.OSFile(str(tmp_path / "b.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+    program = f"""if True:
+        {registers}
+        import pyarrow as pa
+        rows = pa.ipc.open_file("b.arrow").read_all()
+        assert str(rows.schema.field("b").type).startswith({expected!r})
+        import esker
+        dataset = esker.write_dataset(rows, "t", data_storage_version="2.2")
+        assert isinstance(dataset.schema.field("b").type, esker.BlobType)
+        assert dataset.take_blobs("b", indices=[0])[0].read() == b"x"
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)

@@ -131,6 +131,12 @@ def test_the_classes_that_matter_are_looked_at() -> None:
     assert wanted | {"FragmentMetadata", "LanceSchema", "Index", "Transaction", "LanceFileReader"} <= set(CLASSES)
 
 
+def test_names_that_pylance_imports_from_elsewhere_are_found_where_it_has_them() -> None:
+    for name in ("IOStats", "Session"):
+        assert hasattr(importlib.import_module("lance.dataset"), name)
+        assert getattr(_ours("dataset"), name) is getattr(esker, name)
+
+
 def test_constants_that_both_have_are_the_same() -> None:
     assert _ours("fragment").DEFAULT_MAX_BYTES_PER_FILE == lance.fragment.DEFAULT_MAX_BYTES_PER_FILE
 

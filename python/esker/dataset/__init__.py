@@ -43,9 +43,11 @@ if not TYPE_CHECKING:
             "DataFile": "esker.fragment",
             "DatasetDelta": "esker.lance.history.version_delta",
             "FragmentMetadata": "esker.fragment",
+            "IOStats": "esker.lance.io_stats",
             "Index": "esker.lance.operation",
             "LanceFragment": "esker.fragment",
             "LanceSchema": "esker.schema",
+            "Session": "esker.lance.io_stats",
             "batch_udf": "esker.udf",
         },
     )
