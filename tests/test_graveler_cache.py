@@ -19,7 +19,7 @@ READER = """
 import sys
 from esker._native.graveler import Storage
 from esker._native.store import Store
-from esker.repo.objects import rows
+from esker.repo.objects.batches import rows
 root, cache, size, *contents = sys.argv[1:]
 for turn in range(3):
     storage = Storage(Store(root), cache_bytes=0, cache_dir=cache, cache_dir_bytes=int(size))
