@@ -152,6 +152,21 @@ def test_names_that_nobody_has_are_attribute_errors_as_ever() -> None:
         exec("from esker.dataset import SqlQuery")
 
 
+def test_whoever_asks_a_module_for_a_name_without_importing_it_gets_an_attribute_error() -> None:
+    for module, name in [("esker", "tokenize"), ("esker.udf", "BatchUDFCheckpoint"), ("esker.delta", "QueryBuilder")]:
+        found = importlib.import_module(module)
+        assert not hasattr(found, name)
+        assert getattr(found, name, None) is None
+    # Pickle looks for such a function in every module there is.
+    function = eval("lambda: None", {})
+    function.__module__, function.__qualname__ = None, "tokenize"
+    with pytest.raises((pickle.PicklingError, AttributeError)) as error:
+        pickle.dumps(function)
+    assert not isinstance(error.value, UnsupportedError)
+    with pytest.raises(UnsupportedError, match="name a file"):
+        exec("from esker.udf import BatchUDFCheckpoint")
+
+
 def test_tools_that_look_at_all_attributes_pass_over_what_is_missing(uri: str) -> None:
     dataset = esker.write_dataset(pa.table({"a": [1, 2]}), uri)
     fragment = dataset.get_fragments()[0]

@@ -1,13 +1,16 @@
 """Names and options of a peer that esker does not have: each raises an error that says what to do instead.
 
-A module raises `UnsupportedError`, so that `from esker import tokenize` says why. An attribute of an object raises an
-error that is also an `AttributeError`, so that `hasattr` is False and tools that look at all attributes of an object
-(inspect, pydoc, debuggers) skip it. `dir` of a module lists none of these names.
+What is raised is an `UnsupportedError` that is an `AttributeError` too, so that `hasattr` is False, `getattr` takes its
+default, and tools that look at all attributes of objects or modules (inspect, pydoc, debuggers, pickle) pass over such
+names. Only `from esker import tokenize` gets an `UnsupportedError` alone: Python would replace an `AttributeError` by
+an `ImportError` that says nothing of what to do. `dir` of a module lists none of these names.
 """
 
 from __future__ import annotations
 
 import importlib
+import opcode
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -16,6 +19,27 @@ from .exceptions import UnsupportedError
 
 class MissingAttributeError(UnsupportedError, AttributeError):
     """An attribute of the peer's objects that ours do not have yet."""
+
+
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+
+def missing_from_module(told: str, name: str) -> UnsupportedError:
+    """The error for a name that a module lacks, to be raised by its `__getattr__`.
+
+    Args:
+        told: The message.
+        name: The name.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "esker":
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is not None:
+        # An import asks a package by `importlib._bootstrap._handle_fromlist`, and any module by its own instruction.
+        asked_by = frame.f_code.co_code[frame.f_lasti] if frame.f_lasti >= 0 else None
+        if frame.f_globals.get("__name__") == "importlib._bootstrap" or asked_by == _IMPORT_FROM:
+            return UnsupportedError(told, operation=name)
+    return MissingAttributeError(told, operation=name)
 
 
 def missing_method(owner: str, name: str, advice: str) -> Callable[..., NoReturn]:
@@ -80,7 +104,7 @@ def names_of_peer(module: str, homes: Mapping[str, str] | None = None) -> Callab
         >>> find("BatchUDFCheckpoint")
         Traceback (most recent call last):
         ...
-        esker.exceptions.UnsupportedError: esker.udf.BatchUDFCheckpoint is not supported yet; name a file: \
+        esker.missing.MissingAttributeError: esker.udf.BatchUDFCheckpoint is not supported yet; name a file: \
 batch_udf(checkpoint_file=...)
     """
 
@@ -92,7 +116,7 @@ batch_udf(checkpoint_file=...)
             from .missing_names import NAMES
 
             if name in NAMES[module]:
-                raise UnsupportedError(_told(module, name, NAMES[module][name]), operation=name)
+                raise missing_from_module(_told(module, name, NAMES[module][name]), name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return find

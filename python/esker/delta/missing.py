@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from typing import NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
-from ..missing import missing_method, missing_property
+from ..missing import missing_from_module, missing_method, missing_property
 
 _REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
 _COMMIT = "commit_properties post_commithook_properties"
@@ -99,7 +99,7 @@ def missing(name: str, advice: str) -> UnsupportedError:
         >>> print(missing("QueryBuilder", "use DuckDB"))
         esker.delta.QueryBuilder is not supported yet; use DuckDB
     """
-    return UnsupportedError(f"esker.delta.{name} is not supported yet; {advice}", operation=name)
+    return missing_from_module(f"esker.delta.{name} is not supported yet; {advice}", name)
 
 
 def _method(owner: str, name: str, found: MissingMethod) -> Callable[..., NoReturn]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from ..exceptions import UnsupportedError
-from ..missing import MissingAttributeError
+from ..missing import MissingAttributeError, missing_from_module
 
 _OPTIONS: Final = "there is no server to sign in to; give the store's credentials as storage_options to repository(uri)"
 _ROOT: Final = "its classes are names of esker.repo; import them from there"
@@ -89,7 +88,9 @@ def module_getattr(module: str) -> Callable[[str], NoReturn]:
     """
 
     def missing(name: str) -> NoReturn:
-        _refuse(module, name, module)
+        advice = MISSING.get(module, {}).get(name)
+        if advice is not None:
+            raise missing_from_module(f"{module} has no {name}: {advice}", name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return missing
@@ -105,12 +106,8 @@ class LacksNames:
 
         def __getattr__(self, name: str) -> Any:
             for one in type(self).__mro__:
-                _refuse(one.__name__, name, type(self).__name__, MissingAttributeError)
+                advice = MISSING.get(one.__name__, {}).get(name)
+                if advice is not None:
+                    raise MissingAttributeError(f"{type(self).__name__} has no {name}: {advice}")
             # The AttributeError that led here, be it from within a property.
             return object.__getattribute__(self, name)
-
-
-def _refuse(table: str, name: str, shown: str, error: type[UnsupportedError] = UnsupportedError) -> None:
-    advice = MISSING.get(table, {}).get(name)
-    if advice is not None:
-        raise error(f"{shown} has no {name}: {advice}")
