@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,3 +186,11 @@ def test_memory_tables_are_shared_within_the_process(request: pytest.FixtureRequ
     uri = f"memory://{request.node.name}"
     esker.write_dataset(people(10), uri)
     assert esker.dataset(uri).count_rows() == 10
+
+
+def test_the_arguments_of_a_write_are_in_its_signature() -> None:
+    for function in (esker.write_dataset, esker.fragment.write_fragments):
+        parameters = inspect.signature(function).parameters
+        assert parameters["max_rows_per_file"].default == 1024 * 1024
+        assert parameters["durable"].annotation == "bool"
+        assert ("commit_message" in parameters) == (function is esker.write_dataset)

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from ..arrow.incoming import ReaderLike
 from ..lance.handle import DatasetHandle
-from ..lance.write.request import WriteArguments
+from ..lance.write.request import WriteArguments, spelled_out
 from ..lance.write.table import write_given
 from .lance_dataset import LanceDataset
 
 
+@spelled_out(WriteArguments)
 def write_dataset(
     data_obj: ReaderLike,
     uri: str | os.PathLike[str] | DatasetHandle,

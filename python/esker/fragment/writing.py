@@ -11,7 +11,7 @@ from ..arrow.incoming import ReaderLike
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.handle import DatasetHandle
 from ..lance.operation import Transaction
-from ..lance.write.request import FileArguments, WriteRequest, open_for, refuse_unknown
+from ..lance.write.request import FileArguments, WriteRequest, open_for, refuse_unknown, spelled_out
 from ..lance.write.staging import stage
 
 
@@ -39,6 +39,7 @@ def write_fragments(
 ) -> list[FragmentMetadata]: ...
 
 
+@spelled_out(FileArguments)
 def write_fragments(
     data: ReaderLike,
     dataset_uri: str | os.PathLike[str] | DatasetHandle,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias, TypedDict
+from inspect import Parameter, signature
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import pyarrow as pa
 
 from ...arrow.incoming import ReaderLike
 from ...commit.external import ExternalManifestStore
-from ...commit.loop import Backoff
+from ...commit.limits import DEFAULT_COMMIT_TIMEOUT
+from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff
 from ...commit.protocol import CommitLock
 from ...exceptions import InvalidArgumentError
 from ...missing import refuse_options
@@ -21,6 +23,7 @@ from ..handle import table_or_uri
 from ..io_stats import Session
 from .target import LanceTarget, open_target
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 WriteMode: TypeAlias = Literal["create", "append", "overwrite"]
 WRITE_MODES: tuple[WriteMode, ...] = ("create", "append", "overwrite")
 
@@ -67,6 +70,63 @@ class WriteArguments(FileArguments, total=False):
     commit_timeout: timedelta | None
     backoff: Backoff | None
     session: Session | None
+
+
+DEFAULTS: WriteArguments = {
+    "max_rows_per_file": DEFAULT_MAX_ROWS_PER_FILE,
+    "max_rows_per_group": DEFAULT_MAX_ROWS_PER_GROUP,
+    "max_bytes_per_file": DEFAULT_MAX_BYTES_PER_FILE,
+    "progress": None,
+    "storage_options": None,
+    "data_storage_version": None,
+    "durable": True,
+    "memory_limit": DEFAULT_MEMORY_LIMIT,
+    "external_blob_mode": "reference",
+    "allow_external_blob_outside_bases": False,
+    "allow_null_loss": False,
+    "manifest_store": None,
+    "initial_bases": None,
+    "target_bases": None,
+    "target_all_bases": None,
+    "base_store_params": None,
+    "commit_lock": None,
+    "enable_v2_manifest_paths": True,
+    "enable_stable_row_ids": False,
+    "commit_message": None,
+    "transaction_properties": None,
+    "application": None,
+    "max_retries": DEFAULT_MAX_RETRIES,
+    "commit_timeout": DEFAULT_COMMIT_TIMEOUT,
+    "backoff": None,
+    "session": None,
+}
+"""What the arguments are where they are not given."""
+
+
+def spelled_out(arguments: type[FileArguments]) -> Callable[[_Function], _Function]:
+    """A decorator that gives a function with `**options: Unpack[arguments]` a signature that names each of them.
+
+    Example:
+        >>> import inspect
+        >>> from esker import write_dataset
+        >>> inspect.signature(write_dataset).parameters["durable"].default
+        True
+    """
+
+    def decorate(function: _Function) -> _Function:
+        found = signature(function)
+        *named, rest = found.parameters.values()
+        kinds = arguments.__annotations__
+        keywords = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kinds[name].__forward_arg__)
+            for name, value in DEFAULTS.items()
+            if name in kinds
+        ]
+        spelled = found.replace(parameters=[*named, *keywords, rest.replace(annotation="Any")])
+        vars(function)["__signature__"] = spelled
+        return function
+
+    return decorate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +192,8 @@ class WriteRequest:
         named: dict[str, Any] = {name: value for name, value in given.items() if name in _FIELDS}
         named["progress"] = as_progress(given.get("progress"))
         blobs = external_blobs(
-            given.get("external_blob_mode", "reference"), given.get("allow_external_blob_outside_bases", False)
+            given.get("external_blob_mode", DEFAULTS["external_blob_mode"]),
+            given.get("allow_external_blob_outside_bases", DEFAULTS["allow_external_blob_outside_bases"]),
         )
         return cls(target=target, data=data, schema=schema, mode=mode, external_blobs=blobs, **named)  # type: ignore[arg-type]
 
@@ -151,7 +212,7 @@ def open_for(table: object, given: FileArguments) -> LanceTarget:
     return open_target(
         table_or_uri(table),  # type: ignore[arg-type]
         storage_options=given.get("storage_options"),
-        durable=given.get("durable", True),
+        durable=given.get("durable", DEFAULTS["durable"]),
         manifest_store=given.get("manifest_store"),
         base_store_params=given.get("base_store_params"),
     )

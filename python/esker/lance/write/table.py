@@ -18,7 +18,7 @@ from ..log import NamingScheme
 from ..operation import application_properties, merge_message
 from ..version import TableVersion
 from .newcomer import append_to_newcomer
-from .request import WriteArguments, WriteRequest, open_for, refuse_unknown
+from .request import DEFAULTS, WriteArguments, WriteRequest, open_for, refuse_unknown
 from .staging import stage
 
 
@@ -55,16 +55,17 @@ class WriteCommit:
     @classmethod
     def of(cls, given: WriteArguments) -> WriteCommit:
         """The commit settings among the arguments of `write_dataset`."""
+        given = {**DEFAULTS, **given}
         return cls(
-            lock=given.get("commit_lock"),
-            v2_names=given.get("enable_v2_manifest_paths", True),
-            stable_row_ids=bool(given.get("enable_stable_row_ids", False)),
-            message=given.get("commit_message"),
-            properties=given.get("transaction_properties"),
-            application=given.get("application"),
-            max_retries=given.get("max_retries", DEFAULT_MAX_RETRIES),
-            timeout=given.get("commit_timeout", DEFAULT_COMMIT_TIMEOUT),
-            backoff=given.get("backoff"),
+            lock=given["commit_lock"],
+            v2_names=given["enable_v2_manifest_paths"],
+            stable_row_ids=bool(given["enable_stable_row_ids"]),
+            message=given["commit_message"],
+            properties=given["transaction_properties"],
+            application=given["application"],
+            max_retries=given["max_retries"],
+            timeout=given["commit_timeout"],
+            backoff=given["backoff"],
         )
 
     def noted(self) -> dict[str, str] | None:
