@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -167,16 +168,17 @@ def test_a_fields_own_key_values_are_told(tmp_path: Path) -> None:
 def test_arguments_of_a_commit_are_refused_where_nothing_is_committed(tmp_path: Path) -> None:
     rows = pa.table({"id": [1]})
     dataset = esker.write_dataset(rows, tmp_path / "t")
-    for name, value in {
+    given: dict[str, Any] = {
         "commit_message": "why",
         "application": ("job", 1),
         "transaction_properties": {"by": "me"},
         "enable_stable_row_ids": True,
         "max_retries": 3,
         "session": esker.Session(),
-    }.items():
+    }
+    for name, value in given.items():
         with pytest.raises(UnsupportedError, match=name):
-            write_fragments(rows, dataset, **{name: value})  # type: ignore[call-overload]
+            write_fragments(rows, dataset, **{name: value})
         with pytest.raises(UnsupportedError, match=name):
             esker.LanceFragment.create(dataset.uri, rows, **{name: value})
     assert len(list((tmp_path / "t" / "data").iterdir())) == 1
