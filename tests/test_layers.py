@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "file": LANCE,
     "lance": {"store", "commit", "arrow"},
     "delta": {"store", "commit", "arrow"},
-    "repo": {"store", "commit"},
+    "repo": {"store", "commit", "arrow", "lance", "delta"},
     "scanner": LANCE,
     "fragment": {*LANCE, "scanner"},
     "dataset": {*LANCE, "scanner", "fragment"},

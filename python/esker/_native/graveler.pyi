@@ -86,9 +86,28 @@ class BranchStaging:
         metarange: The content.
         token: Random; makes addresses that no other writer uses.
         staged: The staged changes, which may be shared.
+        storage_options: Options of the stores that hold imported objects.
     """
 
-    def __new__(cls, storage: Storage, metarange: str | None, token: str, staged: StagedPaths) -> BranchStaging: ...
+    def __new__(
+        cls,
+        storage: Storage,
+        metarange: str | None,
+        token: str,
+        staged: StagedPaths,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> BranchStaging: ...
+    def rebase(self, storage: Storage, metarange: str | None) -> None:
+        """Puts another content below what is staged."""
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the first object was written, from the last `reset_age` on; 0 if none was."""
+
+    def reset_age(self) -> None:
+        """Forgets when the first object was written: what was staged is committed."""
+
     def store(self, uri: str, prefix: str = "", *, read_only: bool = False) -> Store:
         """The objects whose paths start with `prefix` (ending in `/`, or empty), as a store. Writes to it are staged."""
 

@@ -73,13 +73,21 @@ class Store:
         uri: The root.
         storage_options: Options of the store, such as credentials.
         durable: Whether a put returns only when its bytes and its name are on stable storage.
+        over: An open store: another handle to it, and nothing is opened; the URI is only what pickles carry.
 
     Raises:
         InvalidArgumentError: The URI does not parse.
         UnsupportedError: No store answers to the URI's scheme.
     """
 
-    def __new__(cls, uri: str, *, storage_options: dict[str, str] | None = None, durable: bool = True) -> Store: ...
+    def __new__(
+        cls,
+        uri: str,
+        *,
+        storage_options: dict[str, str] | None = None,
+        durable: bool = True,
+        over: Store | None = None,
+    ) -> Store: ...
     @property
     def uri(self) -> str:
         """The root as it was given, without credentials."""

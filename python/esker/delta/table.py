@@ -15,6 +15,7 @@ from .._native.delta import FileSelection, Snapshot
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store.kinds import DELTA, found_instead
 from ..store.pickling import pickled_options
+from ..store.staging import has_moved, refresh
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
 from .log.checkpoint import write_checkpoint
@@ -95,6 +96,7 @@ class DeltaTable(MissingMethods):
         self._storage_options = storage_options
         zone_name(session_timezone)
         self._timezone = timezone
+        self._durable = durable
         self._session_timezone = session_timezone
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         self._snapshot = self._load(version)
@@ -295,12 +297,24 @@ class DeltaTable(MissingMethods):
             raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
         if not isinstance(version, int):
             version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
+        self._look_again()
         self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
         """Goes to the newest version. Only the commits since the one that is open are read."""
+        if self._look_again():
+            self._snapshot = self._load(None)
+            return
         self._finish_newest()
         self._snapshot = self._snapshot.refresh(self._store)
+
+    def _look_again(self) -> bool:
+        """Looks at what others have committed to a branch; True if the table is another one now, and was opened anew."""
+        refresh(self._store)
+        if not has_moved(self._store):
+            return False
+        self._store = resolve(self._uri, storage_options=self._storage_options, durable=self._durable)
+        return True
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What the writers of the versions say of them, the newest first.

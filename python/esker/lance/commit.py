@@ -12,8 +12,15 @@ from typing import TypeAlias
 from .._native.table import Fragment, HeldColumns, Manifest, Transaction
 from ..commit.clock import seconds_since
 from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
-from ..exceptions import AlreadyExistsError, CommitConflictError, CommitStateUnknownError, NotFoundError
+from ..exceptions import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    NotFoundError,
+    UnsupportedError,
+)
 from ..storage_version import DEFAULT_STORAGE_VERSION
+from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
 from .log import TRANSACTIONS, LanceLog, NamingScheme
 
@@ -126,6 +133,12 @@ class LanceCommit:
         base: Manifest | None = None,
         reconcile: Reconcile | None = None,
     ) -> None:
+        if lock is not None and isinstance(log.store, StagingStore):
+            raise UnsupportedError(
+                f"{log.uri}: expected no commit_lock for a table on a branch, found one: the repository's own commits "
+                "decide there; leave it out",
+                uri=log.uri,
+            )
         self.log = log
         self.transaction = transaction
         self.read_version = transaction.read_version
@@ -167,6 +180,7 @@ class LanceCommit:
         if self.read_version or self.transaction.operation == "Overwrite":
             self._stage()
         listing = self.log.newest()
+        check_not_moved(self.log.store)
         if listing.versions:
             self._scheme = listing.scheme
         # A listing may be older than what a put has found, and than the version that was read.
@@ -276,7 +290,7 @@ class LanceCommit:
                     held.enter_context(self._lock(version))
                 except Exception as error:
                     raise NothingPut(error) from error
-            landed = self.log.put(version, self._scheme, data, locked=self._lock is not None)
+            landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -473,7 +487,7 @@ class LanceCommit:
                 base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
             )
             try:
-                landed = self.log.put(version, self._scheme, made.encode())
+                landed = self.log.put(version, self._scheme, made.encode(), change=self)
             except OSError as error:
                 raise CommitStateUnknownError(
                     f"{error}; whether the detached version {version} of {self.uri} was committed is not known: open "

@@ -26,6 +26,7 @@ from ..commit.external.naming import parse_staged_manifest
 from ..exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ..store.base_stores import BaseStores
 from ..store.kinds import LANCE, found_instead
+from ..store.staging import StagingStore, put_entry, refresh
 from ..store.stores import absolute, resolve
 
 VERSIONS = "_versions/"
@@ -116,7 +117,14 @@ class LanceLog:
         text = absolute(uri)
         external = open_manifest_store(text, storage_options, manifest_store)
         bases = BaseStores(storage_options, base_store_params, durable)
-        return cls(resolve(text, storage_options=storage_options, durable=durable), text, external, bases)
+        store = resolve(text, storage_options=storage_options, durable=durable)
+        if external is not None and isinstance(store, StagingStore):
+            raise UnsupportedError(
+                f"{text}: expected no manifest_store for a table on a branch, found one: the repository's own commits "
+                "decide there; leave it out",
+                uri=text,
+            )
+        return cls(store, text, external, bases)
 
     @property
     def manifest_store(self) -> ExternalManifestStore | None:
@@ -150,6 +158,7 @@ class LanceLog:
         Raises:
             CorruptFileError: V1 and V2 names are mixed.
         """
+        refresh(self.store)
         return self._sorted(self.store.list_paths(VERSIONS))
 
     def _sorted(self, paths: Iterable[str]) -> VersionListing:
@@ -180,6 +189,7 @@ class LanceLog:
         V2 names sort the newest version first, so that the first page of a listing has it, however long the history.
         V1 names need the whole listing, and so does a store that does not list in byte order.
         """
+        refresh(self.store)
         paths, complete = self.store.list_first(VERSIONS, FIRST_NAMES)
         parsed = [parse_manifest_name(path.removeprefix(VERSIONS)) for path in paths]
         named = [found for found in parsed if found is not None]
@@ -236,12 +246,25 @@ class LanceLog:
             )
         return manifest
 
-    def put(self, version: int, scheme: NamingScheme, data: bytes, *, locked: bool = False) -> bool:
+    def put(
+        self,
+        version: int,
+        scheme: NamingScheme,
+        data: bytes,
+        *,
+        locked: bool = False,
+        change: object = None,
+    ) -> bool:
         """Puts the manifest of a version if absent, which commits the version. False if there is one already.
 
-        With `locked`, the caller holds a lock, and the store need not have conditional puts.
+        With `locked`, the caller holds a lock, and the store need not have conditional puts. `change` is the commit
+        that is behind it, for a branch of a repository.
         """
         name = manifest_name(version, scheme)
+        if isinstance(self.store, StagingStore):
+            return put_entry(
+                self.store, VERSIONS + name, data, change, lambda: self.refresh_latest_copy(scheme, is_landed=False)
+            )
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
         # No other writer uses the random number of a detached version: it needs no put-if-absent.
@@ -275,20 +298,21 @@ class LanceLog:
         staged = parse_staged_manifest(path.removeprefix(VERSIONS))
         return self._external is not None and staged is not None and self._external.names(staged.version, path)
 
-    def refresh_latest_copy(self, scheme: NamingScheme | None = None) -> None:
+    def refresh_latest_copy(self, scheme: NamingScheme | None = None, *, is_landed: bool = True) -> None:
         """Updates `_latest.manifest`, the copy of the newest manifest, if the table has one.
 
         Releases of Lance from before 2024 find the newest version by it; they knew no V2 names. Writers may get here in
         another order than they committed, so the copy is made again until it agrees with the listing.
         """
-        if scheme == "V2":
+        # On a branch it goes with the commit itself.
+        if scheme == "V2" or (is_landed and isinstance(self.store, StagingStore)):
             return
         try:
             self.store.head(LATEST_COPY)
         except NotFoundError:
             return
         copied = 0
-        while (listing := self.listing()).latest > copied:
+        while (listing := self._sorted(self.store.list_paths(VERSIONS))).latest > copied:
             self.store.put(LATEST_COPY, self.store.get(self.path_of(listing.latest, listing.scheme)))
             copied = listing.latest
 

@@ -15,6 +15,7 @@ from .._native.store import Store
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
+from ..store.staging import StagingStore, has_moved, refresh
 from .log import LanceLog, is_detached
 
 _STABLE_ROW_IDS = 2
@@ -93,7 +94,18 @@ class TableVersion:
         Raises:
             NotFoundError: The table is gone.
         """
-        return self.at(self.log.open()[0])
+        log = self.log
+        refresh(log.store)
+        if has_moved(log.store):
+            # Its branch was reset, or holds another table there by now: what is cached of it is not this one's.
+            log = LanceLog.at(
+                log.uri,
+                storage_options=self.storage_options,
+                durable=log.bases.durable,
+                base_store_params=log.bases.params,
+            )
+        manifest = log.open()[0]
+        return replace(self, log=log.mounted(manifest), manifest=manifest)
 
     @property
     def store(self) -> Store:
@@ -162,6 +174,9 @@ class TableVersion:
             manifest_store: The external manifest store; by default that of this log.
         """
         if storage_options is None and manifest_store is None and self.log.bases.durable == durable:
+            return self.log
+        if isinstance(self.log.store, StagingStore) and manifest_store is None:
+            # A branch's store knows what was read through it, and a repository is opened with its own options.
             return self.log
         log = LanceLog.at(
             # The absolute URI: the working folder may have changed since the table was opened.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..exceptions import CommitConflictError, InvalidArgumentError, NotCommittedError, NotFoundError
-from .objects.object_info import Conflict
+from .objects.object_info import Conflict, TableConflict
 
 
 class MergeConflictError(CommitConflictError):
@@ -21,6 +21,42 @@ class MergeConflictError(CommitConflictError):
 
     def __init__(self, message: str = "", /, **facts: Any) -> None:
         super().__init__(message, **{"conflicts": [], "count": 0, "retryable": False, **facts})
+
+
+class TableConflictError(MergeConflictError):
+    """A table cannot take a change whole: its log went another way. Nothing was merged or committed.
+
+    Attributes:
+        tables: What is in the way, table by table.
+        conflicts: Paths outside of tables that both sides changed as well.
+    """
+
+    tables: list[TableConflict]
+
+    def __init__(self, message: str = "", /, **facts: Any) -> None:
+        super().__init__(message, **{"tables": [], **facts})
+
+
+def table_conflict(*tables: TableConflict, what: str, retryable: bool = False, **facts: Any) -> TableConflictError:
+    """The error that names tables that are in the way.
+
+    Args:
+        tables: The tables.
+        what: What was to be done.
+        retryable: Whether doing all of it again may work.
+        facts: Further attributes of the error.
+    """
+    first = tables[0]
+    more = f" (and {len(tables) - 1} more tables)" if len(tables) > 1 else ""
+    return TableConflictError(
+        f"{what}: {first.explanation}{more}; nothing was changed: {first.advice}",
+        tables=list(tables),
+        count=len(tables) + facts.pop("count", 0),
+        retryable=retryable,
+        table=first.table,
+        version=first.version,
+        **facts,
+    )
 
 
 class ExpiredError(NotFoundError):

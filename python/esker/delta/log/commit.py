@@ -33,6 +33,7 @@ from ...exceptions import (
     InvalidArgumentError,
     NotFoundError,
 )
+from ...store.staging import StagingStore, check_not_moved, put_entry, refresh
 from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
@@ -232,6 +233,8 @@ class DeltaCommit:
         if self._external is not None:
             self._known = max(self._known, self._external.latest())
         self._listed = time.monotonic(), time.time()
+        refresh(self._store)
+        check_not_moved(self._store)
         newest = max(newest_version(self._store), self._known)
         if newest < self.read_version:
             try:
@@ -344,7 +347,7 @@ class DeltaCommit:
         if self._external is not None:
             landed = self._external.put(version, data)
         else:
-            landed = self._store.put_if_absent(commit_path(version), data)
+            landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -420,7 +423,9 @@ class DeltaCommit:
 
     def landed(self, version: int) -> None:
         """Runs the post-commit hooks, whose failure does not undo the commit."""
-        self._hooks(version)
+        # On a branch, what they write went with the commit itself.
+        if not isinstance(self._store, StagingStore):
+            self._hooks(version)
 
     def conflict(self, change: CommittedChange, *, retryable: bool) -> Exception:
         """Says who was first and what to do."""

@@ -82,6 +82,36 @@ class Conflict:
     dest: ObjectInfo | None
 
 
+ConflictKind = Literal[
+    "diverged", "dropped", "replaced", "both-created", "reset", "cleaned-up", "changed", "unsupported", "lost"
+]
+"""What is in the way of a table: `diverged` both sides went on from one version; `dropped` one side has the table no
+more; `replaced` the sides hold different tables; `both-created` both made one; `reset` the version that was read is
+gone; `cleaned-up` a clean-up took files that are needed, or the entry that would tell; `changed` something that was to
+stay unchanged; `unsupported` the change has no form here; `lost` the table's own rules refuse it."""
+
+
+@dataclass(frozen=True)
+class TableConflict:
+    """A table that cannot take a change whole.
+
+    Attributes:
+        table: Its path in the repository; empty for a table in the repository's root.
+        format: `lance` or `delta`.
+        kind: What is in the way.
+        version: The version where the two logs part, or that is in the way.
+        explanation: In a sentence.
+        advice: What can be done.
+    """
+
+    table: str
+    format: str
+    kind: ConflictKind
+    version: int | None
+    explanation: str
+    advice: str
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -23,6 +23,9 @@ class SavedStaging:
     started: Moment = (0.0, 0.0)
 
 
+_NEVER: Moment = (0.0, 0.0)
+
+
 class Staging:
     """Staged changes over a base commit: paths with new objects, and paths that are removed.
 
@@ -42,12 +45,18 @@ class Staging:
         self.base: Commit | None = None
         self.sources: set[str] = set()
         self.own_imports = False
-        self._started: Moment = (0.0, 0.0)
+        self._started: Moment = _NEVER
 
     @property
     def age_s(self) -> float:
         """Seconds since the first change, by the clock that says more: one stands still while the machine sleeps."""
-        return elapsed_s(self._started) if self.base else 0.0
+        return elapsed_s(self._started) if self._started != _NEVER else 0.0
+
+    def age_like(self, age_s: float) -> None:
+        """Takes the first change to be so many seconds old, if that is older than it is."""
+        now = moment()
+        began = (now[0] - age_s, now[1] - age_s)
+        self._started = _earlier(self._started, began)
 
     def begin(self, base: Commit) -> None:
         """Sets the base commit, before the first change."""
@@ -58,7 +67,7 @@ class Staging:
     def take_over(self, other: Staging) -> None:
         """Takes over the age and the sources of another staging, from which something is staged here."""
         if other is not self:
-            self._started = (min(self._started[0], other._started[0]), min(self._started[1], other._started[1]))
+            self._started = _earlier(self._started, other._started)
             self.sources |= other.sources
 
     def stage(self, path: str, change: ObjectInfo | None) -> None:
@@ -131,6 +140,7 @@ class Staging:
         self._paths, self._is_shared = StagedPaths(), False
         self.sources.clear()
         self.base = None
+        self._started = _NEVER
 
     def within(self, prefix: str, from_path: str = "") -> Iterator[tuple[str, ObjectInfo | None]]:
         """What is staged at paths that start with a prefix, from a path on, in their order."""
@@ -150,3 +160,9 @@ class Staging:
     def changes(self) -> ChangeStream:
         """All of it, for the core."""
         return self._paths.changes()
+
+
+def _earlier(one: Moment, other: Moment) -> Moment:
+    if _NEVER in (one, other):
+        return other if one == _NEVER else one
+    return min(one[0], other[0]), min(one[1], other[1])

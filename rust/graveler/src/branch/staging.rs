@@ -1,10 +1,10 @@
 //! The staging of a branch: uncommitted changes over a content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use esker_store::{StoreError, StoreRef};
 use sha2::{Digest, Sha256};
@@ -21,6 +21,10 @@ type StoreResult<T> = esker_store::Result<T>;
 
 /// How many paths are listed at a time.
 const BATCH: usize = 1024;
+/// How addresses begin that lie on this machine.
+const LOCAL: &str = "local://";
+/// Most stores of imported objects that are kept open.
+const MOST_OPEN: usize = 256;
 
 /// The object at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +37,7 @@ pub(super) struct Staged {
     pub checksum: String,
     /// When it was put, in microseconds since the Unix epoch.
     pub modified_us: i64,
-    /// Whether it was imported: the address is a full URI, which this store does not read.
+    /// Whether it was imported: the address is a full URI.
     pub elsewhere: bool,
 }
 
@@ -57,11 +61,16 @@ impl Staged {
 /// The staging of a branch over a content. Stores of several folders of the branch share one.
 pub struct BranchStaging {
     storage: Arc<Storage>,
-    base: Arc<Metarange>,
+    base: RwLock<Arc<Metarange>>,
     token: String,
     count: AtomicU64,
     ended: AtomicBool,
     staged: Arc<StagedPaths>,
+    /// When the first object since the last reset was given an address.
+    began: Mutex<Option<(Instant, SystemTime)>>,
+    /// Options of the stores that hold imported objects, and those that are open, by their folders.
+    options: HashMap<String, String>,
+    elsewhere: Mutex<HashMap<String, StoreRef>>,
     /// Held by a put-if-absent from its check that the path is free until the path is staged.
     pub(super) putting: tokio::sync::Mutex<()>,
 }
@@ -73,17 +82,50 @@ impl fmt::Debug for BranchStaging {
 }
 
 impl BranchStaging {
-    /// A staging over a content, with staged paths that may be shared. The random token makes addresses that no other writer uses.
-    pub fn new(storage: Arc<Storage>, base: Arc<Metarange>, token: String, staged: Arc<StagedPaths>) -> Arc<Self> {
+    /// A staging over a content, with staged paths that may be shared. The random token makes addresses that no other writer uses;
+    /// `options` open the stores of imported objects.
+    pub fn new(
+        storage: Arc<Storage>,
+        base: Arc<Metarange>,
+        token: String,
+        staged: Arc<StagedPaths>,
+        options: HashMap<String, String>,
+    ) -> Arc<Self> {
         Arc::new(BranchStaging {
             storage,
-            base,
+            base: RwLock::new(base),
             token,
             count: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             staged,
+            began: Mutex::new(None),
+            options,
+            elsewhere: Mutex::new(HashMap::new()),
             putting: tokio::sync::Mutex::new(()),
         })
+    }
+
+    /// Puts another content below what is staged.
+    pub fn rebase(&self, base: Arc<Metarange>) {
+        *self.base.write().unwrap_or_else(PoisonError::into_inner) = base;
+    }
+
+    /// How long ago the first object was written since the last reset, by the clock that says more: one stands still while the machine
+    /// sleeps. Zero if none was.
+    pub fn age(&self) -> Duration {
+        let began = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        began.map_or(Duration::ZERO, |(steady, wall)| {
+            steady.elapsed().max(wall.elapsed().unwrap_or_default())
+        })
+    }
+
+    /// Forgets when the first object was written: what was staged is committed.
+    pub fn reset_age(&self) {
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn base(&self) -> Arc<Metarange> {
+        self.base.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the staging: later writes are errors.
@@ -103,7 +145,32 @@ impl BranchStaging {
         self.storage.store()
     }
 
+    /// The store of an object, and its path in that store. An imported object lies in a store of its own.
+    pub(super) fn place(&self, object: &Staged) -> StoreResult<(StoreRef, String)> {
+        if !object.elsewhere {
+            return Ok((self.store().clone(), object.address.clone()));
+        }
+        let address = object.address.strip_prefix(LOCAL).unwrap_or(&object.address);
+        let (folder, name) = address
+            .rsplit_once('/')
+            .filter(|(folder, name)| !name.is_empty() && !folder.is_empty())
+            .ok_or_else(|| StoreError::corrupt(address, "expected the address of an imported object, with a folder"))?;
+        let mut open = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(folder) {
+            return Ok((store.clone(), name.to_owned()));
+        }
+        let store = esker_store::open(folder, &self.options, true)?;
+        if open.len() >= MOST_OPEN {
+            open.clear();
+        }
+        open.insert(folder.to_owned(), store.clone());
+        Ok((store, name.to_owned()))
+    }
+
     pub(super) fn new_address(&self) -> String {
+        let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        began.get_or_insert_with(|| (Instant::now(), SystemTime::now()));
+        drop(began);
         let hours = i64::try_from(since_epoch().as_secs() / 3600).unwrap_or(0);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let name = hex(&Sha256::digest(format!("{}/{number}", self.token)), 16);
@@ -114,19 +181,27 @@ impl BranchStaging {
         if let Some(change) = self.staged.get(path).map_err(sorted)? {
             return change.map(described).transpose();
         }
-        let Some(id) = self.base.id() else { return Ok(None) };
+        let base = self.base();
+        let Some(id) = base.id() else { return Ok(None) };
         match self.storage.get(id, path.as_bytes()).await.map_err(sorted)? {
             Some(value) => described_value(&value).map(Some),
             None => Ok(None),
         }
     }
 
-    pub(super) async fn list(&self, prefix: &str) -> StoreResult<BTreeMap<String, Staged>> {
+    /// The objects whose paths start with a prefix: all, or with a `count` so many of the first ones or more.
+    pub(super) async fn list(&self, prefix: &str, count: Option<usize>) -> StoreResult<Found> {
         let mut found = BTreeMap::new();
-        let mut list = List::new(&self.storage, &self.base, prefix.as_bytes(), b"", b"");
-        loop {
-            let batch = list.next_batch(BATCH).await.map_err(sorted)?;
+        let staged = self.staged.within(prefix, "", usize::MAX).map_err(sorted)?;
+        // As many committed ones as are staged may go.
+        let enough = count.map_or(usize::MAX, |count| count.saturating_add(staged.len()));
+        let base = self.base();
+        let mut list = List::new(&self.storage, &base, prefix.as_bytes(), b"", b"");
+        let mut complete = false;
+        while found.len() < enough {
+            let batch = list.next_batch(enough.min(BATCH)).await.map_err(sorted)?;
             if batch.is_empty() {
+                complete = true;
                 break;
             }
             for listed in batch {
@@ -138,14 +213,28 @@ impl BranchStaging {
                 }
             }
         }
-        for (path, change) in self.staged.within(prefix, "", usize::MAX).map_err(sorted)? {
+        // What is staged behind the last committed path that was read is no first path.
+        let last = (!complete).then(|| found.keys().next_back().cloned()).flatten();
+        for (path, change) in staged {
+            if last.as_ref().is_some_and(|last| path > *last) {
+                break;
+            }
             match change {
                 Some(entry) => found.insert(path, described(entry)?),
                 None => found.remove(&path),
             };
         }
-        Ok(found)
+        Ok(Found {
+            objects: found,
+            complete,
+        })
     }
+}
+
+/// Listed objects by their paths, and whether there are no others.
+pub(super) struct Found {
+    pub objects: BTreeMap<String, Staged>,
+    pub complete: bool,
 }
 
 /// The object of a framed value.

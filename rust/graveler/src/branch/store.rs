@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use esker_store::path::{check_folder, check_object};
-use esker_store::{ObjectMeta, ObjectWriter, PutOutcome, StatsCounters, Store, StoreError, Tail};
+use esker_store::{FirstPaths, ObjectMeta, ObjectWriter, PutOutcome, StatsCounters, Store, StoreError, StoreRef, Tail};
 use sha2::{Digest, Sha256};
 
 use super::staging::{hex, now_us, BranchStaging, Staged};
@@ -60,14 +60,14 @@ impl BranchStore {
         found.ok_or_else(|| StoreError::not_found(self.shown(path)))
     }
 
-    async fn readable(&self, path: &str) -> StoreResult<Staged> {
+    /// The store in which the object at a path lies, its path there, and its size.
+    async fn place(&self, path: &str) -> StoreResult<(StoreRef, String, u64)> {
         let found = self.there(path).await?;
-        if found.elsewhere {
-            let message =
-                "expected an object of the repository, found an imported one; read it by `object(path).reader()`";
-            return Err(StoreError::unsupported(self.shown(path), message));
-        }
-        Ok(found)
+        let (store, name) = self.staging.place(&found).map_err(|error| {
+            let message = format!("an imported object whose place cannot be opened: {error}");
+            StoreError::unsupported(self.shown(path), message)
+        })?;
+        Ok((store, name, found.size))
     }
 
     async fn stage_bytes(&self, full: String, bytes: Bytes) -> StoreResult<()> {
@@ -99,19 +99,18 @@ impl Store for BranchStore {
     }
 
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> StoreResult<Vec<Bytes>> {
-        let found = self.readable(path).await?;
-        self.staging.store().get_ranges(&found.address, ranges).await
+        let (store, name, _) = self.place(path).await?;
+        store.get_ranges(&name, ranges).await
     }
 
     async fn get_tail(&self, path: &str, nbytes: u64) -> StoreResult<Tail> {
-        let found = self.readable(path).await?;
-        let store = self.staging.store();
-        store.get_tail_of(&found.address, nbytes, Some(found.size)).await
+        let (store, name, size) = self.place(path).await?;
+        store.get_tail_of(&name, nbytes, Some(size)).await
     }
 
     async fn get(&self, path: &str) -> StoreResult<Bytes> {
-        let found = self.readable(path).await?;
-        self.staging.store().get(&found.address).await
+        let (store, name, _) = self.place(path).await?;
+        store.get(&name).await
     }
 
     async fn head(&self, path: &str) -> StoreResult<ObjectMeta> {
@@ -149,12 +148,23 @@ impl Store for BranchStore {
 
     async fn list(&self, prefix: &str) -> StoreResult<Vec<ObjectMeta>> {
         check_folder(prefix)?;
-        let found = self.staging.list(&format!("{}{prefix}", self.prefix)).await?;
-        let below = found.iter().filter_map(|(path, staged)| {
+        let found = self.staging.list(&format!("{}{prefix}", self.prefix), None).await?;
+        let below = found.objects.iter().filter_map(|(path, staged)| {
             let path = path.strip_prefix(&self.prefix)?;
             Some(meta(path.to_owned(), staged))
         });
         Ok(below.collect())
+    }
+
+    async fn list_first(&self, prefix: &str, count: usize) -> StoreResult<FirstPaths> {
+        check_folder(prefix)?;
+        let folder = format!("{}{prefix}", self.prefix);
+        let found = self.staging.list(&folder, Some(count)).await?;
+        let below = found.objects.keys().filter_map(|path| path.strip_prefix(&self.prefix));
+        Ok(FirstPaths {
+            paths: below.map(str::to_owned).collect(),
+            complete: found.complete,
+        })
     }
 
     async fn delete(&self, path: &str) -> StoreResult<()> {

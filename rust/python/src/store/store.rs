@@ -19,7 +19,7 @@ use super::object_writer::PyObjectWriter;
 use crate::error::{NativeError, Result};
 
 /// The objects under one root.
-#[pyclass(name = "Store", module = "esker._native.store", frozen)]
+#[pyclass(name = "Store", module = "esker._native.store", frozen, subclass)]
 pub(crate) struct PyStore {
     files: Arc<TableFiles>,
     mounts: Arc<Mounts>,
@@ -59,14 +59,18 @@ impl PyStore {
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (uri, *, storage_options = None, durable = true))]
+    #[pyo3(signature = (uri, *, storage_options = None, durable = true, over = None))]
     fn new(
         py: Python<'_>,
         uri: String,
         storage_options: Option<HashMap<String, String>>,
         durable: bool,
+        over: Option<&PyStore>,
     ) -> Result<Self> {
         let options = storage_options.unwrap_or_default();
+        if let Some(other) = over {
+            return Ok(PyStore::open(other.store().clone(), uri, options, durable));
+        }
         // Opening may request a bucket's region.
         let store = py.detach(|| esker_store::open(&uri, &options, durable))?;
         Ok(PyStore::open(store, uri, options, durable))
@@ -74,7 +78,7 @@ impl PyStore {
 
     #[staticmethod]
     fn _restore(py: Python<'_>, uri: String, options: HashMap<String, String>, durable: bool) -> Result<Self> {
-        PyStore::new(py, uri, Some(options), durable)
+        PyStore::new(py, uri, Some(options), durable, None)
     }
 
     fn __reduce__<'py>(

@@ -1,0 +1,118 @@
+"""The files that a version of a table refers to, by their paths in the table's folder."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot
+from ..._native.store import Store
+from ..._native.table import Manifest
+from ...exceptions import CorruptFileError, UnsupportedError
+from .table_log import TableFormat
+
+_ALPHABET = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_FROM_Z85 = bytes.maketrans(_Z85, _ALPHABET)
+_UUID_LENGTH = 20
+_ABSOLUTE = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:/")
+
+
+@dataclass
+class References:
+    """What a version refers to.
+
+    Attributes:
+        files: Paths of files.
+        folders: Folders of which every file counts, each with a `/` at its end: blobs of a data file, an index.
+        elsewhere: What lies outside of the table's folder: base paths, absolute paths.
+    """
+
+    files: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def check_inside(self, uri: str) -> None:
+        """Refuses a version that refers to what lies elsewhere: a branch could not keep it.
+
+        Raises:
+            UnsupportedError: It does.
+        """
+        if self.elsewhere:
+            raise UnsupportedError(
+                f"{uri}: expected a table all of whose files lie in its folder, found {self.elsewhere[0]}: a branch "
+                "keeps what lies on it alone; copy the table there (a deep clone, or read it and write it)",
+                uri=uri,
+            )
+
+    def has(self, path: str) -> bool:
+        """Whether a path is one of its files, or in one of its folders."""
+        return path in self.files or any(path.startswith(folder) for folder in self.folders)
+
+
+def references_of(store: Store, format: TableFormat, version: int, path: str) -> References:
+    """What a version refers to.
+
+    Args:
+        store: The table's.
+        format: Its format.
+        version: The version.
+        path: Of its entry, in the table's folder.
+    """
+    if format == "lance":
+        return lance_references(Manifest.decode(store.get(path), path))
+    return delta_references(store, Snapshot.load(store, version=version))
+
+
+def lance_references(manifest: Manifest) -> References:
+    """What a version of a Lance table refers to: data, blobs, deletion files and indices."""
+    found = References()
+    found.elsewhere += [f"the base path {path!r}" for _, _, _, path in manifest.base_paths]
+    if manifest.branch is not None:
+        found.elsewhere.append(f"the branch {manifest.branch!r} of the table itself")
+    for fragment in manifest.fragments():
+        if fragment.deletion_file is not None:
+            found.files.add(fragment.deletion_file)
+        for file in fragment.files:
+            found.files.add(file.location)
+            if (file.file_major_version, file.file_minor_version) >= (2, 2):
+                found.folders.add(file.location.removesuffix(".lance") + "/")
+    found.folders.update(index.folder for index in manifest.indices)
+    return found
+
+
+def delta_references(store: Store, snapshot: Snapshot) -> References:
+    """What a version of a Delta table refers to: data files and deletion vectors."""
+    found = References()
+    described = pa.record_batch(snapshot.select(store).describe())
+    vectors = described.column("deletion_vector").to_pylist()
+    for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
+        _add(found, path, "file")
+        if vector is not None:
+            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+    return found
+
+
+def _add(found: References, path: str, what: str) -> None:
+    if _ABSOLUTE.match(path):
+        found.elsewhere.append(f"the {what} {path!r}")
+    else:
+        found.files.add(path)
+
+
+def _add_vector(found: References, storage_type: str, text: str) -> None:
+    if storage_type == "i":
+        return
+    if storage_type == "p":
+        found.elsewhere.append(f"the deletion vector {text!r}")
+        return
+    encoded, folder = text[-_UUID_LENGTH:], text[:-_UUID_LENGTH]
+    try:
+        id = uuid.UUID(bytes=base64.b85decode(encoded.encode().translate(_FROM_Z85)))
+    except ValueError as error:
+        raise CorruptFileError(f"expected the id of a deletion vector's file, found {text!r}") from error
+    found.files.add(f"{folder}/deletion_vector_{id}.bin" if folder else f"deletion_vector_{id}.bin")
