@@ -63,7 +63,6 @@ class ObjectWriter:
     def abort(self) -> None:
         """Abandons the object and leaves nothing behind. After `finish` it does nothing."""
 
-@final
 class Store:
     """The objects under `uri`: a path, `file://`, `memory://NAME` (shared within the process), `s3://`, `gs://`, `az://`.
 

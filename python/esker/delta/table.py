@@ -309,7 +309,7 @@ class DeltaTable(MissingMethods):
         self._snapshot = self._snapshot.refresh(self._store)
 
     def _look_again(self) -> bool:
-        """Looks at what others have committed to a branch; True if the table is another one now, and was opened anew."""
+        """Looks at what others have committed to a branch; True if the table is another one now: its store is anew."""
         refresh(self._store)
         if not has_moved(self._store):
             return False

@@ -73,7 +73,7 @@ class TableLog:
     @property
     def newest(self) -> LogEntry:
         """The newest version."""
-        return self.entries[next(reversed(self.entries))]
+        return self.entries[max(self.entries)]
 
     def relation(self, other: TableLog) -> tuple[Relation, int]:
         """How it stands to another log; and the version at which they part, or that is not there any more."""
