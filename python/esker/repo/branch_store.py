@@ -2,7 +2,8 @@
 
 ```
 esker-tx://<token>/<path>                               a transaction, in its own process, until it ends
-esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, at the commit it means when it is opened
+esker://<repository's URI, %-encoded>@<ref>/<path>      a ref, see `table_address`
+esker-ref://<repository's URI, %-encoded>/<ref>/<path>  the same as releases before wrote it
 ```
 
 In a transaction, written bytes lie in the repository at once, and their paths are staged. A table's own commit is
@@ -13,14 +14,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store import stores
-from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
+from .ref_folder import open_address, open_ref
+from .table_address import SCHEME
 
 TRANSACTION = "esker-tx"
 REF = "esker-ref"
@@ -31,7 +33,7 @@ _open: dict[str, BranchStaging] = {}
 def begin(core: RepositoryCore, metarange: str, staged: StagedPaths) -> str:
     """Opens what is staged over a content to stores; the token by which `esker-tx://` finds it until it is ended."""
     token = uuid.uuid4().hex
-    _open[token] = BranchStaging(core.storage, metarange, token, staged)
+    _open[token] = BranchStaging(core.storage, metarange, token, staged, storage_options=core.options)
     return token
 
 
@@ -45,11 +47,6 @@ def end(token: str) -> None:
 def transaction_uri(token: str, path: str) -> str:
     """The URI of a folder of a transaction."""
     return f"{TRANSACTION}://{token}/{path.strip('/')}".rstrip("/")
-
-
-def ref_uri(core: RepositoryCore, ref: str, path: str) -> str:
-    """The URI of a folder of a ref."""
-    return f"{REF}://{quote(core.uri, safe='')}/{quote(ref, safe='~^')}/{path.strip('/')}".rstrip("/")
 
 
 def _folder(path: str) -> str:
@@ -69,12 +66,9 @@ def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     ref, _, path = rest.partition("/")
     if not ref:
         raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
-    core = origin_of(unquote(place), options).open()
-    content = core.resolve(unquote(ref)).meta_range_id
-    return BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths()).store(
-        uri, _folder(path), read_only=True
-    )
+    return open_ref(unquote(place), unquote(ref), path, uri, options)
 
 
 stores.register(TRANSACTION, _open_transaction)
 stores.register(REF, _open_ref)
+stores.register(SCHEME, open_address)
