@@ -1,7 +1,7 @@
-"""A folder of one commit as a store, for reading: what the URI of a ref opens, where the ref is no live branch.
+"""A folder of one content as a store, for reading: what the URI of a ref opens, where the ref is no live branch.
 
-The ref is resolved once. What is pickled is the commit that was found: another process reads the same, wherever the ref
-leads by then.
+The ref is resolved once. What is pickled is the content that was found: another process reads the same, wherever the
+ref leads by then.
 """
 
 from __future__ import annotations
@@ -15,37 +15,28 @@ from .._native.store import Store
 from ..store.staging import StagingStore
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
-from .refs.commits import Commit
 from .table_address import address, parse, parsed
 
 
 class RefFolder(StagingStore):
-    """A folder of a commit as a store that refuses to change.
+    """A folder of a content as a store that refuses to change.
 
     Example:
-        `RefFolder.of(core, core.resolve("v1"), "tables/t", "esker://...@v1/tables/t")`
+        `RefFolder.of(core, core.resolve("v1").meta_range_id, "tables/t", "esker://...@v1/tables/t")`
     """
 
     _core: RepositoryCore
-    _commit: Commit
+    _content: str
     _path: str
 
     @classmethod
-    def of(cls, core: RepositoryCore, commit: Commit, path: str, uri: str) -> RefFolder:
-        """The folder at a path of a commit, called by a URI."""
+    def of(cls, core: RepositoryCore, content: str, path: str, uri: str) -> RefFolder:
+        """The folder at a path of a content, whose metarange is given, called by a URI."""
         below = path.strip("/")
-        prefix = f"{below}/" if below else ""
-        content = BranchStaging(
-            core.storage, commit.meta_range_id, uuid.uuid4().hex, StagedPaths(), storage_options=core.options
-        )
-        self = cls(uri, over=content.store(uri, prefix, read_only=True))
-        self._core, self._commit, self._path = core, commit, below
+        over = BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths(), storage_options=core.options)
+        self = cls(uri, over=over.store(uri, f"{below}/" if below else "", read_only=True))
+        self._core, self._content, self._path = core, content, below
         return self
-
-    @property
-    def pinned_uri(self) -> str:
-        """The URI of the folder in the commit, which never means anything else."""
-        return address(self._core.uri, self._commit.id, self._path)
 
     def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
         """Refuses, as every write here.
@@ -56,11 +47,7 @@ class RefFolder(StagingStore):
         return self.put_if_absent(path, data)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._core, self._commit.id, self._path, self.uri)
-
-
-def _restored(core: RepositoryCore, commit_id: str, path: str, uri: str) -> RefFolder:
-    return RefFolder.of(core, core.commits.get(commit_id), path, uri)
+        return RefFolder.of, (self._core, self._content, self._path, self.uri)
 
 
 def open_address(uri: str, options: Mapping[str, str], durable: bool) -> Store:
@@ -76,7 +63,7 @@ def open_address(uri: str, options: Mapping[str, str], durable: bool) -> Store:
 def open_ref(repository: str, ref: str, path: str, uri: str, options: Mapping[str, str]) -> RefFolder:
     """Opens a folder of a ref, at the commit that the ref means now."""
     core = origin_of(repository, options).open()
-    return RefFolder.of(core, core.resolve(ref), path, uri)
+    return RefFolder.of(core, core.resolve(ref).meta_range_id, path, uri)
 
 
 def pinned(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
