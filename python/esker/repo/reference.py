@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ..exceptions import InvalidArgumentError
 from ..store.stores import absolute, resolve
+from . import branch_store
 from .committing.merging import MergeRequest, merge_into
 from .core.repository_core import RepositoryCore
 from .differences import differences, folded, merge_preview
@@ -23,7 +24,6 @@ from .objects.stored_object import StoredObject
 from .path_history import touching
 from .refs.commits import Commit
 from .refs.expired import explained
-from .table_address import address
 
 _COPIES = 8
 """Objects that are exported side by side."""
@@ -100,7 +100,7 @@ class Reference:
             `esker.dataset(repository.ref("v1").store_uri("tables/t")).to_table()`
         """
         # The commit, not the ref: what is read under one URI never changes, and may be kept.
-        return address(self._core.uri, self.get_commit().id, path)
+        return branch_store.uri_of(self._core, self.get_commit().id, path)
 
     def log(
         self,

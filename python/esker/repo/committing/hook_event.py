@@ -19,8 +19,8 @@ from ..hooks import EventType
 from ..objects.object_info import CommonPrefix, ObjectInfo
 from ..objects.ref_view import RefView
 from ..objects.stored_object import StoredObject
-from ..ref_folder import RefFolder
 from ..refs.commits import Commit
+from ..stores.ref_folder import RefFolder
 from ..table_address import address
 from ..tables.roots import TableRoots
 
