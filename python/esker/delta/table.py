@@ -408,7 +408,8 @@ class DeltaTable(MissingMethods):
             )
         data_files = scan.table_files()
         if scan.is_plain(data_files):
-            return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)
+            known = scan.guarantees(data_files)
+            return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options, guarantees=known)
         import pyarrow.dataset as ds
 
         return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))
