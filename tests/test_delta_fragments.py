@@ -1,4 +1,4 @@
-"""Datasets of pyarrow over Delta tables: fragments are left out by what the log says of their files, as in deltalake."""
+"""Datasets of pyarrow over Delta tables: the log leaves out fragments, as in deltalake."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ TABLE_METHODS: dict[str, MissingMethod] = {
     "compact_logs": MissingMethod(
         "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
     ),
-    "delete": MissingMethod(f"give no rows to {_REPLACE}", f"predicate writer_properties {_COMMIT}"),
     "merge": MissingMethod(
         f"join the rows yourself, and give the result to {_REPLACE}",
         "source predicate source_alias target_alias merge_schema error_on_type_mismatch writer_properties "

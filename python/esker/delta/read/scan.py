@@ -190,9 +190,14 @@ class TableScan:
         *,
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
+        numbered: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one file; arguments as in `TableFileReader.read`."""
-        return self._reader.read(file, columns, where, extra=extra, only=only)
+        return self._reader.read(file, columns, where, extra=extra, only=only, numbered=numbered)
+
+    def count(self, file: TableFile) -> int:
+        """The number of rows that a file holds, deleted ones among them."""
+        return self._reader.count(file)
 
     def deleted(self, file: TableFile) -> pa.Array | None:
         """The numbers of a file's deleted rows, ascending, None if all are there."""
