@@ -39,10 +39,6 @@ TABLE_METHODS: dict[str, MissingMethod] = {
         'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
         f"target ignore_missing_files protocol_downgrade_allowed {_COMMIT}",
     ),
-    "update": MissingMethod(
-        f"compute the new rows, and give them to {_REPLACE}",
-        f"updates new_values predicate writer_properties error_on_type_mismatch {_COMMIT}",
-    ),
     "vacuum": MissingMethod(
         "run VACUUM with deltalake or Spark; esker deletes no data file of a table",
         f"retention_hours dry_run enforce_retention_duration {_COMMIT} full keep_versions",

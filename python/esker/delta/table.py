@@ -18,7 +18,6 @@ from ..store.pickling import pickled_options
 from ..store.staging import flush, has_moved, refresh
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
-from .change.delete import delete_rows
 from .log.checkpoint import write_checkpoint
 from .log.cleanup import clean_log
 from .log.commit import CommitRequest
@@ -28,8 +27,7 @@ from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
 from .missing import MissingMethods
-from .positional import commit_request
-from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
+from .properties import CommitProperties, PostCommitHookProperties
 from .read import versions
 from .read.add_actions import add_actions
 from .read.change_feed import ChangeFeed, version_range
@@ -41,6 +39,7 @@ from .read.scan import TableScan
 from .read.selection import bind_to, select_files
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
+from .row_changes import RowChanges
 from .schema import Schema, large
 from .table_properties import check_properties
 from .write.add_files import AddAction, add_files
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from .read.filters import RowFilter
 
 
-class DeltaTable(MissingMethods):
+class DeltaTable(RowChanges, MissingMethods):
     """One version of a Delta table.
 
     Args:
@@ -234,41 +233,6 @@ class DeltaTable(MissingMethods):
             partition_filters,
             CommitRequest(commit_properties, post_commithook_properties),
         )
-
-    def delete(
-        self,
-        predicate: str | None = None,
-        writer_properties: WriterProperties | None = None,
-        *args: Any,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-    ) -> dict[str, Any]:
-        """Deletes the rows for which a predicate is true.
-
-        Files that partition values and statistics rule out are not opened. With `delta.enableDeletionVectors` files
-        stay as they are, and their deleted rows are listed beside them; else their other rows are written anew. What
-        changes nothing writes no version. A race that is lost is run again.
-
-        Args:
-            predicate: SQL; all rows if not given.
-            writer_properties: How Parquet is written.
-            args: Commit arguments by position, which are deprecated.
-            commit_properties: What goes into the log entry, how often a lost race is run again.
-            post_commithook_properties: What is done after the commit.
-
-        Returns:
-            Numbers of files, rows and milliseconds; `num_deleted_rows` is not there if the log does not tell it.
-
-        Raises:
-            InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
-            CommitConflictError: Others won every race. Nothing of it is visible.
-
-        Example:
-            `DeltaTable("s3://lake/events").delete("day < '2024-01-01'")["num_deleted_rows"]`
-        """
-        order = ("post_commithook_properties", "commit_properties")
-        commit = commit_request("delete", args, commit_properties, post_commithook_properties, order)
-        return delete_rows(self._write_target(), predicate, writer_properties, commit)
 
     def generate(self) -> None:
         """Writes lists of files (`_symlink_format_manifest/`) for engines that read no log."""
