@@ -71,7 +71,7 @@ def test_an_update_does_and_says_what_deltalakes_does(
     columns = [*DATA.column_names, "_change_type", "_commit_version"]
     expected_feed = pa.table(theirs.load_cdf(1, 1)).select(columns)
     for table in (ours, vectors, deltalake.DeltaTable(tmp_path / "ours"), deltalake.DeltaTable(tmp_path / "vectors")):
-        feed = pa.table(table.load_cdf(1, 1)).select(columns)  # type: ignore[attr-defined]
+        feed = pa.table(table.load_cdf(1, 1)).select(columns)
         # deltalake leaves out pairs that are the same: such rows did change here.
         assert set(rows(expected_feed)) <= set(rows(feed.cast(expected_feed.schema)))
         changed = [kind for kind in feed["_change_type"].to_pylist() if kind == "update_postimage"]
