@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from esker.delta import DeltaTable, write_deltalake
+from esker.delta.log.commit import DeltaCommit, LogEntry
 from tests.delta_rows import rows
 from tests.test_delta_delete import entry, read_by_theirs
 from tests.test_delta_vectors import MAGIC, z85
@@ -190,3 +191,21 @@ def test_without_the_feature_or_the_property_files_are_rewritten(tmp_path: Path,
     assert "deletionVector" not in actions(tmp_path, table.version(), "add")[0]
     assert ("deletionVector" in actions(tmp_path, table.version(), "remove")[0]) == (change == "off again")
     assert sorted(read_by_theirs(tmp_path)["id"].to_pylist()) == list(range(3, 10))
+
+
+def test_a_commit_in_doubt_is_known_by_the_file_of_its_vectors(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(3000)}), configuration=ON)
+    target = DeltaTable(tmp_path)._write_target()
+    DeltaTable(tmp_path).delete("id % 3 = 0")
+    again = DeltaCommit(target, LogEntry("DELETE", {}, entry(tmp_path, 1)[1:]))
+    again._stages = True
+    assert again.is_part_of(1)
+    assert not again.is_part_of(0)
+    # A vector in the log is no proof: another delete of the same rows writes the same.
+    DeltaTable(tmp_path).delete("id = 1")
+    write_deltalake(tmp_path / "small", pa.table({"id": range(10)}), configuration=ON)
+    target = DeltaTable(tmp_path / "small")._write_target()
+    DeltaTable(tmp_path / "small").delete("id = 1")
+    again = DeltaCommit(target, LogEntry("DELETE", {}, entry(tmp_path / "small", 1)[1:]))
+    again._stages = True
+    assert not again.is_part_of(1)
