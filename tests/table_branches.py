@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +50,21 @@ class Lake:
         """Runs a function of the table's URI in a transaction."""
         with branch.transact("change") as tx:
             what(tx.store_uri(self.path))
+
+    def by_peer(self, branch: Branch, what: Callable[[str], object]) -> None:
+        """Lets a peer change the table: what it left behind on disk is committed to the branch."""
+        with tempfile.TemporaryDirectory() as folder:
+            before = {found.path: found for found in branch.objects(prefix=self.path)}
+            branch.export(folder, prefix=self.path)
+            place = Path(folder) / self.path
+            was = {path: (Path(folder) / path).read_bytes() for path in before}
+            what(str(place))
+            now = {str(p.relative_to(folder)): p.read_bytes() for p in place.rglob("*") if p.is_file()}
+            for path, data in now.items():
+                if was.get(path) != data:
+                    branch.object(path).upload(data)
+            branch.delete_objects([path for path in was if path not in now])
+            branch.commit("by a peer")
 
     def drop(self, branch: Branch) -> None:
         branch.delete_objects([found.path for found in branch.objects(prefix=self.path + "/")])

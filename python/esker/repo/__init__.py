@@ -15,10 +15,18 @@ upkeep/      retention, garbage collection, fsck, packing, dumps of refs
 from typing import TYPE_CHECKING
 
 from .branch import Branch
-from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
+from .errors import (
+    ExpiredError,
+    InvalidSeekError,
+    MergeConflictError,
+    NoChangesError,
+    ProtectedBranchError,
+    TableConflictError,
+)
 from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
-from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.merge_plan import MergePlan, PathsPlan, PlanConflict, TablePlan
+from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo, TableConflict
 from .objects.object_io import ObjectReader, ObjectWriter
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
@@ -41,16 +49,22 @@ __all__ = [
     "ImportStatus",
     "InvalidSeekError",
     "MergeConflictError",
+    "MergePlan",
     "NoChangesError",
     "ObjectInfo",
     "ObjectReader",
     "ObjectWriter",
+    "PathsPlan",
+    "PlanConflict",
     "ProtectedBranchError",
     "Reference",
     "Repository",
     "RepositoryProperties",
     "Settings",
     "StoredObject",
+    "TableConflict",
+    "TableConflictError",
+    "TablePlan",
     "Tag",
     "TransactionBranch",
     "WriteableObject",

@@ -37,7 +37,8 @@ class MergeRequest:
     committer: str | None = None
 
 
-def _strategy(name: str | None) -> str:
+def strategy_of(name: str | None) -> str:
+    """The strategy that a user names, as the core calls it."""
     if name not in STRATEGIES:
         raise InvalidArgumentError(f"expected the strategy None, 'source-wins' or 'dest-wins', found {name!r}")
     return STRATEGIES[name]
@@ -70,7 +71,7 @@ def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: Merg
         source: Its commit.
         asked: Where, and how.
     """
-    strategy, branch = _strategy(asked.strategy), asked.branch
+    strategy, branch = strategy_of(asked.strategy), asked.branch
     if asked.message is not None:
         check_text(asked.message, "a message")
     metadata = check_pairs(asked.metadata, "metadata")

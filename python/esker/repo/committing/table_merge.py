@@ -81,7 +81,7 @@ class ContentMerge:
 
     def __init__(self, core: RepositoryCore, contents: Contents, terms: MergeTerms) -> None:
         self._core = core
-        self._contents = contents
+        self.contents = contents
         self._terms = terms
         self.roots = TableRoots(core.storage, [contents.base, contents.source, contents.dest])
         self._places = self.roots.places_of_changes(contents.base, contents.source)
@@ -115,7 +115,7 @@ class ContentMerge:
         """
         terms = self._terms
         if not self.tables:
-            contents = self._contents
+            contents = self.contents
             merged = merged_content(self._core, contents.base, contents.source, contents.dest, terms.strategy)
             return merged.metarange_id or "", None
         found = self.conflicts()
@@ -136,10 +136,10 @@ class ContentMerge:
         return content, written if len(written) else None
 
     def _folder(self, folder: str) -> TableFolder:
-        return TableFolder(self._core, self.roots, self._contents, folder, self._terms.strategy)
+        return TableFolder(self._core, self.roots, self.contents, folder, self._terms.strategy)
 
     def _planned(self, folder: str) -> PlannedTable:
-        core, contents, terms = self._core, self._contents, self._terms
+        core, contents, terms = self._core, self.contents, self._terms
         rules = TableRules(folder, terms.sides, terms.strategy)
         base, source, dest = (
             logs_at(core.storage, content, folder) for content in (contents.base, contents.source, contents.dest)
@@ -170,10 +170,10 @@ class ContentMerge:
 
     def _path_conflicts(self) -> tuple[list[Conflict], int]:
         """Paths that both sides changed, outside of tables: the first of them, and how many there are."""
-        if self._terms.strategy != "none" or not self._merges_paths:
+        if self._terms.strategy != "none" or not self.merges_paths:
             return [], 0
-        whole = [table.decision.folder for table in self.tables if table.decision.action is not Action.PLAIN]
-        storage, contents, rule = self._core.storage, self._contents, self._core.settings().rule()
+        whole = self.folders_of_tables
+        storage, contents, rule = self._core.storage, self.contents, self._core.settings().rule()
         most = _CONFLICTS
         while True:
             found = storage.merge(
@@ -186,14 +186,19 @@ class ContentMerge:
         return listed[:_CONFLICTS], len(listed)
 
     @property
-    def _merges_paths(self) -> bool:
+    def folders_of_tables(self) -> set[str]:
+        """The folders below which nothing is merged path by path."""
+        return {table.decision.folder for table in self.tables if table.decision.action is not Action.PLAIN}
+
+    @property
+    def merges_paths(self) -> bool:
         """Whether the source changed anything that is merged path by path."""
         return None in self._places or any(table.is_path_wise for table in self.tables)
 
     def _merged_paths(self) -> str:
         """The content that a merge path by path makes. What it makes of tables is put right over it."""
-        contents, terms = self._contents, self._terms
-        if not self._merges_paths:
+        contents, terms = self.contents, self._terms
+        if not self.merges_paths:
             return contents.dest
         strategy = "dest-wins" if terms.strategy == "none" else terms.strategy
         return merged_content(self._core, contents.base, contents.source, contents.dest, strategy).metarange_id or ""
