@@ -118,6 +118,7 @@ class LanceCommit:
         lock: Held around the put, for stores without put-if-absent.
         base: The manifest of the base version, if it is at hand: it saves reading it.
         reconcile: Adapts the transaction to another one that touched the same fragments, where that is possible.
+        restored: What a Restore brings back, if the log may not have that version; its files have to be there.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class LanceCommit:
         lock: CommitLock | None = None,
         base: Manifest | None = None,
         reconcile: Reconcile | None = None,
+        restored: Manifest | None = None,
     ) -> None:
         if lock is not None and isinstance(log.store, StagingStore):
             raise UnsupportedError(
@@ -149,7 +151,7 @@ class LanceCommit:
         self._scheme = scheme
         self._lock = lock
         self._reconcile = reconcile
-        self._restored: Manifest | None = None
+        self._restored = restored
         self._base = base
         self._put_on: Manifest | None = None
         self._read = base if base is not None and base.version == transaction.read_version else None

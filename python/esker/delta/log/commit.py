@@ -468,19 +468,21 @@ class DeltaCommit:
         transactions: dict[str, int] = {}
         seen = set()
         for name, fields in self._actions:
-            key = (name, "")
+            key: tuple[str, ...] = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
-                key = ("file", path)
+                # One path with another deletion vector is another file to the log.
+                key = ("file", path, json.dumps(fields.get("deletionVector"), sort_keys=True))
             elif name == "txn":
                 transactions[fields["appId"]] = fields["version"]
                 key = (name, fields["appId"])
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
+                twice = " ".join(key[:2])
                 raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
                     uri=self._uri,
                 )
             seen.add(key)
