@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,10 +93,21 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        _add(found, path, "file")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        action_references(found, path, vector)
     return found
+
+
+def action_references(found: References, path: str, vector: Mapping[str, Any] | None) -> None:
+    """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+    Args:
+        found: What it is added to.
+        path: The file's canonical path.
+        vector: The action's `deletionVector`.
+    """
+    _add(found, path, "file")
+    if vector is not None:
+        _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
 
 
 def _add(found: References, path: str, what: str) -> None:
