@@ -58,6 +58,17 @@ class References:
         self.folders |= other.folders
         self.elsewhere += other.elsewhere
 
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
+
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
         return path in self.files or any(path.startswith(folder) for folder in self.folders)
@@ -108,12 +119,11 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        _add(found, path, "file")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        action_references(found, path, vector)
     return found
 
 
+<<<<<<< HEAD
 def added_references(actions: Iterable[tuple[str, Any]]) -> References:
     """What the actions of an entry of a Delta log bring: data files, deletion vectors and files of changes."""
     found = References()
@@ -139,6 +149,19 @@ def action_references(root: str, actions: Iterable[Mapping[str, Any]]) -> Refere
         if vector is not None:
             _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
     return found
+=======
+def action_references(found: References, path: str, vector: Mapping[str, Any] | None) -> None:
+    """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+    Args:
+        found: What it is added to.
+        path: The file's canonical path.
+        vector: The action's `deletionVector`.
+    """
+    _add(found, path, "file")
+    if vector is not None:
+        _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+>>>>>>> places
 
 
 def _add(found: References, path: str, what: str) -> None:
