@@ -69,6 +69,17 @@ class References:
         if vector is not None:
             _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
 
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
+
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
         return path in self.files or any(path.startswith(folder) for folder in self.folders)
@@ -119,19 +130,16 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        action_references(found, path, vector)
+        found.add_file(path, vector)
     return found
 
 
-<<<<<<< HEAD
 def added_references(actions: Iterable[tuple[str, Any]]) -> References:
     """What the actions of an entry of a Delta log bring: data files, deletion vectors and files of changes."""
     found = References()
     for name, action in actions:
         if name in ("add", "cdc"):
-            _add(found, unquote(action["path"]), "file")
-            if (vector := action.get("deletionVector")) is not None:
-                _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+            found.add_file(unquote(action["path"]), action.get("deletionVector"))
     return found
 
 
@@ -144,24 +152,8 @@ def action_references(root: str, actions: Iterable[Mapping[str, Any]]) -> Refere
     """
     found = References()
     for action in actions:
-        _add(found, canonical_path(root, action["path"]), "file")
-        vector = action.get("deletionVector")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(canonical_path(root, action["path"]), action.get("deletionVector"))
     return found
-=======
-def action_references(found: References, path: str, vector: Mapping[str, Any] | None) -> None:
-    """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
-
-    Args:
-        found: What it is added to.
-        path: The file's canonical path.
-        vector: The action's `deletionVector`.
-    """
-    _add(found, path, "file")
-    if vector is not None:
-        _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
->>>>>>> places
 
 
 def _add(found: References, path: str, what: str) -> None:
