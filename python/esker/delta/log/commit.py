@@ -21,6 +21,7 @@ import pyarrow as pa
 from ..._native import __version__
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
+from ...commit.certain import nothing_put_on_error
 from ...commit.clock import seconds_since
 from ...commit.loop import CommitLimits
 from ...commit.loop import commit as run
@@ -39,7 +40,7 @@ from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, read_actions
+from .entries import NO_TABLE, commit_path, newest_version, read_actions, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .target import WriteTarget
@@ -382,7 +383,8 @@ class DeltaCommit:
         if self._external is not None:
             landed = self._external.put(version, data)
         else:
-            landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
+            with nothing_put_on_error(self._store):
+                landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -501,16 +503,21 @@ class DeltaCommit:
         single: dict[str, Any] = {}
         files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
         transactions: dict[str, int] = {}
+        domains = set()
         seen = set()
         for name, fields in self._actions:
             key = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
-                key = ("file", path)
+                # A file under another deletion vector is another one.
+                key = ("file", f"{path} {vector}" if (vector := vector_id(fields.get("deletionVector"))) else path)
             elif name == "txn":
                 transactions[fields["appId"]] = fields["version"]
                 key = (name, fields["appId"])
+            elif name == "domainMetadata":
+                domains.add(fields["domain"])
+                key = (name, fields["domain"])
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
@@ -525,6 +532,7 @@ class DeltaCommit:
             protocol=single.get("protocol"),
             metadata=single.get("metaData"),
             transactions=transactions,
+            domains=frozenset(domains),
             adds=files["add"],
             removes=files["remove"],
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -50,6 +51,12 @@ class References:
                 "keeps what lies on it alone; copy the table there (a deep clone, or read it and write it)",
                 uri=uri,
             )
+
+    def add(self, other: References) -> None:
+        """Adds what another version refers to."""
+        self.files |= other.files
+        self.folders |= other.folders
+        self.elsewhere += other.elsewhere
 
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
@@ -108,6 +115,15 @@ def action_references(found: References, path: str, vector: Mapping[str, Any] | 
     _add(found, path, "file")
     if vector is not None:
         _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+
+
+def added_references(actions: Iterable[tuple[str, Any]]) -> References:
+    """What the actions of an entry of a Delta log bring: data files, deletion vectors and files of changes."""
+    found = References()
+    for name, action in actions:
+        if name in ("add", "cdc"):
+            action_references(found, unquote(action["path"]), action.get("deletionVector"))
+    return found
 
 
 def _add(found: References, path: str, what: str) -> None:
