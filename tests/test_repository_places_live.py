@@ -1,4 +1,4 @@
-"""The address of a branch is live: what opens it reads its last commit and writes to it; pickles stay where they are."""
+"""The address of a branch is live: it reads the last commit and takes writes; pickles stay where they are."""
 
 from __future__ import annotations
 

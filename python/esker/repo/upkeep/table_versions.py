@@ -14,7 +14,7 @@ from ...delta.definition.durations import TOMBSTONES, retention
 from ...delta.log.commit import read_change
 from ...exceptions import EskerError
 from ...lance.log import LanceLog
-from ..tables.references import References, action_references, delta_references, lance_references
+from ..tables.references import References, delta_references, lance_references
 from ..tables.table_log import LogEntry, TableLog
 
 _INDICES = "_indices/"
@@ -103,7 +103,7 @@ def delta_versions(store: Store, log: TableLog) -> list[VersionFiles]:
             change = read_change(store, newest.root, number)
             for path, fields in change.adds.items():
                 if removed.get(path, -1.0) >= kept_from:
-                    action_references(version.references, path, fields.get("deletionVector"))
+                    version.references.add_file(path, fields.get("deletionVector"))
             for path, fields in change.removes.items():
                 removed[path] = max(removed.get(path, 0.0), float(fields.get("deletionTimestamp") or 0))
         except (EskerError, OSError, ValueError, TypeError, KeyError) as error:
