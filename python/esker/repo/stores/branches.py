@@ -29,8 +29,7 @@ from ..errors import NoChangesError, table_conflict
 from ..objects.object_info import TableConflict
 from ..objects.staging import Staging
 from ..refs.commits import Commit
-from ..tables.roots import logs_at
-from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat
+from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, entry_at, newest_entry, read_log
 from .entry_checks import format_and_number
 from .folder_store import FolderStore, plain
 
@@ -55,6 +54,7 @@ class BranchStore(FolderStore):
     _lock: threading.RLock
     _is_fresh: bool
     _moved: TableConflict | None
+    _newest: dict[TableFormat, LogEntry]
 
     def __new__(cls, core: RepositoryCore, branch: str, commit: Commit, folder: str, uri: str) -> Self:
         """Opens it; the class's Args say what with."""
@@ -65,6 +65,7 @@ class BranchStore(FolderStore):
         made._lock = threading.RLock()
         made._is_fresh = True
         made._moved = None
+        made._newest = {}
         return made
 
     def base_content(self) -> str:
@@ -100,14 +101,25 @@ class BranchStore(FolderStore):
 
     def _looked_at(self, commit: Commit) -> TableConflict | None:
         """Whether the folder's table is not the one any more that is known: what its log says then."""
-        storage = self.core.storage
-        known, there = (logs_at(storage, one.meta_range_id, self.folder) for one in (self._commit, commit))
-        for format, log in known.items():
-            found = there.get(format)
-            relation = (None, log.newest.number) if found is None else found.relation(log)
-            if relation[0] not in (Relation.SAME, Relation.EXTENDS):
-                return self._conflict_of(format, log.newest, relation)
+        storage, before, after = self.core.storage, self._commit.meta_range_id, commit.meta_range_id
+        for format in FOLDERS:
+            known = self._newest.get(format) or newest_entry(storage, before, self.folder, format)
+            if known is None:
+                continue
+            if entry_at(storage, after, known) != known:
+                return self._moved_from(format, known, after)
+            newest = newest_entry(storage, after, self.folder, format, known)
+            if newest is not None:
+                self._newest[format] = newest
         return None
+
+    def _moved_from(self, format: TableFormat, known: LogEntry, content: str) -> TableConflict:
+        there = read_log(self.core.storage, content, self.folder, format)
+        if there is None:
+            return self._conflict_of(format, known, (None, known.number))
+        before = read_log(self.core.storage, self._commit.meta_range_id, self.folder, format)
+        relation = there.relation(before) if before is not None else (Relation.PARTED, known.number)
+        return self._conflict_of(format, known, relation)
 
     def _conflict_of(
         self, format: TableFormat, newest: LogEntry, relation: tuple[Relation | None, int]
@@ -146,7 +158,7 @@ class BranchStore(FolderStore):
         """Puts a log entry if absent, as one commit of the branch, with all that is staged."""
         with self._lock:
             self.check_not_moved()
-            _, number = self.check(path, data, change)
+            format, number = self.check(path, data, change)
             before = self._paths.copy()
             if not plain(self, path, data):
                 return False
@@ -164,6 +176,9 @@ class BranchStore(FolderStore):
                 self._unstage(before)
                 self._drop_what_is_old()
                 raise
+            landed = entry_at(self.core.storage, self.base_content(), LogEntry(number, self.folder + path, b""))
+            if landed is not None:
+                self._newest[format] = landed
             return True
 
     def flush(self, what: str) -> None:
