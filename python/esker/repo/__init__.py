@@ -15,15 +15,16 @@ upkeep/      retention, garbage collection, fsck, packing, dumps of refs
 from typing import TYPE_CHECKING
 
 from .branch import Branch
+from .committing.hook_event import EventRef, HookEvent
 from .errors import (
     ExpiredError,
+    HookRefusedError,
     InvalidSeekError,
     MergeConflictError,
     NoChangesError,
     ProtectedBranchError,
     TableConflictError,
 )
-from .hooks import HookEvent
 from .import_data import ImportManager, ImportStatus
 from .objects.merge_plan import MergePlan, PathsPlan, PlanConflict, TablePlan
 from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo, TableConflict
@@ -43,8 +44,10 @@ __all__ = [
     "Commit",
     "CommonPrefix",
     "Conflict",
+    "EventRef",
     "ExpiredError",
     "HookEvent",
+    "HookRefusedError",
     "ImportManager",
     "ImportStatus",
     "InvalidSeekError",
