@@ -114,7 +114,7 @@ def test_random_histories_end_as_the_model_says(tmp_path: Path, format: Format, 
             model.at[lake.repo.ref(every).get_commit().id] = model.logs[every]
     for every in names:
         lake.read(every)
-    assert list(lake.repo.fsck()) == []
+    assert list(lake.repo.fsck(tables=True)) == []
 
 
 @pytest.fixture(params=FORMATS)
@@ -157,7 +157,7 @@ def test_a_restore_that_lost_races_comes_after_what_won(lake: Lake) -> None:
     lake.repo.branch("f").delete()
     lake.repo.gc(dry_run=False, grace_s=0)
     assert lake.read() == (lake.first + 4, [1, 2])
-    assert list(lake.repo.fsck()) == []
+    assert list(lake.repo.fsck(tables=True)) == []
 
 
 def test_a_merge_that_ends_in_an_error_leaves_the_branch_as_it_was(lake: Lake) -> None:

@@ -506,7 +506,7 @@ class DeltaCommit:
         domains = set()
         seen = set()
         for name, fields in self._actions:
-            key = (name, "")
+            key: tuple[str, ...] = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
@@ -521,8 +521,9 @@ class DeltaCommit:
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
+                twice = " ".join(key[:2])
                 raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
                     uri=self._uri,
                 )
             seen.add(key)
