@@ -107,7 +107,7 @@ def test_a_strategy_decides_a_whole_table(lake: Lake, theirs: int, ours: int) ->
     # It goes on from there.
     lake.write(lake.main, 60)
     assert lake.read() == (version + 2, [1, 2, 50, 60, *range(100, 100 + theirs)])
-    assert list(lake.repo.fsck()) == []
+    assert list(lake.repo.fsck(tables=True)) == []
 
 
 def test_tables_that_both_sides_created_are_a_conflict(lake: Lake) -> None:

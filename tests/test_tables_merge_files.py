@@ -118,13 +118,77 @@ def test_a_vacuum_that_the_log_does_not_tell_of(deltas: Lake) -> None:
     assert len(set(first) & set(deltas.paths())) == 1
 
 
-def test_a_side_whose_entries_are_cleaned_up_cannot_be_told_from_another_table(lances: Lake) -> None:
+def test_the_history_of_a_branch_tells_what_a_clean_up_there_removed(lances: Lake) -> None:
+    f = lances.fork()
+    for number in (3, 4):
+        lances.write(f, number)
+    lances.change(f, clean)
+    lances.write(f, 5)
+    lances.change(f, clean)
+    assert len(lances.history("f")) == 1
+    f.merge_into("main")
+    assert lances.read() == (5, [1, 2, 3, 4, 5])
+    # Main's own versions are all there; those between are nowhere.
+    versions = esker.dataset(lances.repo.ref("main").store_uri(lances.path)).versions()
+    assert [one["version"] for one in versions] == [1, 2, 5]
+    lances.write(lances.main, 6)
+    assert lances.read() == (6, [1, 2, 3, 4, 5, 6])
+
+
+def test_and_where_the_sides_parted(lances: Lake) -> None:
     f = lances.fork()
     lances.write(f, 3)
     lances.change(f, clean)
+    lances.write(lances.main, 4)
+    lances.write(lances.main, 5)
+    lances.change(lances.main, clean)
+    assert conflict(lances) == ("diverged", 3)
+    f.merge_into("main", strategy="source-wins")
+    assert lances.read() == (5, [1, 2, 3])
+
+
+def test_the_same_of_a_cleaned_delta_log(deltas: Lake) -> None:
+    f = deltas.fork()
+    for number in range(3, 12):
+        deltas.write(f, number)
+    expired = [path for path in deltas.paths("f") if path.endswith(".json") and path < f"_delta_log/{10:020}"]
+    f.delete_objects([f"{deltas.path}/{path}" for path in expired])
+    f.commit("clean up the log")
+    assert deltas.read("f") == (10, list(range(1, 12)))
+    g = deltas.fork("g")
+    deltas.write(g, 99)
+    f.merge_into("main")
+    assert deltas.read() == (10, list(range(1, 12)))
+    old = DeltaTable(deltas.main.store_uri(deltas.path), version=1)
+    assert sorted(old.to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    deltas.write(deltas.main, 12)
+    assert conflict(deltas, "g") == ("diverged", 2)
+    g.merge_into("main", strategy="source-wins")
+    assert deltas.read() == (12, [1, 2, 99])
+
+
+def test_a_side_that_nothing_tells_from_another_table_is_a_conflict(lances: Lake) -> None:
+    f = lances.fork()
+    # In one commit: no content of the branch has the entry that main ends with, and the next one.
+    with f.transact("write and clean up") as tx:
+        for number in (3, 4):
+            esker.write_dataset(rows_of(number), tx.store_uri(lances.path), mode="append")
+        clean(tx.store_uri(lances.path))
     assert conflict(lances) == ("cleaned-up", 2)
     assert conflict(lances, strategy="source-wins") == ("cleaned-up", 2)
     f.merge_into("main", strategy="dest-wins")
+    assert lances.read() == (2, [1, 2])
+
+
+def test_a_table_made_anew_and_cleaned_up_is_not_taken_for_the_old_one(lances: Lake) -> None:
+    f = lances.fork()
+    lances.drop(f)
+    lances.write(f, 7, mode="create")
+    for number in (8, 9):
+        lances.write(f, number)
+    lances.change(f, clean)
+    assert conflict(lances) == ("replaced", 1)
+    assert conflict(lances, strategy="source-wins") == ("replaced", 1)
     assert lances.read() == (2, [1, 2])
 
 
@@ -497,4 +561,4 @@ def test_a_merge_goes_on_after_a_garbage_collection(lances: Lake) -> None:
     lances.repo.branch("f").delete()
     lances.repo.gc(dry_run=False, grace_s=0)
     assert lances.read() == (4, [1, 2, 3])
-    assert list(lances.repo.fsck()) == []
+    assert list(lances.repo.fsck(tables=True)) == []

@@ -16,6 +16,7 @@ from .needs import Needs
 from .new_commit import Content, NewCommit, commit_onto
 from .table_decision import Sides
 from .table_folder import Contents
+from .table_lineage import TableLineage
 from .table_merge import ContentMerge, MergeTerms
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
@@ -57,7 +58,8 @@ def content_merge(
     """
     contents = Contents(base.meta_range_id if base else "", source[1].meta_range_id, dest[1].meta_range_id)
     sides = Sides(repr(source[0]), repr(dest[0]))
-    terms = MergeTerms(sides, strategy, source[1].id, f"{core.uri.rstrip('/')}@{dest[0]}")
+    lineage = TableLineage(core, source[1], dest[1])
+    terms = MergeTerms(sides, strategy, source[1].id, f"{core.uri.rstrip('/')}@{dest[0]}", lineage)
     return ContentMerge(core, contents, terms)
 
 

@@ -23,6 +23,7 @@ from enum import Enum
 from ..._native.table import parse_manifest_name
 from ..objects.object_info import ConflictKind, TableConflict
 from ..tables.table_log import Relation, TableFormat, TableLog
+from .table_lineage import TableLineage
 
 Logs = Mapping[TableFormat, TableLog]
 
@@ -89,12 +90,14 @@ class TableRules:
         folder: The table's, with a `/` at its end.
         sides: What the sides are called.
         strategy: `none`, `source-wins` or `dest-wins`.
+        lineage: The history of both sides, which tells where a clean-up has removed what would.
     """
 
-    def __init__(self, folder: str, sides: Sides, strategy: str) -> None:
+    def __init__(self, folder: str, sides: Sides, strategy: str, lineage: TableLineage | None = None) -> None:
         self._folder = folder
         self._sides = sides
         self._strategy = strategy
+        self._lineage = lineage
 
     def decide(self, base: Logs, source: Logs, dest: Logs) -> Decision:
         """What becomes of the table, by the logs in its folder in all three contents.
@@ -142,14 +145,17 @@ class TableRules:
         is_unchanged = base is not None and _same(source, base)
         if dest is None:
             return self._without_dest(found, base, source, is_unchanged)
-        relation, version = source.relation(dest)
-        if is_unchanged or relation in (Relation.SAME, Relation.BEHIND):
+        if is_unchanged:
+            return found
+        theirs, ours = self._lineage.completed(source, dest) if self._lineage is not None else (source, dest)
+        relation, version = theirs.relation(ours)
+        if relation in (Relation.SAME, Relation.BEHIND):
             return found
         if relation is Relation.EXTENDS:
             return self._taken(found, source, dest)
         if relation is Relation.UNKNOWN:
             return self._cleaned_up(found, version)
-        return self._parted(found, base, source, dest, version)
+        return self._parted(found, base, theirs, ours, version)
 
     def _without_source(self, found: Decision, base: TableLog | None, dest: TableLog | None) -> Decision:
         if base is None:
@@ -206,7 +212,7 @@ class TableRules:
         self, found: Decision, base: TableLog | None, source: TableLog, dest: TableLog, version: int
     ) -> Decision:
         ours, theirs = self._sides.dest, self._sides.source
-        if _share_entries(source, dest):
+        if source.shares_with(dest):
             if self._strategy == "source-wins":
                 return replace(found, action=Action.RESTORE)
             return self.refused(
@@ -248,11 +254,6 @@ _REWRITE = (
 
 def _same(left: TableLog, right: TableLog) -> bool:
     return left.newest.number == right.newest.number and left.newest.identity == right.newest.identity
-
-
-def _share_entries(left: TableLog, right: TableLog) -> bool:
-    common = left.entries.keys() & right.entries.keys()
-    return any(left.entries[number].identity == right.entries[number].identity for number in common)
 
 
 def _naming(log: TableLog) -> str | None:

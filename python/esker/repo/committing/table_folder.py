@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...exceptions import NotFoundError
+from ...exceptions import CorruptFileError, NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError
 from ..objects.batches import BATCH_ROWS, info, rows, table
@@ -249,15 +249,20 @@ class TableFolder:
         # What tables need is imported when a table is met.
         from ...delta.log.entries import read_actions
 
-        store = self._source_store()
-        for number, entry in decision.source.entries.items():
-            if number <= decision.dest.newest.number:
-                continue
-            path = entry.path.removeprefix(self._folder)
-            if decision.format == "delta" and path.endswith(".json") and "checkpoint" not in path:
+        store, last = self._source_store(), decision.dest.newest.number
+        new = {number: entry for number, entry in decision.source.entries.items() if number > last}
+        # Entries of Delta say what comes; without all of them, whole versions have to.
+        by_entry = decision.format == "delta" and last + 1 in new
+        for number, entry in new.items():
+            if by_entry:
                 found.add(added_references(read_actions(store, number)))
-            else:
-                found.add(references_of(store, decision.format, number, path))
+                continue
+            try:
+                found.add(references_of(store, decision.format, number, entry.path.removeprefix(self._folder)))
+            except (CorruptFileError, NotFoundError):
+                # No reader opens it any more: a checkpoint that it was replayed from is cleaned up.
+                if number == decision.source.newest.number:
+                    raise
         return found
 
     def _is_newer_hint(self) -> bool:

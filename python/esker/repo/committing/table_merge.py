@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
+from ...exceptions import CorruptFileError, InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError, table_conflict
 from ..objects.object_info import Conflict, TableConflict
@@ -27,13 +27,14 @@ from ..tables.workspace import TableWorkspace
 from .merge_content import conflicts_of, merged_content, path_conflict
 from .table_decision import Action, Decision, Sides, TableRules
 from .table_folder import ChangedFileError, Changes, Contents, TableFolder, conflict_from
+from .table_lineage import TableLineage
 
 if TYPE_CHECKING:
     from .table_restore import TableRestore
 
 _CONFLICTS = 1000
 """As many are listed at first."""
-_REFUSALS = (CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError)
+_REFUSALS = (CorruptFileError, InvalidArgumentError, SchemaMismatchError, UnsupportedError)
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class MergeTerms:
         strategy: `none`, `source-wins` or `dest-wins`.
         source_id: The source's commit.
         uri: What the destination is called in messages.
+        lineage: The history of both sides, where they have one.
     """
 
     sides: Sides
     strategy: str
     source_id: str
     uri: str
+    lineage: TableLineage | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ class ContentMerge:
         tables = self.table_conflicts
         if tables:
             sides = self._terms.sides
-            what = f"merge of {sides.source} into {sides.dest}"
+            beside = f" ({count} paths were changed on both sides as well)" if count else ""
+            what = f"merge of {sides.source} into {sides.dest}{beside}"
             return table_conflict(*tables, what=what, conflicts=paths, count=count)
         return path_conflict(paths, count) if count else None
 
@@ -143,7 +147,7 @@ class ContentMerge:
 
     def _planned(self, folder: str) -> PlannedTable:
         core, contents, terms = self._core, self.contents, self._terms
-        rules = TableRules(folder, terms.sides, terms.strategy)
+        rules = TableRules(folder, terms.sides, terms.strategy, terms.lineage)
         base, source, dest = (
             logs_at(core.storage, content, folder) for content in (contents.base, contents.source, contents.dest)
         )

@@ -90,6 +90,11 @@ class TableLog:
             return (Relation.EXTENDS if theirs in self.entries else Relation.UNKNOWN), theirs
         return (Relation.BEHIND if ours in other.entries else Relation.UNKNOWN), ours
 
+    def shares_with(self, other: TableLog) -> bool:
+        """Whether both have an entry in common."""
+        common = self.entries.keys() & other.entries.keys()
+        return any(self.entries[number].identity == other.entries[number].identity for number in common)
+
     def parting(self, other: TableLog) -> int:
         """The first version that differs."""
         common = sorted(self.entries.keys() & other.entries.keys())
