@@ -70,10 +70,16 @@ def test_files_that_another_version_took_away_by_a_clean_up_are_no_findings(repo
 
 def test_a_data_file_of_lance_that_is_gone_is_named_with_every_ref_that_lacks_it(repo: Repository) -> None:
     (gone, *_) = sorted(paths(repo, "lake/lance/data/"))
+    oldest = esker.dataset(repo.ref("main").store_uri("lake/lance"), version=1)
+    first = [f"data/{file.path}" for fragment in oldest.get_fragments() for file in fragment.data_files()]
     without(repo, gone)
     (found,) = findings(repo)
-    assert found.startswith("branch 'main', table 'lake/lance' (lance), version ")
-    assert repr(gone.removeprefix("lake/lance/")) in found
+    name = gone.removeprefix("lake/lance/")
+    since = 1 if name in first else 2
+    assert found == (
+        f"branch 'main', table 'lake/lance' (lance), version 3, since version {since}: expected the file {name!r} on "
+        "the same ref, found none"
+    )
     repo.branch("copy").create("main")
     assert [finding.partition(",")[0] for finding in findings(repo)] == ["branch 'copy'", "branch 'main'"]
 
@@ -156,6 +162,39 @@ def test_absolute_paths_lie_outside_of_the_branch(repo: Repository) -> None:
     assert found.startswith(
         "branch 'main', table 'lake/delta' (delta), version 3: it refers to the file 's3://elsewhere"
     )
+
+
+def test_base_paths_of_lance_lie_outside_of_the_branch(repo: Repository, tmp_path: Path) -> None:
+    outside, base = tmp_path / "outside", str(tmp_path / "base")
+    esker.write_dataset(rows(1), outside)
+    esker.dataset(outside).add_bases([esker.DatasetBasePath(base, "far")])
+    esker.write_dataset(rows(2), outside, mode="append")
+    for file in outside.rglob("*"):
+        if file.is_file():
+            repo.branch("main").object(f"far/{file.relative_to(outside)}").upload(file)
+    repo.branch("main").commit("take over")
+    (found,) = findings(repo)
+    start = "branch 'main', table 'far' (lance), version 3, since version 2: it refers to the base path"
+    assert found.startswith(start)
+    assert base in found
+
+
+def test_what_refs_have_in_common_is_read_once(repo: Repository) -> None:
+    for number in range(30):
+        esker.write_dataset(rows(number), repo.branch("main").store_uri("lake/lance"), mode="append")
+    for name in ("b1", "b2", "b3"):
+        repo.branch(name).create("main")
+    esker.write_dataset(rows(99), repo.branch("b3").store_uri("lake/lance"), mode="append")
+    counted = Repository(repo.uri)
+
+    def requests(tables: bool) -> int:
+        counted._core.store.io_stats()
+        assert list(counted.fsck(tables=tables)) == []
+        return counted._core.store.io_stats().read_iops
+
+    requests(True)
+    # 33 manifests of one log, one more of another, and less than ten requests for each of the five other tables.
+    assert requests(True) - requests(False) < 33 + 50
 
 
 def test_a_missing_file_of_deletion_vectors_is_named(repo: Repository, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import esker
 from esker.cli.main import main
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import NotFoundError, UnsupportedError
-from esker.file import LanceFileReader, LanceFileSession
+from esker.file import LanceFileReader, LanceFileSession, LanceFileWriter
 from esker.repo import Repository
 from esker.repo.errors import TableConflictError
 from esker.repo.table_address import address
@@ -62,6 +62,38 @@ def test_a_branch_gives_its_address_and_what_opens_it_writes_there(repo: Reposit
     assert ids(esker.dataset(repo.branch("main").store_uri("lake/lance"))) == [1, 2]
     assert len(list(repo.ref(BRANCH).log(stop_at="main"))) == 5
     assert list(repo.fsck(tables=True)) == []
+
+
+def test_each_file_that_is_written_alone_is_a_commit(repo: Repository, tmp_path: Path) -> None:
+    at = repo.branch(BRANCH).store_uri("files")
+    with LanceFileWriter(f"{at}/a.lance", rows().schema) as writer:
+        writer.write_batch(rows(1, 2))
+    session = LanceFileSession(at)
+    with session.open_writer("b.lance", schema=rows().schema) as writer:
+        writer.write_batch(rows(3))
+    (tmp_path / "note").write_text("note")
+    session.upload_file(tmp_path / "note", "note")
+    assert [found.path for found in repo.ref(BRANCH).objects(prefix="files/")] == [
+        "files/a.lance",
+        "files/b.lance",
+        "files/note",
+    ]
+    session.delete_file("note")
+    assert not repo.ref(BRANCH).object("files/note").exists()
+    assert [commit.message for commit in repo.ref(BRANCH).log(stop_at=f"{BRANCH}~3")][:2] == [
+        "Delete note from files",
+        "Upload note to files",
+    ]
+    assert LanceFileReader(f"{at}/a.lance").num_rows() == 2
+
+
+def test_lists_of_files_for_other_engines_are_refused_on_a_branch(repo: Repository, at: str) -> None:
+    with pytest.raises(UnsupportedError, match="export"):
+        DeltaTable(f"{at}/delta").generate()
+    with repo.branch(BRANCH).transact("list") as tx, pytest.raises(UnsupportedError, match="export"):
+        DeltaTable(tx.store_uri("lake/delta")).generate()
+    repo.ref(BRANCH).export(f"{repo.uri}-exported")
+    DeltaTable(f"{repo.uri}-exported/lake/delta").generate()
 
 
 def test_external_manifest_stores_and_locks_are_refused_by_name_on_a_branch(at: str, tmp_path: Path) -> None:

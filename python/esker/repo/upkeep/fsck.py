@@ -17,7 +17,6 @@ from ..refs.layout import DATA
 from ..refs.refs_dump import read_manifest
 from . import garbage_collection
 from .fsck_refs import check_refs
-from .fsck_tables import check_tables
 from .retention import active_commits, led_to
 from .tips import RefTips
 
@@ -51,6 +50,9 @@ def check(
     with tempfile.TemporaryDirectory(prefix="esker-fsck-") as folder:
         yield from _Contents(core, folder, imports, progress).check(kept)
     if tables:
+        # What tables need is imported when they are asked for.
+        from .fsck_tables import check_tables
+
         yield from check_tables(core, progress)
 
 

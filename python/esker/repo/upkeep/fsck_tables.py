@@ -11,6 +11,7 @@ ref -> content, each once -> tables -> their logs, each once -> what their versi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -24,10 +25,12 @@ from ..refs.layout import TAGS
 from ..stores.ref_folder import RefFolder
 from ..tables.roots import all_tables
 from ..tables.table_log import FOLDERS, TableLog
-from .table_versions import VersionFiles, delta_versions, index_folders, lance_version, opens
+from .table_versions import LanceVersions, VersionFiles, delta_versions, index_folders, opens
 
 _Identities: TypeAlias = dict[str, bytes]
 """Paths in a table's folder, and what identifies the object at each."""
+_LogKey: TypeAlias = bytes
+"""What identifies all that lies in a table's log."""
 
 
 def check_tables(core: RepositoryCore, progress: Progress | None = None) -> Iterator[str]:
@@ -71,8 +74,9 @@ class _Checks:
     core: RepositoryCore
     contents: dict[str, list[str]] = field(default_factory=dict)
     # A folder may be another one's copy: what identifies a version is its entry, wherever it lies.
-    lance: dict[bytes, VersionFiles] = field(default_factory=dict)
-    delta: dict[tuple[tuple[str, bytes], ...], list[VersionFiles]] = field(default_factory=dict)
+    lance: LanceVersions = field(default_factory=LanceVersions)
+    delta: dict[_LogKey, list[VersionFiles]] = field(default_factory=dict)
+    closed: dict[_LogKey, str | None] = field(default_factory=dict)
 
     def of(self, content: str) -> list[str]:
         """The findings in a content."""
@@ -100,39 +104,35 @@ class _Checks:
     def _table(self, content: str, log: TableLog) -> Iterator[str]:
         store = RefFolder.of(self.core, content, log.folder, f"{self.core.uri.rstrip('/')}/{log.folder}".rstrip("/"))
         there = self._listed(content, log.folder)
-        folders = index_folders(there)
-        try:
-            opens(store, log)
-        except (EskerError, OSError, ValueError) as error:
-            yield f"version {log.newest.number}: it does not open: {error}"
+        folders, key = index_folders(there), _key(log, there)
+        if key not in self.closed:
+            self.closed[key] = _why_closed(store, log)
+        if self.closed[key] is not None:
+            yield f"version {log.newest.number}: it does not open: {self.closed[key]}"
             if log.format == "delta":
                 return
-        missing: dict[str, list[int]] = {}
-        for version in self._versions(store, log, there):
+        missing: dict[str, set[int]] = {}
+        outside: dict[str, set[int]] = {}
+        for version in self._versions(store, log, key):
             if version.error is not None:
                 yield f"version {version.number}: {version.error}"
-            for outside in version.elsewhere:
-                yield (
-                    f"version {version.number}: it refers to {outside}, outside of its folder; a branch keeps what "
-                    "lies on it alone"
-                )
+            for place in version.elsewhere:
+                outside.setdefault(place, set()).add(version.number)
             for path in version.missing(there, folders):
-                missing.setdefault(path, []).append(version.number)
+                missing.setdefault(path, set()).add(version.number)
+        for place, numbers in sorted(outside.items()):
+            yield (
+                f"{_told(numbers)}: it refers to {place}, outside of its folder; a branch keeps what lies on it alone"
+            )
         for path, numbers in sorted(missing.items()):
-            yield f"{_versions_of(numbers)}: expected the file {path!r} on the same ref, found none"
+            yield f"{_told(numbers)}: expected the file {path!r} on the same ref, found none"
 
-    def _versions(self, store: RefFolder, log: TableLog, there: _Identities) -> list[VersionFiles]:
+    def _versions(self, store: RefFolder, log: TableLog, key: _LogKey) -> list[VersionFiles]:
         if log.format == "delta":
-            key = tuple((path, id) for path, id in sorted(there.items()) if path.startswith(FOLDERS["delta"]))
             if key not in self.delta:
                 self.delta[key] = delta_versions(store, log)
             return self.delta[key]
-        found = []
-        for entry in log.entries.values():
-            if entry.identity not in self.lance:
-                self.lance[entry.identity] = lance_version(store, entry, entry.path.removeprefix(log.folder))
-            found.append(self.lance[entry.identity])
-        return found
+        return self.lance.of(store, log)
 
     def _listed(self, content: str, folder: str) -> _Identities:
         listing, found = self.core.storage.list(content, prefix=folder), _Identities()
@@ -144,7 +144,21 @@ class _Checks:
         return found
 
 
-def _versions_of(numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"version {numbers[0]}"
-    return f"version {max(numbers)} and {len(numbers) - 1} before it"
+def _key(log: TableLog, there: _Identities) -> _LogKey:
+    known = hashlib.sha256(log.format.encode())
+    for path in sorted(path for path in there if path.startswith(FOLDERS[log.format])):
+        known.update(f"{path}\0".encode() + there[path])
+    return known.digest()
+
+
+def _why_closed(store: RefFolder, log: TableLog) -> str | None:
+    try:
+        opens(store, log)
+    except (EskerError, OSError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _told(numbers: set[int]) -> str:
+    since = f", since version {min(numbers)}" if len(numbers) > 1 else ""
+    return f"version {max(numbers)}{since}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..._native.delta import Snapshot
 from ..._native.store import Store
@@ -24,7 +24,7 @@ _SYSTEM_INDEX = "__lance"
 
 @dataclass
 class VersionFiles:
-    """What one version refers to.
+    """What one version refers to, or as much of it as the version before does not.
 
     Attributes:
         number: The version.
@@ -47,6 +47,14 @@ class VersionFiles:
         """What it refers to that is not there, given the paths that are, and the folders of indices."""
         yield from (path for path in self.references.files if path not in there)
         yield from (folder for folder in self.indices if folder not in folders)
+
+    def beyond(self, before: VersionFiles) -> VersionFiles:
+        """What it refers to and another version does not."""
+        files = self.references.files - before.references.files
+        elsewhere = [one for one in self.elsewhere if one not in before.elsewhere]
+        return VersionFiles(
+            self.number, References(files, elsewhere=elsewhere), self.indices - before.indices, self.error
+        )
 
 
 def index_folders(paths: Iterable[str]) -> set[str]:
@@ -73,9 +81,45 @@ def opens(store: Store, log: TableLog) -> None:
         Snapshot.load(store).select(store)
 
 
-def lance_version(store: Store, entry: LogEntry, path: str) -> VersionFiles:
+class LanceVersions:
+    """What versions of Lance tables refer to. Each manifest is read once, whatever logs it is part of.
+
+    Two versions have most of their files in common: of all but the newest one of a log only that is kept which the one
+    before has not.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[bytes, VersionFiles] = {}
+        self._beyond: dict[tuple[bytes, bytes], VersionFiles] = {}
+
+    def of(self, store: Store, log: TableLog) -> list[VersionFiles]:
+        """What the versions of a log refer to: of each what those before it have not, and all of the newest one."""
+        found = []
+        before: LogEntry | None = None
+        held: VersionFiles | None = VersionFiles(0)
+        for entry in log.entries.values():
+            key = (before.identity if before is not None else b"", entry.identity)
+            known = self._beyond.get(key)
+            if known is None:
+                if held is None and before is not None:
+                    held = lance_version(store, log, before)
+                read = lance_version(store, log, entry)
+                known = self._beyond[key] = read.beyond(held or VersionFiles(0))
+                held = read
+            else:
+                held = None
+            found.append(known)
+            before = entry
+        newest = log.newest
+        if newest.identity not in self._newest:
+            self._newest[newest.identity] = held if held is not None else lance_version(store, log, newest)
+        return [*found[:-1], replace(found[-1], error=None), self._newest[newest.identity]]
+
+
+def lance_version(store: Store, log: TableLog, entry: LogEntry) -> VersionFiles:
     """What a version of a Lance table refers to."""
     found = VersionFiles(entry.number)
+    path = entry.path.removeprefix(log.folder)
     try:
         manifest = Manifest.decode(store.get(path), path)
         if manifest.version != entry.number:
