@@ -56,20 +56,25 @@ class FragmentChange:
         """
         made = FragmentChange(change, dest)
         before, after, ours = (made._by_key(manifest.fragments()) for manifest in (base, source, dest))
-        there = waiting = 0
-        for key in before.keys() | after.keys():
+        there, waiting, gone = 0, 0, list[Key]()
+        for key in sorted(before.keys() | after.keys()):
             old, new, own = before.get(key), after.get(key), ours.get(key)
             if old is not None and new is not None and old.files != new.files:
                 made._refuse(key, "has other columns after the commit")
-            if _state(old) == _state(new):
+            if _rows_of(old) == _rows_of(new):
                 continue
-            if _state(own) == _state(new):
+            if new is None and own is None:
+                gone.append(key)
+            elif _rows_of(own) == _rows_of(new):
                 there += 1
-            elif _state(own) == _state(old):
+            elif _rows_of(own) == _rows_of(old):
                 waiting += 1
                 made._take(old, new, own)
             else:
                 made._refuse(key, "was changed on the branch as well" if own is not None else "is gone on the branch")
+        if gone and (waiting or not there):
+            # Its rows may lie in another fragment by now.
+            made._refuse(gone[0], "is gone on the branch")
         if there and waiting:
             change.refuse("changed", f"the branch has a part of what the commit did to {change.name} already", BY_HAND)
         made.is_there, made.is_empty = not waiting, not waiting and not there
@@ -132,7 +137,7 @@ class FragmentChange:
         return made, needed, names
 
 
-def _state(fragment: Fragment | None) -> object:
+def _rows_of(fragment: Fragment | None) -> object:
     """Which rows of its files a fragment has; None for none."""
     return None if fragment is None else (fragment.deletion_parts,)
 

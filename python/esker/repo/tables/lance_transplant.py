@@ -9,7 +9,7 @@ from typing import Any
 from ..._native.table import Manifest, Operation, Transaction
 from ...commit.loop import commit
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from ...lance.commit import APPLICATION_PREFIX, LanceCommit
+from ...lance.commit import APPLICATION_PREFIX, MAX_FIELD_ID, LanceCommit
 from ...lance.log import LanceLog
 from .lance_fragments import FragmentChange
 from .references import References, lance_references
@@ -25,13 +25,18 @@ def transplant_lance(change: TableChange) -> None:
         TableConflictError: The table's own rules do not allow it.
     """
     versions = LanceVersions.of(change)
-    if versions.base.is_like(versions.source):
+    if versions.source.is_like(versions.base):
         return
     if change.is_exact:
         _check_same_table(change, versions)
         _restore(change, versions)
         return
     _check_same_table(change, versions, of=versions.dest)
+    if versions.source.is_like(versions.dest):
+        return
+    if versions.dest.is_like(versions.base) and _may_restore(change, versions):
+        _restore(change, versions)
+        return
     found = FragmentChange.between(change, versions.base.manifest, versions.source.manifest, versions.dest.manifest)
     if not _is_there(change, versions, found):
         stable = versions.dest.has_stable_row_ids
@@ -54,7 +59,8 @@ class LanceVersion:
     def settings(self) -> dict[str, Any]:
         """What files of rows rely on, and what a change of rows leaves as it is."""
         manifest = self.manifest
-        config = {key: value for key, value in manifest.config.items() if not key.startswith(APPLICATION_PREFIX)}
+        counts = (APPLICATION_PREFIX, MAX_FIELD_ID)
+        config = {key: value for key, value in manifest.config.items() if not key.startswith(counts)}
         return {
             "schema": manifest.schema,
             "file version": manifest.data_storage_version,
@@ -167,6 +173,15 @@ def _has_source(change: TableChange) -> bool:
     """Whether the branch's log has the source's version: rows that come back are the branch's own then."""
     theirs = change.source.known.newest
     return change.dest.known.entries.get(theirs.number) == theirs
+
+
+def _may_restore(change: TableChange, versions: LanceVersions) -> bool:
+    """Whether the branch's table is what the change began with, although its log is not, and the change is one of more
+    than rows. Stable row ids of another log could be those of other rows."""
+    if versions.dest.has_stable_row_ids and not _has_source(change):
+        return False
+    base, source = versions.base, versions.source
+    return bool(base.differing(source)) or base.index_names != source.index_names
 
 
 def _restore(change: TableChange, versions: LanceVersions) -> None:
