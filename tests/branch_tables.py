@@ -52,6 +52,18 @@ def delete(branch: Branch, format: Format, *ids: int, path: str = "lake/t") -> C
     return branch.get_commit()
 
 
+def update(branch: Branch, format: Format, id: int, new: int, path: str = "lake/t") -> Commit:
+    """Gives a row another id in a commit. Delta tables write files anew."""
+    with branch.transact(f"update {id} to {new}") as tx:
+        if format == "lance":
+            esker.dataset(tx.store_uri(path)).update({"id": str(new), "v": f"'v{new}'"}, where=f"id = {id}")
+        else:
+            empty, where = rows(), f"id = {id}"
+            write_deltalake(tx.store_uri(path), empty, mode="overwrite", predicate=where)
+            write_deltalake(tx.store_uri(path), rows(new), mode="append")
+    return branch.get_commit()
+
+
 def drop(branch: Branch, path: str = "lake/t") -> Commit:
     """Drops a table in a commit."""
     with branch.transact("drop") as tx:

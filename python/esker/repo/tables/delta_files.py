@@ -17,7 +17,7 @@ from ...delta.log.checkpoint_files import checkpoint_parts
 from ...delta.log.entries import json_lines, read_actions
 from ...delta.log.store_file import StoreFile
 from ...exceptions import CorruptFileError, NotFoundError
-from .table_change import TableSide
+from .table_change import TableChange, TableSide
 
 FileKey: TypeAlias = tuple[str, str]
 """A file's canonical path, and which deletion vector it has; empty for none. A version has each path once."""
@@ -81,6 +81,27 @@ def changes_rows(side: TableSide, first: int, last: int) -> bool:
         )
     except NotFoundError:
         return True
+
+
+def check_not_moved(change: TableChange, root: str, paths: Set[str]) -> None:
+    """Refuses files that come of which the branch had some before, and whose rows it may have moved to other files.
+
+    Args:
+        change: The change of the table.
+        root: The table's, as `Snapshot.root` has it.
+        paths: The canonical paths of files that come, while none goes.
+
+    Raises:
+        TableConflictError: It may have.
+    """
+    for entry in change.own_versions()[1:]:
+        found: dict[str, set[str]] = {"add": set(), "remove": set()}
+        for name, action in read_actions(change.dest.store, entry.number):
+            if name in found:
+                found[name].add(canonical_path(root, action["path"]))
+        taken = found["remove"] & paths
+        if taken and found["add"] - taken:
+            change.refuse_moved(entry, min(taken))
 
 
 def _newest_first(side: TableSide, snapshot: Snapshot) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from ...delta.log.target import WriteTarget
 from ...delta.properties import CommitProperties, PostCommitHookProperties
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from .delta_files import FileKey, add_actions, changes_rows, files_of
+from .delta_files import FileKey, add_actions, changes_rows, check_not_moved, files_of
 from .references import action_references
 from .table_change import BY_HAND, TableChange, TableSide
 
@@ -178,6 +178,8 @@ def _moved(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: 
     taken = {path for path, _ in added} & ({path for path, _ in dest.files} - free)
     if taken:
         change.refuse("changed", f"the branch has {min(taken)!r} of {change.name} already", BY_HAND)
+    if added and not removed:
+        check_not_moved(change, dest.snapshot.root, {path for path, _ in added})
     partitions = json.dumps(dest.state.partition_by, separators=(",", ":"))
     if not added:
         return FileChange(added, removed, ("DELETE", {"predicate": "[]"}))

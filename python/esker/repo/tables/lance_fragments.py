@@ -77,8 +77,24 @@ class FragmentChange:
             made._refuse(gone[0], "is gone on the branch")
         if there and waiting:
             change.refuse("changed", f"the branch has a part of what the commit did to {change.name} already", BY_HAND)
+        if made.added and not made.removed and not made.updated:
+            made._check_not_moved()
         made.is_there, made.is_empty = not waiting, not waiting and not there
         return made
+
+    def _check_not_moved(self) -> None:
+        """Refuses fragments that come of which the branch had some before, and whose rows it may have moved."""
+        coming = {key_of(fragment) for fragment in self.added}
+        before: dict[Key, object] | None = None
+        for entry in self.change.own_versions():
+            path = entry.path.removeprefix(self.change.folder)
+            fragments = Manifest.decode(self.change.dest.store.get(path), path).fragments()
+            after = {key_of(fragment): _rows_of(fragment) for fragment in fragments}
+            if before is not None:
+                lost = [key for key in sorted(coming & before.keys()) if after.get(key) != before[key]]
+                if lost and after.keys() - before.keys() - coming:
+                    self.change.refuse_moved(entry, ", ".join(lost[0]))
+            before = after
 
     def _by_key(self, fragments: Iterable[Fragment]) -> dict[Key, Fragment]:
         found: dict[Key, Fragment] = {}
