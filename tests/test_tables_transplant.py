@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import esker
-from esker.delta import write_deltalake
+from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import InvalidArgumentError
 from esker.repo import Branch, Commit, Repository
 from esker.repo.errors import MergeConflictError, NoChangesError, TableConflictError
@@ -403,3 +403,106 @@ def test_nothing_that_a_pick_needs_is_copied(format: Format, repo: Repository, m
         return {one.physical_address for one in found if one.path.endswith((".lance", ".parquet"))}
 
     assert files("dev") < files("main")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_first_commit_of_a_repository_is_reverted(format: Format, repo: Repository, main: Branch) -> None:
+    made = append(main, format, 1)
+    main.revert(made.id)
+    assert list(main.objects()) == []
+    main.cherry_pick(made.id)
+    assert ids_at(repo, "main", format) == [1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_tables_within_tables_are_told_apart(format: Format, repo: Repository, main: Branch, tmp_path: Path) -> None:
+    places = ("", "inner", "inner/most")
+    for number, place in enumerate(places):
+        append(main, format, number, path=place)
+    dev = repo.branch("dev").create("main")
+    for number, place in enumerate(places):
+        append(main, format, 10 + number, path=place)
+        append(dev, format, 20 + number, path=place)
+    main.cherry_pick("dev~1")
+    assert [ids_at(repo, "main", format, place) for place in places] == [[0, 10], [1, 11, 21], [2, 12]]
+    main.cherry_pick("dev~2")
+    main.revert("main~2")
+    assert [ids_at(repo, "main", format, place) for place in places] == [[0, 10, 20], [1, 11, 21], [2]]
+    dropped = [found.path for found in main.objects(prefix="inner/") if not found.path.startswith("inner/most/")]
+    with main.transact("drop the one in between") as tx:
+        for path in dropped:
+            tx.object(path).delete()
+    main.revert("main")
+    assert [ids_at(repo, "main", format, place) for place in places] == [[0, 10, 20], [1, 11, 21], [2]]
+    assert list(repo.fsck()) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_versions_of_a_commit_that_also_cleaned_up_are_picked(
+    format: Format, repo: Repository, main: Branch, tmp_path: Path
+) -> None:
+    dev = forked(repo, format, 1)
+    old = [found.path for found in main.objects(prefix=f"{PLACE}/") if found.path.endswith((".lance", ".parquet"))]
+    with dev.transact("overwrite, append, clean up") as tx:
+        for number, mode in ((2, "overwrite"), (3, "append")):
+            if format == "lance":
+                esker.write_dataset(rows(number), tx.store_uri(PLACE), mode=mode)
+            else:
+                write_deltalake(tx.store_uri(PLACE), rows(number), mode=mode)  # type: ignore[arg-type]
+        for path in old:
+            tx.object(path).delete()
+    main.cherry_pick("dev")
+    check_rows(repo, format, tmp_path / "out", 2, 3)
+    # The branch's own files are still there.
+    assert all(main.object(path).exists() for path in old)
+    main.revert("main")
+    check_rows(repo, format, tmp_path / "back", 1)
+    dev.revert("dev")
+    assert ids_at(repo, "dev", format) == [1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_numbers_of_applications_stay_those_of_the_branch(format: Format, repo: Repository, main: Branch) -> None:
+    def number(ref: str) -> int | None:
+        uri = repo.ref(ref).store_uri(PLACE)
+        if format == "delta":
+            return DeltaTable(uri).transaction_version("job")
+        found = esker.dataset(uri)._table.manifest.config.get("esker.application.job")
+        return None if found is None else int(found)
+
+    def numbered(n: int) -> dict[str, object]:
+        return {"application": ("job", n)} if format == "lance" else {"txn_app_id": "job", "txn_version": n}
+
+    append(main, format, 1, **numbered(1))
+    dev = repo.branch("dev").create("main")
+    same = repo.branch("same").create("main")
+    picked = append(dev, format, 2, **numbered(2))
+    append(main, format, 3)
+    main.cherry_pick(picked.id)
+    assert (number("main"), ids_at(repo, "main", format)) == (1, [1, 2, 3])
+    same.cherry_pick(picked.id)
+    assert number("same") == 2
+    dev.revert("dev")
+    assert (number("dev"), ids_at(repo, "dev", format)) == (2, [1])
+    append(dev, format, 2, **numbered(2))
+    assert ids_at(repo, "dev", format) == [1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_rows_come_back_only_to_a_branch_that_lost_them(format: Format, repo: Repository, main: Branch) -> None:
+    dev = forked(repo, format, 1, 2, 3)
+    delete(dev, format, 1)
+    gone = delete(dev, format, 2, 3)
+    assert ids_at(repo, "dev", format) == []
+    # The rows are on the branch, in the file that the first delete would have rewritten.
+    refused(repo, "changed", main.revert, gone)
+    append(dev, format, 4)
+    back = dev.revert(gone.id)
+    assert ids_at(repo, "dev", format) == [2, 3, 4]
+    append(main, format, 5)
+    refused(repo, "changed", main.cherry_pick, back)
+    again = dev.revert(back.id)
+    assert ids_at(repo, "dev", format) == [4]
+    append(dev, format, 6)
+    dev.revert(again.id)
+    assert ids_at(repo, "dev", format) == [2, 3, 4, 6]

@@ -293,6 +293,11 @@ def test_what_the_table_says_of_the_change(repo: Repository, main: Branch, tmp_p
     (said,) = peer.get_transactions(1)
     assert type(said.operation).__name__ == "Delete"
     assert said.transaction_properties == {"esker.reverted": one.id}
+    main.revert("main")
+    repo.ref("main").export(str(tmp_path / "back"))
+    (said,) = lance.dataset(str(tmp_path / "back" / PLACE)).get_transactions(1)
+    # Nothing came after: it restores the version that had the row.
+    assert type(said.operation).__name__ == "Restore"
 
 
 def test_a_collection_spares_what_a_pick_has_taken(repo: Repository, main: Branch, tmp_path: Path) -> None:

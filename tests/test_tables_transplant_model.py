@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,7 @@ STEPS = st.lists(
 class Model:
     """A repository of one table on two branches, and what each commit did to its rows."""
 
-    def __init__(self, place: Path, format: Format, **options: bool) -> None:
+    def __init__(self, place: Path, format: Format, **options: Any) -> None:
         self.repo = Repository.create(place, committer="me")
         self.format = format
         self.next_id = 0
@@ -41,7 +42,7 @@ class Model:
         self.repo.branch("dev").create("main")
         self.rows["dev"] = list(self.rows["main"])
 
-    def append(self, name: str, count: int, **options: bool) -> None:
+    def append(self, name: str, count: int, **options: Any) -> None:
         ids = list(range(self.next_id, self.next_id + count))
         self.next_id += count
         made = append(self.repo.branch(name), self.format, *ids, **options)
@@ -110,7 +111,7 @@ class Model:
 @given(steps=STEPS)
 def test_a_revert_or_pick_has_just_the_rows_of_its_commit(kind: str, steps: list[tuple[str, str, object]]) -> None:
     format: Format = "delta" if kind == "delta" else "lance"
-    options = {"enable_stable_row_ids": True} if kind == "stable" else {}
+    options: dict[str, Any] = {"enable_stable_row_ids": True} if kind == "stable" else {}
     with tempfile.TemporaryDirectory() as folder:
         model = Model(Path(folder) / "repo", format, **options)
         for verb, name, argument in steps:

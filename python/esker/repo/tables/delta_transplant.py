@@ -13,10 +13,11 @@ from ..._native.delta import Snapshot
 from ...delta.definition.protocol import features_of
 from ...delta.definition.table_state import TableState
 from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry
+from ...delta.log.conflict import ReadSet
 from ...delta.log.target import WriteTarget
 from ...delta.properties import CommitProperties, PostCommitHookProperties
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from .delta_files import FileKey, add_actions, changes_rows, check_not_moved, files_of
+from .delta_files import RESTORE, FileKey, add_actions, changes_rows, check_not_there, files_of, has_written
 from .references import action_references
 from .table_change import BY_HAND, TableChange, TableSide
 
@@ -134,7 +135,7 @@ def _restored(change: TableChange, base: DeltaVersion, source: DeltaVersion) -> 
                 "leave the commit as it is, or drop the feature with another writer",
             )
         return None
-    operation = ("RESTORE", {"version": source.snapshot.version})
+    operation = (RESTORE, {"version": source.snapshot.version})
     return FileChange(source.files - base.files, base.files - source.files, operation, actions)
 
 
@@ -178,13 +179,23 @@ def _moved(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: 
     taken = {path for path, _ in added} & ({path for path, _ in dest.files} - free)
     if taken:
         change.refuse("changed", f"the branch has {min(taken)!r} of {change.name} already", BY_HAND)
+    paths = {path for path, _ in added}
+    first, last, root = base.snapshot.version + 1, source.snapshot.version, dest.snapshot.root
+    are_new = not change.transplant.is_revert and has_written(source.side, first, last, root, paths)
     if added and not removed:
-        check_not_moved(change, dest.snapshot.root, {path for path, _ in added})
-    partitions = json.dumps(dest.state.partition_by, separators=(",", ":"))
+        check_not_there(change, root, paths, are_new=are_new)
+    return FileChange(added, removed, _operation(change, dest, added, removed, are_new=are_new))
+
+
+def _operation(
+    change: TableChange, dest: DeltaVersion, added: set[FileKey], removed: set[FileKey], *, are_new: bool
+) -> tuple[str, dict[str, Any]]:
     if not added:
-        return FileChange(added, removed, ("DELETE", {"predicate": "[]"}))
-    mode = "Overwrite" if removed else "Append"
-    return FileChange(added, removed, ("WRITE", {"mode": mode, "partitionBy": partitions}))
+        return "DELETE", {"predicate": "[]"}
+    if not are_new:
+        return RESTORE, {"commit": change.transplant.commit_id}
+    partitions = json.dumps(dest.state.partition_by, separators=(",", ":"))
+    return "WRITE", {"mode": "Overwrite" if removed else "Append", "partitionBy": partitions}
 
 
 def _commit(
@@ -203,9 +214,11 @@ def _commit(
         *(("add", _add(action, moves)) for action in adds),
     ]
     metrics = {"numRemovedFiles": len(removes), "numRestoredFiles": len(adds)}
-    if found.operation[0] != "RESTORE":
+    if found.operation[0] != RESTORE:
         metrics = {"numRemovedFiles": len(removes), "numFiles": len(adds)}
-    entry = LogEntry(*found.operation, actions, metrics=metrics)
+    # Only what is new to the table was written without a look at it.
+    read = ReadSet(whole_table=found.operation[0] == RESTORE)
+    entry = LogEntry(*found.operation, actions, read, metrics)
     request = CommitRequest(
         CommitProperties(custom_metadata={change.transplant.key: change.transplant.commit_id}),
         # The branch's log keeps its entries.

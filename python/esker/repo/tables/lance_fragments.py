@@ -48,8 +48,17 @@ class FragmentChange:
     is_empty: bool = False
 
     @staticmethod
-    def between(change: TableChange, base: Manifest, source: Manifest, dest: Manifest) -> FragmentChange:
+    def between(
+        change: TableChange, base: Manifest, source: Manifest, dest: Manifest, *, are_new: bool
+    ) -> FragmentChange:
         """The change from one version to another, on top of a third.
+
+        Args:
+            change: The change of the table.
+            base: The version before it.
+            source: The version after it.
+            dest: The branch's.
+            are_new: Whether the commit itself has written the files that come.
 
         Raises:
             TableConflictError: A fragment is not on the branch as it was before the change.
@@ -78,23 +87,26 @@ class FragmentChange:
         if there and waiting:
             change.refuse("changed", f"the branch has a part of what the commit did to {change.name} already", BY_HAND)
         if made.added and not made.removed and not made.updated:
-            made._check_not_moved()
+            made._check_not_there(are_new=are_new)
         made.is_there, made.is_empty = not waiting, not waiting and not there
         return made
 
-    def _check_not_moved(self) -> None:
-        """Refuses fragments that come of which the branch had some before, and whose rows it may have moved."""
+    def _check_not_there(self, *, are_new: bool) -> None:
+        """Refuses fragments that come, while none goes, if the branch may have their rows in others."""
         coming = {key_of(fragment) for fragment in self.added}
         before: dict[Key, object] | None = None
+        lost: set[Key] = set()
         for entry in self.change.own_versions():
             path = entry.path.removeprefix(self.change.folder)
             fragments = Manifest.decode(self.change.dest.store.get(path), path).fragments()
             after = {key_of(fragment): _rows_of(fragment) for fragment in fragments}
             if before is not None:
-                lost = [key for key in sorted(coming & before.keys()) if after.get(key) != before[key]]
-                if lost and after.keys() - before.keys() - coming:
-                    self.change.refuse_moved(entry, ", ".join(lost[0]))
+                taken = {key for key in coming & before.keys() if after.get(key) != before[key]}
+                if taken and after.keys() - before.keys() - coming:
+                    self.change.refuse_moved(entry, ", ".join(min(taken)))
+                lost |= taken
             before = after
+        self.change.check_lost({key[0] for key in coming}, {key[0] for key in lost}, are_new=are_new)
 
     def _by_key(self, fragments: Iterable[Fragment]) -> dict[Key, Fragment]:
         found: dict[Key, Fragment] = {}

@@ -15,6 +15,8 @@ from .lance_fragments import FragmentChange
 from .references import References, lance_references
 from .table_change import BY_HAND, TableChange, TableSide
 
+RESTORED = "esker.restored"
+"""The transaction property of a change that brings files back, by another operation than a Restore."""
 _STABLE_ROW_IDS = 2
 
 
@@ -37,10 +39,13 @@ def transplant_lance(change: TableChange) -> None:
     if versions.dest.is_like(versions.base) and _may_restore(change, versions):
         _restore(change, versions)
         return
-    found = FragmentChange.between(change, versions.base.manifest, versions.source.manifest, versions.dest.manifest)
+    manifests = [one.manifest for one in (versions.base, versions.source, versions.dest)]
+    are_new = _has_written(change)
+    found = FragmentChange.between(change, *manifests, are_new=are_new)
     if not _is_there(change, versions, found):
         stable = versions.dest.has_stable_row_ids
-        _commit(change, versions, *found.operation(stable and _has_source(change), has_stable_row_ids=stable))
+        operation, needed, names = found.operation(stable and _has_source(change), has_stable_row_ids=stable)
+        _commit(change, versions, operation, needed, names, {RESTORED: "true"} if found.added and not are_new else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,12 +189,28 @@ def _may_restore(change: TableChange, versions: LanceVersions) -> bool:
     return bool(base.differing(source)) or base.index_names != source.index_names
 
 
+def _has_written(change: TableChange) -> bool:
+    """Whether the commit has written the files that come, rather than brought them back."""
+    if change.transplant.is_revert:
+        return False
+    log = LanceLog(change.source.store, change.uri)
+    for number in range(change.base.known.newest.number + 1, change.source.known.newest.number + 1):
+        entry = change.source.known.entries.get(number)
+        if entry is None:
+            return False
+        path = entry.path.removeprefix(change.folder)
+        made = log.transaction(Manifest.decode(change.source.store.get(path), path))
+        if made is None or made.operation == "Restore" or RESTORED in made.properties:
+            return False
+    return True
+
+
 def _restore(change: TableChange, versions: LanceVersions) -> None:
     restored = versions.source.manifest
     needed, there = lance_references(restored), lance_references(versions.dest.manifest)
     needed = replace(needed, files=needed.files - there.files, folders=needed.folders - there.folders)
     # What is in doubt is looked up: the branch may have cleaned up what only the older version refers to.
-    _commit(change, versions, Operation.restore(restored.version), needed, {}, restored=restored)
+    _commit(change, versions, Operation.restore(restored.version), needed, {}, {}, restored=restored)
 
 
 def _commit(
@@ -198,12 +219,13 @@ def _commit(
     operation: Operation,
     needed: References,
     names: dict[str, str],
+    properties: dict[str, str],
     restored: Manifest | None = None,
 ) -> None:
     needed.elsewhere += lance_references(versions.dest.manifest).elsewhere
     change.bring(needed, names)
     dest = versions.dest.manifest
-    said = {change.transplant.key: change.transplant.commit_id}
+    said = {change.transplant.key: change.transplant.commit_id, **properties}
     transaction = Transaction(dest.version, operation, properties=said)
     log = LanceLog(change.dest.store, change.uri)
     try:

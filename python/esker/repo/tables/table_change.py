@@ -8,7 +8,7 @@ dest                the table on the branch, which takes the change as a new ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
@@ -171,6 +171,32 @@ class TableChange:
                 missing[0],
             )
         return [ours[number] for number in wanted]
+
+    @property
+    def is_in_history(self) -> bool:
+        """Whether the branch's log has the version that the commit ends with."""
+        newest = (self.base if self.transplant.is_revert else self.source).known.newest
+        return self.dest.known.entries.get(newest.number) == newest
+
+    def check_lost(self, coming: Set[str], lost: Set[str], *, are_new: bool) -> None:
+        """Refuses files that come back to a branch that never lost them: it may have their rows in other files.
+
+        Args:
+            coming: The files that come, while none goes.
+            lost: Those of them that the branch had, and gave up with their rows.
+            are_new: Whether the commit itself has written them.
+
+        Raises:
+            TableConflictError: It has not lost them.
+        """
+        if coming <= lost or are_new or self.is_in_history:
+            return
+        self.refuse(
+            "changed",
+            f"rows of {min(coming - lost)!r} of {self.name} would come back, which the branch never lost: it may have "
+            "them in other files",
+            BY_HAND,
+        )
 
     def refuse_moved(self, entry: LogEntry, file: str) -> NoReturn:
         """Raises the conflict that rows which are to come may be there already.
