@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -470,7 +471,7 @@ def test_numbers_of_applications_stay_those_of_the_branch(format: Format, repo: 
         found = esker.dataset(uri)._table.manifest.config.get("esker.application.job")
         return None if found is None else int(found)
 
-    def numbered(n: int) -> dict[str, object]:
+    def numbered(n: int) -> dict[str, Any]:
         return {"application": ("job", n)} if format == "lance" else {"txn_app_id": "job", "txn_version": n}
 
     append(main, format, 1, **numbered(1))
