@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .._native.table import Fragment, HeldColumns, Manifest, Transaction
 from ..commit.clock import seconds_since
@@ -165,6 +165,43 @@ class LanceCommit:
     def uri(self) -> str:
         """The table's URI."""
         return self.log.uri
+
+    @property
+    def operation(self) -> str:
+        """What it does: the transaction's operation."""
+        return self.transaction.operation
+
+    @property
+    def made(self) -> Manifest | None:
+        """The manifest that was put last."""
+        return self._made
+
+    @property
+    def put_on(self) -> Manifest | None:
+        """The manifest that it was put on top of."""
+        return self._put_on
+
+    @property
+    def read_manifest(self) -> Manifest | None:
+        """The manifest of the version that the change was computed from, if it is at hand."""
+        if self._read is None and self.read_version:
+            self._read = self.log.manifest(self.read_version, self._scheme)
+        return self._read
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether it is adapted to others that changed the same fragments."""
+        return self._reconcile is not None
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What it was made with beside the transaction: for the same commit to another log."""
+        return {
+            "data_storage_version": self._data_storage_version,
+            "enable_stable_row_ids": self._enable_stable_row_ids,
+            "create": self._create,
+            "scheme": self._scheme,
+        }
 
     @property
     def advice(self) -> str:

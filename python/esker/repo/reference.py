@@ -100,7 +100,7 @@ class Reference:
             `esker.dataset(repository.ref("v1").store_uri("tables/t")).to_table()`
         """
         # The commit, not the ref: what is read under one URI never changes, and may be kept.
-        return branch_store.ref_uri(self._core, self.get_commit().id, path)
+        return branch_store.uri_of(self._core, self.get_commit().id, path)
 
     def log(
         self,

@@ -8,6 +8,7 @@ Spec: "Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamp
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 import uuid
@@ -174,6 +175,7 @@ class DeltaCommit:
         self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
         self._changes: dict[int, CommitActions] = {}
         self._known = NO_TABLE
+        self._own: frozenset[str] = frozenset()
         self._stages = False
         self._listed = self._looked = time.monotonic(), time.time()
         self._why = ConflictReason.UNKNOWN
@@ -223,6 +225,37 @@ class DeltaCommit:
             return made
 
         return run(self, limits=limits, staged=staged, rerun=again)
+
+    def replayed(self, store: Store, common: int, own: frozenset[str]) -> DeltaCommit:
+        """The same change, once more, for a log that has others' commits after a version that both have.
+
+        Args:
+            store: The table's, over a content that has the others' commits.
+            common: The newest version that both have: what came before it was judged when it was first committed.
+            own: The write ids of commits of the same transaction, which this one has read.
+        """
+        again = copy.copy(self)
+        again._store, again._external = store, None
+        again.read_version = common
+        again._own, again._changes, again._known = own, {}, NO_TABLE
+        # What the hooks would write, a later commit writes.
+        again._hooks = PostCommit(store, {}, PostCommitHookProperties(create_checkpoint=False))
+        return again
+
+    @property
+    def operation(self) -> str:
+        """What it does, as `commitInfo` says it."""
+        return self._operation
+
+    @property
+    def adds(self) -> Mapping[str, Mapping[str, Any]]:
+        """The files that it adds, by their canonical paths."""
+        return self._ours.adds
+
+    @property
+    def removes(self) -> Mapping[str, Mapping[str, Any]]:
+        """The files that it removes, by their canonical paths."""
+        return self._ours.removes
 
     def latest(self) -> int:
         """The newest version, -1 if there is none. A listing may lag behind what a put has met.
@@ -281,6 +314,8 @@ class DeltaCommit:
             return Verdict.RERUN
         if not isinstance(change, CommitActions):
             return Verdict.REFUSE
+        if change.write_id in self._own:
+            return Verdict.REBASE
         found = conflict_of(self._ours, self._read, change, self._level, self._protocol)
         if found is None:
             return Verdict.REBASE
