@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .._native.table import Fragment, HeldColumns, Manifest, Transaction
+from ..commit.certain import nothing_put_on_error
 from ..commit.clock import seconds_since
 from ..commit.protocol import CommitLock, CommittedChange, NothingPut, Verdict
 from ..exceptions import (
@@ -327,7 +328,8 @@ class LanceCommit:
                     held.enter_context(self._lock(version))
                 except Exception as error:
                     raise NothingPut(error) from error
-            landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
+            with nothing_put_on_error(self.log.store):
+                landed = self.log.put(version, self._scheme, data, locked=self._lock is not None, change=self)
         if not landed:
             self._known = max(self._known, version)
         return landed

@@ -15,8 +15,15 @@ upkeep/      retention, garbage collection, fsck, packing, dumps of refs
 from typing import TYPE_CHECKING
 
 from .branch import Branch
-from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
-from .hooks import HookEvent
+from .committing.hook_event import EventRef, HookEvent
+from .errors import (
+    ExpiredError,
+    HookRefusedError,
+    InvalidSeekError,
+    MergeConflictError,
+    NoChangesError,
+    ProtectedBranchError,
+)
 from .import_data import ImportManager, ImportStatus
 from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
 from .objects.object_io import ObjectReader, ObjectWriter
@@ -35,8 +42,10 @@ __all__ = [
     "Commit",
     "CommonPrefix",
     "Conflict",
+    "EventRef",
     "ExpiredError",
     "HookEvent",
+    "HookRefusedError",
     "ImportManager",
     "ImportStatus",
     "InvalidSeekError",

@@ -23,8 +23,9 @@ from ..store import stores
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
 from .stores import transactions
-from .stores.branches import BranchStore, opened
-from .table_address import SCHEME, TableAddress, address, parsed
+from .stores.branches import BranchStore
+from .stores.ref_folder import RefFolder
+from .table_address import SCHEME, TableAddress, address, parse, parsed
 
 OLD_REF = "esker-ref"
 """The scheme that releases before had for refs, which goes on opening."""
@@ -49,6 +50,25 @@ def _core_of(place: str, options: Mapping[str, str]) -> RepositoryCore:
     return origin_of(place, options).open()
 
 
+def pinned(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """The URI that goes on meaning what a URI means now: that of a commit for that of a ref; others as they are.
+
+    Args:
+        uri: Any.
+        storage_options: Options of the repository's store.
+
+    Example:
+        >>> from esker.repo.branch_store import pinned
+        >>> pinned("s3://bucket/t")
+        's3://bucket/t'
+    """
+    found = parse(uri)
+    if found is None:
+        return uri
+    commit = _core_of(found.repository, storage_options or {}).resolve(found.ref)
+    return address(found.repository, commit.id, found.path)
+
+
 def _folder(path: str) -> str:
     return path.strip("/") + "/" if path.strip("/") else ""
 
@@ -64,7 +84,7 @@ def _open(found: TableAddress, uri: str, options: Mapping[str, str]) -> Store:
         if entry is not None and entry.kind != "delete":
             commit = core.commit_of(entry, found.ref)
             return BranchStore(core, found.ref, commit, _folder(found.path), uri)
-    return opened(core, found.ref, _folder(found.path), uri)
+    return RefFolder.of(core, core.resolve(found.ref).meta_range_id, found.path, uri)
 
 
 def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
@@ -73,7 +93,7 @@ def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     if not ref:
         raise InvalidArgumentError(f"expected {OLD_REF}://<repository>/<ref>/<path>, found {uri}")
     core = _core_of(unquote(place), options)
-    return opened(core, unquote(ref), _folder(path), uri)
+    return RefFolder.of(core, core.resolve(unquote(ref)).meta_range_id, path, uri)
 
 
 stores.register(transactions.SCHEME, transactions.open_store)

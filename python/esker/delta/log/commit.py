@@ -21,6 +21,7 @@ import pyarrow as pa
 from ..._native import __version__
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
+from ...commit.certain import nothing_put_on_error
 from ...commit.clock import seconds_since
 from ...commit.loop import CommitLimits
 from ...commit.loop import commit as run
@@ -382,7 +383,8 @@ class DeltaCommit:
         if self._external is not None:
             landed = self._external.put(version, data)
         else:
-            landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
+            with nothing_put_on_error(self._store):
+                landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
         if not landed:
             self._known = max(self._known, version)
         return landed

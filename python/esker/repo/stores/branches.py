@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, Self
 
 from ..._native.graveler import BranchStaging, StagedPaths
-from ..._native.store import Store
 from ...commit.loop import follow
 from ..committing.lost_ref import EntryTaken, OnLost
 from ..committing.new_commit import NewCommit
@@ -235,10 +234,3 @@ def reopened(origin: Origin, branch: str, commit: str, folder: str, uri: str) ->
 def _operation_of(change: object) -> str:
     named = getattr(change, "operation", None)
     return named if isinstance(named, str) else "Commit"
-
-
-def opened(core: RepositoryCore, ref: str, folder: str, uri: str) -> Store:
-    """A folder of the commit that a ref means now, read only."""
-    content = core.resolve(ref).meta_range_id
-    over = BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths(), storage_options=core.options)
-    return over.store(uri, folder, read_only=True)

@@ -23,6 +23,7 @@ FOLDERS: Mapping[TableFormat, str] = {"lance": "_versions/", "delta": "_delta_lo
 
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet|(\d{20})\.checkpoint\..*json")
+_COPIES = ("_latest.manifest", "_versions/latest_version_hint.json")
 _DETACHED = 1 << 63
 
 
@@ -118,7 +119,7 @@ def is_derived(path: str) -> bool:
         >>> is_derived("_delta_log/_last_checkpoint"), is_derived("_delta_log/00000000000000000003.json")
         (True, False)
     """
-    if path == "_latest.manifest":
+    if path in _COPIES:
         return True
     folder, _, name = path.partition("/")
     return folder + "/" == FOLDERS["delta"] and entry_number("delta", name) is None
