@@ -57,8 +57,8 @@ Allowed = dict[str, list[Becomes | None]]
 class TablesMachine(RuleBasedStateMachine):
     """Every step is made in the repository and in the model; both must look the same after it."""
 
-    is_broken = False
-    """Whether a step has failed: what is left tells nothing more."""
+    unfinished = 0
+    """Steps that have begun; where one has failed, what is left tells nothing more."""
 
     @initialize(first=st.lists(STEPS, min_size=2, max_size=4))
     def create(self, first: list[Step]) -> None:
@@ -87,7 +87,7 @@ class TablesMachine(RuleBasedStateMachine):
         plain: Callable[[], Mapping[str, str] | None],
     ) -> bool:
         """Does something to a branch; whether it landed. What it may end in is asked for after it."""
-        self.is_broken = True
+        self.unfinished += 1
         try:
             work()
         except (NoChangesError, CommitConflictError) as error:
@@ -98,13 +98,13 @@ class TablesMachine(RuleBasedStateMachine):
                 assert self.may_stay(branch, may), told
             else:
                 assert objects is None or any(CONFLICT in some for some in may.values()), told
-            self.is_broken = False
+            self.unfinished -= 1
             return False
         objects = plain()
         assert objects is not None, f"{what} into {branch}: plain objects are in conflict"
         landed = self.settle(branch, allowed(), objects)
         event(f"{what}: {'landed' if landed else 'nothing to do'}")
-        self.is_broken = False
+        self.unfinished -= 1
         return landed
 
     def may_stay(self, branch: str, allowed: Allowed) -> bool:
@@ -151,17 +151,17 @@ class TablesMachine(RuleBasedStateMachine):
     def learn(self, branch: str, content: Content) -> None:
         """Learns a branch's new commits; one that was made on the way holds what it holds."""
         commit = self.repo.ref(branch).get_commit()
+        # Known already, where two branches have made the same commit.
         self.contents[commit.id] = content
         head = commit.id
-        while commit.id not in self.parents:
+        while commit.id != self.heads[branch]:
+            assert commit.parents, "the branch has lost commits"
             self.parents[commit.id] = commit.parents
             if commit.id not in self.contents:
                 tables, plain = find_content(self.repo.ref(commit.id))
-                self.contents[commit.id] = Content(
-                    {path: learned(log, Becomes(log)) for path, log in tables.items()}, plain
-                )
+                logs = {path: learned(log, Becomes(log)) for path, log in tables.items()}
+                self.contents[commit.id] = Content(logs, plain)
             commit = self.repo.ref(commit.parents[0]).get_commit()
-        assert commit.id == self.heads[branch], "the branch has lost commits"
         self.heads[branch] = head
 
     def check(self, ref: str) -> None:
@@ -388,7 +388,7 @@ class TablesMachine(RuleBasedStateMachine):
                 assert peers_rows(Path(folder, path), log.format) == self.rows[log.newest], (ref, path)
 
     def teardown(self) -> None:
-        if not hasattr(self, "repo") or self.is_broken:
+        if not hasattr(self, "repo") or self.unfinished:
             return
         for branch, head in self.heads.items():
             assert self.repo.ref(branch).get_commit().id == head, branch
