@@ -119,6 +119,8 @@ class LanceCommit:
         lock: Held around the put, for stores without put-if-absent.
         base: The manifest of the base version, if it is at hand: it saves reading it.
         reconcile: Adapts the transaction to another one that touched the same fragments, where that is possible.
+        restored: The manifest that a Restore brings back, if it is none of this log: that of another branch of a
+            repository, whose files lie in this table's folder already. Its version is the one that the Restore names.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class LanceCommit:
         lock: CommitLock | None = None,
         base: Manifest | None = None,
         reconcile: Reconcile | None = None,
+        restored: Manifest | None = None,
     ) -> None:
         if lock is not None and isinstance(log.store, StagingStore):
             raise UnsupportedError(
@@ -150,7 +153,7 @@ class LanceCommit:
         self._scheme = scheme
         self._lock = lock
         self._reconcile = reconcile
-        self._restored: Manifest | None = None
+        self._restored = restored
         self._base = base
         self._put_on: Manifest | None = None
         self._read = base if base is not None and base.version == transaction.read_version else None

@@ -40,7 +40,7 @@ from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, read_actions
+from .entries import NO_TABLE, commit_path, newest_version, read_actions, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .target import WriteTarget
@@ -503,21 +503,27 @@ class DeltaCommit:
         single: dict[str, Any] = {}
         files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
         transactions: dict[str, int] = {}
+        domains = set()
         seen = set()
         for name, fields in self._actions:
-            key = (name, "")
+            key: tuple[str, ...] = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
-                key = ("file", path)
+                # A file under another deletion vector is another one.
+                key = ("file", f"{path} {vector}" if (vector := vector_id(fields.get("deletionVector"))) else path)
             elif name == "txn":
                 transactions[fields["appId"]] = fields["version"]
                 key = (name, fields["appId"])
+            elif name == "domainMetadata":
+                domains.add(fields["domain"])
+                key = (name, fields["domain"])
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
+                twice = " ".join(key[:2])
                 raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
                     uri=self._uri,
                 )
             seen.add(key)
@@ -527,6 +533,7 @@ class DeltaCommit:
             protocol=single.get("protocol"),
             metadata=single.get("metaData"),
             transactions=transactions,
+            domains=frozenset(domains),
             adds=files["add"],
             removes=files["remove"],
         )
