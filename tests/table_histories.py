@@ -162,6 +162,8 @@ def merged_table(
         if relation(source, base) == "same":
             return [Becomes(None)]
         return [{None: CONFLICT, "dest-wins": Becomes(None), "source-wins": Becomes(source)}[strategy]]
+    if base is not None and relation(source, base) == "same":
+        return [Becomes(dest), CONFLICT] if source.format != dest.format else [Becomes(dest)]
     found = relation(source, dest)
     if found in ("same", "behind"):
         return [Becomes(dest)]

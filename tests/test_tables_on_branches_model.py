@@ -95,7 +95,7 @@ class TablesMachine(RuleBasedStateMachine):
             event(f"{what}: {type(error).__name__}")
             assert self.repo.ref(branch).get_commit().id == self.heads[branch], told
             if isinstance(error, NoChangesError):
-                assert self.may_stay(branch, may), told
+                assert self.may_stay(branch, may), f"{told} {may}"
             else:
                 assert objects is None or any(CONFLICT in some for some in may.values()), told
             self.unfinished -= 1
