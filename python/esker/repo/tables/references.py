@@ -58,6 +58,28 @@ class References:
         self.folders |= other.folders
         self.elsewhere += other.elsewhere
 
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
+
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
+
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
         return path in self.files or any(path.startswith(folder) for folder in self.folders)
@@ -108,9 +130,7 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        _add(found, path, "file")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(path, vector)
     return found
 
 
@@ -119,9 +139,7 @@ def added_references(actions: Iterable[tuple[str, Any]]) -> References:
     found = References()
     for name, action in actions:
         if name in ("add", "cdc"):
-            _add(found, unquote(action["path"]), "file")
-            if (vector := action.get("deletionVector")) is not None:
-                _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+            found.add_file(unquote(action["path"]), action.get("deletionVector"))
     return found
 
 
@@ -134,10 +152,7 @@ def action_references(root: str, actions: Iterable[Mapping[str, Any]]) -> Refere
     """
     found = References()
     for action in actions:
-        _add(found, canonical_path(root, action["path"]), "file")
-        vector = action.get("deletionVector")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(canonical_path(root, action["path"]), action.get("deletionVector"))
     return found
 
 
