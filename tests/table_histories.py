@@ -207,8 +207,11 @@ def transplanted_table(
     before: Log | None, after: Log | None, now: Log | None, rows: Mapping[str, Rows]
 ) -> list[Becomes | None]:
     """What doing the change between two versions of a table to a third one may make of it."""
-    if before == after or (before and after and relation(after, before) == "same"):
+    if before == after:
         return [Becomes(now)]
+    if before and after and relation(after, before) == "same":
+        # A clean-up.
+        return [Becomes(now), CONFLICT]
     if before is None:
         assert after is not None
         if now is None:
