@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...delta.log.entries import read_actions
 from ...exceptions import NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError
@@ -247,6 +246,9 @@ class TableFolder:
         found = References()
         if decision.source is None or decision.dest is None:
             return found
+        # What tables need is imported when a table is met.
+        from ...delta.log.entries import read_actions
+
         store = self._source_store()
         for number, entry in decision.source.entries.items():
             if number <= decision.dest.newest.number:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from ..core.repository_core import RepositoryCore
@@ -26,7 +27,9 @@ from ..tables.workspace import TableWorkspace
 from .merge_content import conflicts_of, merged_content, path_conflict
 from .table_decision import Action, Decision, Sides, TableRules
 from .table_folder import ChangedFileError, Changes, Contents, TableFolder, conflict_from
-from .table_restore import TableRestore, prepare_restore
+
+if TYPE_CHECKING:
+    from .table_restore import TableRestore
 
 _CONFLICTS = 1000
 """As many are listed at first."""
@@ -153,6 +156,9 @@ class ContentMerge:
         try:
             restore = None
             if decision.action is Action.RESTORE:
+                # What tables need is imported when a table is met.
+                from .table_restore import prepare_restore
+
                 restore = prepare_restore(core, contents, decision, terms.uri, terms.source_id)
             changes = below.changes(decision, restore.references if restore else None)
             return PlannedTable(decision, changes, restore)

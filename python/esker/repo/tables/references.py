@@ -69,17 +69,6 @@ class References:
         if vector is not None:
             _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
 
-    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
-        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
-
-        Args:
-            path: The file's canonical path.
-            vector: The action's `deletionVector`.
-        """
-        _add(self, path, "file")
-        if vector is not None:
-            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
-
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
         return path in self.files or any(path.startswith(folder) for folder in self.folders)
