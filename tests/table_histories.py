@@ -117,12 +117,15 @@ def peers_rows(folder: Path, format: Format) -> Rows:
     return tuple(sorted(found["id"].to_pylist()))
 
 
-def write(uri: str, format: Format, ids: Iterable[int], mode: Any) -> None:
+def write(
+    uri: str, format: Format, ids: Iterable[int], mode: Any, storage_options: dict[str, str] | None = None
+) -> None:
     """Writes rows: `create`, `append` or `overwrite`."""
     if format == "lance":
-        esker.write_dataset(rows_of(ids), uri, mode=mode)
+        esker.write_dataset(rows_of(ids), uri, mode=mode, storage_options=storage_options)
     else:
-        write_deltalake(uri, rows_of(ids), mode="error" if mode == "create" else mode)
+        mode = "error" if mode == "create" else mode
+        write_deltalake(uri, rows_of(ids), mode=mode, storage_options=storage_options)
 
 
 def relation(source: Log, dest: Log) -> str:
