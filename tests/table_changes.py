@@ -76,6 +76,9 @@ class TableChange:
             return [Becomes(dest)]
         if self.before == dest:
             return [self.becomes()]
+        if not self.steps and not self.is_replaced:
+            # A clean-up, which may have found nothing to do.
+            return [Becomes(dest), Becomes(dest, (), True), CONFLICT]
         if self.before is None or dest is None:
             # What was made and dropped again in between is nothing.
             return [Becomes(dest), CONFLICT] if self.format is None else [CONFLICT]

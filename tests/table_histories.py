@@ -232,7 +232,8 @@ def transplanted_table(
         return [CONFLICT]
     taken = [Becomes(united(after, now))] if relation(after, now) == "extends" else []
     if relation(now, before) == "same":
-        return [*taken, Becomes(now, (rows[after.newest],)), CONFLICT]
+        idle = [Becomes(now)] if rows[after.newest] == rows[now.newest] else []
+        return [*taken, *idle, Becomes(now, (rows[after.newest],)), CONFLICT]
     changed = changed_rows(rows[before.newest], rows[after.newest], rows[now.newest])
     return [*taken, Becomes(now, (changed,)), Becomes(now), CONFLICT]
 

@@ -339,8 +339,8 @@ class LanceCommit:
 
     def is_in_history(self, version: int) -> bool:
         """Whether `version`, just put, is the newest, or one that other writers' newer versions were built on."""
-        if self.log.manifest_store is not None:
-            # An external manifest store keeps its entries: no number becomes free again.
+        if self.log.manifest_store is not None or isinstance(self.log.store, StagingStore):
+            # An external manifest store keeps its entries, and a branch takes an entry only after the one before it.
             return True
         if is_behind_network(self.uri) and self._staged_for_s() < LOOK_AGAIN_S:
             # Saves a request: no clean-up removes versions after the read version of a transaction this young.

@@ -402,7 +402,8 @@ class DeltaCommit:
 
         A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
         """
-        if self._external is not None or not self._was_held_up():
+        if self._external is not None or isinstance(self._store, StagingStore) or not self._was_held_up():
+            # A branch takes an entry only after the one before it.
             return True
         try:
             # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.

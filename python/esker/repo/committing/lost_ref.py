@@ -18,9 +18,9 @@ from enum import Enum
 
 from ...exceptions import ConflictError
 from ..core.repository_core import RepositoryCore
-from ..errors import TableConflictError, table_conflict
-from ..objects.batches import rows
-from ..objects.object_info import ConflictKind, ObjectInfo, TableConflict
+from ..errors import MergeConflictError, TableConflictError, table_conflict
+from ..objects.batches import infos, rows
+from ..objects.object_info import Conflict, ConflictKind, ObjectInfo, TableConflict
 from ..objects.staging import StagedEntry, Staging
 from ..refs.commits import Commit
 from ..tables.references import references_of
@@ -149,6 +149,7 @@ class _Landing:
             self._check_files(moved, self._ours)
             content = self._path_wise(self._ours)
             return Landing(content, self._staging, versions)
+        self._check_objects(left_out)
         rest = storage.apply(self._base, self._staging.without(left_out), rule=self._core.settings().rule())
         workspace = TableWorkspace(self._core, self._path_wise(rest.metarange_id or self._base), self._branch)
         entries = {entry.path for entry in self._staging.entries if entry.folder in again}
@@ -171,6 +172,32 @@ class _Landing:
         for folder in moved:
             found += [path for path, _ in self._staging.within(folder) if self._roots.root_of(path) == folder]
         return found
+
+    def _check_objects(self, paths: list[str]) -> None:
+        """Refuses files of tables, other than entries and what repeats them, that both have changed.
+
+        Raises:
+            MergeConflictError: There are some.
+        """
+        entries = {entry.path for entry in self._staging.entries}
+        wanted = [
+            path
+            for path in paths
+            if path not in entries and not is_derived(path[len(self._roots.root_of(path) or "") :])
+        ]
+        sides = [dict(infos(self._core.storage.get(content, wanted))) for content in (self._base, self._dest)]
+        found = [
+            Conflict(path, sides[0].get(path), self._staging.get(path), sides[1].get(path))
+            for path in wanted
+            if not _same(sides[0].get(path), sides[1].get(path))
+            and not _same(self._staging.get(path), sides[1].get(path))
+        ]
+        if found:
+            raise MergeConflictError(
+                f"{len(found)} paths were changed on both sides: {found[0].path!r}; nothing was changed: look at both",
+                conflicts=found,
+                count=len(found),
+            )
 
     def _judge(self, folder: str) -> bool:
         """Whether the commits of a table are to be made again; notes what is in the way of it."""
@@ -320,3 +347,9 @@ class _Landing:
                 retryable=all(retryable for _, retryable in self._conflicts),
             )
             raise error from cause
+
+
+def _same(one: ObjectInfo | None, other: ObjectInfo | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.checksum, one.size_bytes) == (other.checksum, other.size_bytes)

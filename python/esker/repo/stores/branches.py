@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
-from ..._native.graveler import BranchStaging, StagedPaths
+from ..._native.graveler import StagedPaths
 from ...commit.loop import follow
 from ..committing.lost_ref import EntryTaken, OnLost
 from ..committing.new_commit import NewCommit
@@ -59,7 +59,7 @@ class BranchStore(FolderStore):
     def __new__(cls, core: RepositoryCore, branch: str, commit: Commit, folder: str, uri: str) -> Self:
         """Opens it; the class's Args say what with."""
         paths = StagedPaths()
-        over = BranchStaging(core.storage, commit.meta_range_id, uuid.uuid4().hex, paths, storage_options=core.options)
+        over = core.staging_over(commit.meta_range_id, uuid.uuid4().hex, paths)
         made = super().__new__(cls, core, over, Staging.over(paths, commit, 0.0), folder, uri)
         made.branch, made._commit, made._paths = branch, commit, paths
         made._lock = threading.RLock()
@@ -162,6 +162,7 @@ class BranchStore(FolderStore):
                 return False
             except BaseException:
                 self._unstage(before)
+                self._drop_what_is_old()
                 raise
             return True
 
@@ -181,6 +182,12 @@ class BranchStore(FolderStore):
                 # Deletions that were not committed must not go with a later commit.
                 self._forget([one for one in staged if one[1] is None])
                 raise
+
+    def _drop_what_is_old(self) -> None:
+        """Forgets what no commit takes any more, since garbage collection may have deleted it; later writes go on."""
+        grace = self.core.settings().grace_s
+        if 0 < grace < self._over.age_s:
+            self._forget(list(self.staging.within("")))
 
     def _commit_staged(self, message: str, metadata: dict[str, str]) -> None:
         staged = self._paths.copy()

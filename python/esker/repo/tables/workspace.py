@@ -11,7 +11,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from ..._native.graveler import BranchStaging
 from ..._native.store import Store
 from ..core.repository_core import RepositoryCore
 from ..objects.batches import infos
@@ -37,9 +36,7 @@ class TableWorkspace:
         self.uri = uri.rstrip("/")
         self._staging = Staging()
         self._taken: set[str] = set()
-        self._over = BranchStaging(
-            core.storage, content, uuid.uuid4().hex, self._staging.share(), storage_options=core.options
-        )
+        self._over = core.staging_over(content, uuid.uuid4().hex, self._staging.share())
 
     def store(self, folder: str) -> Store:
         """A folder, with a `/` at its end or empty, as a store over both."""
