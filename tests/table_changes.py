@@ -79,6 +79,9 @@ class TableChange:
         if not self.steps and not self.is_replaced:
             # A clean-up, which may have found nothing to do.
             return [Becomes(dest), Becomes(dest, (), True), CONFLICT]
+        if dest is None and self.is_replaced:
+            # Others dropped it too.
+            return [self.becomes(), CONFLICT]
         if self.before is None or dest is None:
             # What was made and dropped again in between is nothing.
             return [Becomes(dest), CONFLICT] if self.format is None else [CONFLICT]

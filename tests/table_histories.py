@@ -143,7 +143,11 @@ def relation(source: Log, dest: Log) -> str:
 
 def united(source: Log, dest: Log) -> Log:
     """A side that is taken whole: all that the destination has, and the source's on top."""
-    return Log(dest.format, {**dest.entries, **source.entries}, dest.readable | source.readable)
+    newest = max(dest.entries)
+    # What the destination has cleaned up stays away.
+    new = {version: sum for version, sum in source.entries.items() if version > newest}
+    readable = dest.readable | (source.readable & frozenset(new.values()))
+    return Log(dest.format, {**dest.entries, **new}, readable)
 
 
 def merged_table(

@@ -147,7 +147,7 @@ class TablesMachine(RuleBasedStateMachine):
                 self.rows |= {found.entries[n]: rows for n, rows in added.items()}
                 return learned(found, one)
             misses.append(f"the rows {told} for {added}")
-        raise AssertionError(f"{uri}: found {misses}")
+        raise AssertionError(f"{uri}: {found} may not be: {misses or 'it was to be refused'}")
 
     def learn(self, branch: str, content: Content) -> None:
         """Learns a branch's new commits; one that was made on the way holds what it holds."""
