@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from esker.exceptions import EskerError
-from esker.repo import Repository
-from esker.repo.hooks import HookEvent
+from esker.repo import HookEvent, Repository
 from tests.branch_tables import FORMATS, Format, append, check_rows, delete, ids_at
 from tests.faulty import Faulty
 
