@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
+from . import branch_store
 from .committing import transplant
 from .committing.merging import check_clean
 from .committing.needs import Needs
@@ -96,6 +97,17 @@ class Branch(WriteableReference):
         move_branch(self._core, self.id, build, f"reset branch {self.id}")
         return commit
 
+    def store_uri(self, path: str = "") -> str:
+        """The URI of a folder of the branch as a store, for readers and writers of tables in any process.
+
+        What opens it reads the branch's last commit. Each commit of a table through it is a commit of the branch; what
+        this process has staged on the branch is not seen there. To commit several tables at once, use `transact`.
+
+        Example:
+            `esker.write_dataset(rows, branch.store_uri("tables/t"), mode="append")`
+        """
+        return branch_store.uri_of(self._core, self.id, path)
+
     def commit(
         self,
         message: str,
@@ -132,8 +144,13 @@ class Branch(WriteableReference):
         tag: str | None = None,
         *,
         committer: str | None = None,
+        on_lost: str = "replay",
     ) -> AbstractContextManager[TransactionBranch]:
         """Writes many objects and commits once when the block ends; an error leaves nothing.
+
+        Commits of tables, however many, appear together. If others have committed to the same tables meanwhile, each
+        commit is made again on top of theirs by the table's own rules, and `TransactionBranch.versions` tells the
+        numbers; where the rules leave no room, nothing is committed.
 
         The block gets a branch of its own: it reads the commit that was the last when the block began, with what it
         writes itself. Its `commit_message`, `commit_metadata` and `tag` may be set until the block ends.
@@ -144,6 +161,11 @@ class Branch(WriteableReference):
             delete_branch_on_error: Of no effect here, where a transaction is no branch.
             tag: A tag to create at the commit.
             committer: Who; the user of the machine by default.
+            on_lost: `error` refuses tables to which others have committed meanwhile: for who has stored row ids or
+                versions of one table in another.
+
+        Raises:
+            TableConflictError: At the block's end: others have changed a table in a way that leaves no room.
 
         Example:
             ```python
@@ -151,7 +173,7 @@ class Branch(WriteableReference):
                 tx.object("day=1/a.parquet").upload(data)
             ```
         """
-        return TransactionBlock(self._core, self.id, commit_message, commit_metadata, tag, committer)
+        return TransactionBlock(self._core, self.id, commit_message, commit_metadata, tag, committer, on_lost)
 
     def repack(self, *, committer: str | None = None) -> Reference:
         """Joins the small ranges that a history of appends has left, with a commit whose content is the same.

@@ -12,9 +12,12 @@ from ..refs.clock import moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..text import check_pairs, check_text
-from .merge_content import merged_content
 from .needs import Needs
 from .new_commit import Content, NewCommit, commit_onto
+from .table_decision import Sides
+from .table_folder import Contents
+from .table_lineage import TableLineage
+from .table_merge import ContentMerge, MergeTerms
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
 STRATEGY_KEY = ".lakefs.merge.strategy"
@@ -34,10 +37,30 @@ class MergeRequest:
     committer: str | None = None
 
 
-def _strategy(name: str | None) -> str:
+def strategy_of(name: str | None) -> str:
+    """The strategy that a user names, as the core calls it."""
     if name not in STRATEGIES:
         raise InvalidArgumentError(f"expected the strategy None, 'source-wins' or 'dest-wins', found {name!r}")
     return STRATEGIES[name]
+
+
+def content_merge(
+    core: RepositoryCore, source: tuple[str, Commit], dest: tuple[str, Commit], base: Commit | None, strategy: str
+) -> ContentMerge:
+    """The merge of a commit into another.
+
+    Args:
+        core: The repository.
+        source: What is merged: what it is called, and the commit.
+        dest: What it is merged into.
+        base: What both come from.
+        strategy: `none`, `source-wins` or `dest-wins`.
+    """
+    contents = Contents(base.meta_range_id if base else "", source[1].meta_range_id, dest[1].meta_range_id)
+    sides = Sides(repr(source[0]), repr(dest[0]))
+    lineage = TableLineage(core, source[1], dest[1])
+    terms = MergeTerms(sides, strategy, source[1].id, f"{core.uri.rstrip('/')}@{dest[0]}", lineage)
+    return ContentMerge(core, contents, terms)
 
 
 def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: MergeRequest) -> str:
@@ -49,32 +72,34 @@ def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: Merg
         source: Its commit.
         asked: Where, and how.
     """
-    strategy, branch = _strategy(asked.strategy), asked.branch
+    strategy, branch = strategy_of(asked.strategy), asked.branch
     if asked.message is not None:
         check_text(asked.message, "a message")
     metadata = check_pairs(asked.metadata, "metadata")
 
-    def merged(dest: Commit) -> str:
+    def base_of(dest: Commit) -> Commit | None:
         base = core.commits.merge_base(dest.id, source.id)
-        before = base.meta_range_id if base else ""
-        if base is not None and before == source.meta_range_id and not asked.allow_empty:
+        if base is not None and base.meta_range_id == source.meta_range_id and not asked.allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
-        with explained(core.store, source.id, base.id if base else ""):
-            found = merged_content(
-                core, before, source.meta_range_id, dest.meta_range_id, strategy, dry_run=asked.dry_run
-            )
-        return found.metarange_id or ""
+        return base
 
     if asked.dry_run:
         dest = core.head(branch)
-        merged(dest)
+        base = base_of(dest)
+        with explained(core.store, source.id, base.id if base else ""):
+            found = content_merge(core, (source_id, source), (branch, dest), base, strategy).conflicts()
+        if found is not None:
+            raise found
         return dest.id
 
     check_clean(core, branch)
 
     def content(dest: Commit) -> Content:
         began = moment()
-        return Content(merged(dest), Needs(frozenset((source.id,)), began))
+        base = base_of(dest)
+        with explained(core.store, source.id, base.id if base else ""):
+            merged, written = content_merge(core, (source_id, source), (branch, dest), base, strategy).finish()
+        return Content(merged, Needs(frozenset((source.id,)), began, written))
 
     new = NewCommit(
         branch,

@@ -14,7 +14,6 @@ from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..tables.roots import TableRoots
 from ..tables.table_change import Transplant
-from ..tables.transplants import transplant_tables
 from ..tables.workspace import TableWorkspace
 from .merge_content import merged_content
 from .merging import check_clean
@@ -109,6 +108,9 @@ def transplanted(core: RepositoryCore, said: Transplant, base: str, source: str,
         failed = error
     uri = f"{core.uri}@{quote(said.branch, safe='')}"
     workspaces = [TableWorkspace(core, content, uri) for content in (base, source, merged)]
+    # What tables need is imported when a table is met.
+    from ..tables.transplants import transplant_tables
+
     conflicts = transplant_tables(said, roots, folders, *workspaces)
     if conflicts:
         paths, count = (failed.conflicts, failed.count) if failed is not None else ([], 0)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -50,6 +51,23 @@ class References:
                 "keeps what lies on it alone; copy the table there (a deep clone, or read it and write it)",
                 uri=uri,
             )
+
+    def add(self, other: References) -> None:
+        """Adds what another version refers to."""
+        self.files |= other.files
+        self.folders |= other.folders
+        self.elsewhere += other.elsewhere
+
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
 
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
@@ -101,9 +119,16 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        _add(found, path, "file")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(path, vector)
+    return found
+
+
+def added_references(actions: Iterable[tuple[str, Any]]) -> References:
+    """What the actions of an entry of a Delta log bring: data files, deletion vectors and files of changes."""
+    found = References()
+    for name, action in actions:
+        if name in ("add", "cdc"):
+            found.add_file(unquote(action["path"]), action.get("deletionVector"))
     return found
 
 
@@ -116,10 +141,7 @@ def action_references(root: str, actions: Iterable[Mapping[str, Any]]) -> Refere
     """
     found = References()
     for action in actions:
-        _add(found, canonical_path(root, action["path"]), "file")
-        vector = action.get("deletionVector")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(canonical_path(root, action["path"]), action.get("deletionVector"))
     return found
 
 
