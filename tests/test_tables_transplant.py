@@ -10,9 +10,8 @@ import pytest
 import esker
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import InvalidArgumentError
-from esker.repo import Branch, Commit, Repository
+from esker.repo import Branch, Commit, HookEvent, Repository
 from esker.repo.errors import MergeConflictError, NoChangesError, TableConflictError
-from esker.repo.hooks import HookEvent
 from esker.repo.objects.object_info import ObjectInfo
 from tests.branch_tables import FORMATS, Format, append, check_rows, delete, drop, entries, ids_at, rows
 

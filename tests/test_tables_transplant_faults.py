@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from esker.exceptions import EskerError
-from esker.repo import Repository
-from esker.repo.hooks import HookEvent
-from tests.branch_tables import FORMATS, Format, append, check_rows, delete, ids_at
+import esker
+from esker.delta import DeltaTable, write_deltalake
+from esker.exceptions import CommitConflictError, EskerError
+from esker.repo import HookEvent, Repository
+from tests.branch_tables import FORMATS, Format, append, check_rows, delete, ids_at, rows
 from tests.faulty import Faulty
 from tests.servers import S3Server
 
@@ -133,3 +134,37 @@ def test_on_s3(format: Format, s3: S3Server, tmp_path: Path) -> None:
         _pick_one(uri, options, commit.id)
     main.revert(commits[0].id)
     check_rows(repo, format, tmp_path / "out", 1, 2, 4)
+
+
+def test_a_handle_from_before_a_revert_deletes_none_of_the_rows_that_came_back(tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo", committer="me")
+    main = repo.branch("main")
+    append(main, "lance", 1, 2, 3)
+    gone = delete(main, "lance", 2)
+    append(main, "lance", 4)
+    before = esker.dataset(main.store_uri("lake/t"))
+    assert before.count_rows() == 3
+    main.revert(gone.id)
+    # It knew the fragment with a larger deletion file.
+    before.delete("id = 1")
+    check_rows(repo, "lance", tmp_path / "out", 2, 3, 4)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_handle_from_before_a_revert_goes_on_behind_it(format: Format, tmp_path: Path) -> None:
+    repo = Repository.create(tmp_path / "repo", committer="me")
+    main = repo.branch("main")
+    append(main, format, 1)
+    added = append(main, format, 2)
+    uri = main.store_uri("lake/t")
+    if format == "lance":
+        dataset = esker.dataset(uri)
+        main.revert(added.id)
+        with pytest.raises(CommitConflictError):
+            dataset.insert(rows(3))
+        esker.dataset(uri).insert(rows(3))
+    else:
+        table = DeltaTable(uri)
+        main.revert(added.id)
+        write_deltalake(table, rows(3), mode="append")
+    check_rows(repo, format, tmp_path / "out", 1, 3)
