@@ -46,7 +46,7 @@ Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transactio
 fragment. Returns ours adapted to that version (both deleted rows of one fragment, for example), or None if it must be
 computed again."""
 
-_MAX_FIELD_ID = "esker.max_field_id"
+MAX_FIELD_ID = "esker.max_field_id"
 """A config key that every operation which removes fields sets: it does not tell who committed."""
 
 _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
@@ -396,7 +396,7 @@ class LanceCommit:
         """
         before = self._put_on.config if self._put_on is not None else {}
         made = self._made.config if self._made is not None and self.transaction.operation != "Restore" else {}
-        new = {key: made[key] for key in made if key != _MAX_FIELD_ID and before.get(key) != made[key]}
+        new = {key: made[key] for key in made if key != MAX_FIELD_ID and before.get(key) != made[key]}
         if not new and not self._new_files():
             raise CommitStateUnknownError(
                 f"the version before {version} of {self.uri} is ours, and seems younger than that one: a clock was set "

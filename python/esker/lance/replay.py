@@ -54,7 +54,8 @@ class LanceReplay:
         self._own.add(transaction.uuid)
         now = commit(replayed, limits=CommitLimits(max_retries=0, max_reruns=0))
         self._versions[version] = now
-        if replayed.made is not None:
+        # What a restore brings back has the ids that it had.
+        if replayed.made is not None and first.operation != "Restore":
             self._note_fragments(before, made, replayed.put_on, replayed.made)
         return now
 

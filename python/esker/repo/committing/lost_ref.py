@@ -25,7 +25,7 @@ from ..objects.staging import StagedEntry, Staging
 from ..refs.commits import Commit
 from ..tables.references import references_of
 from ..tables.roots import TableRoots, logs_at
-from ..tables.table_log import LogEntry, Relation, TableFormat, TableLog, is_derived
+from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived
 from ..tables.workspace import TableWorkspace
 from .merge_content import merged_content
 
@@ -110,6 +110,12 @@ def _check_expected(core: RepositoryCore, staging: Staging, base: Commit, dest: 
             raise table_conflict(found, what="commit", retryable=True)
 
 
+def _says_again(path: str, change: ObjectInfo | None) -> bool:
+    """Whether what is staged at a path of a table belongs to a log that has not been gone on from: a checkpoint, or the
+    removal of entries of which that checkpoint would be all that is left."""
+    return is_derived(path) or (change is None and path.startswith(FOLDERS["delta"]))
+
+
 class _Landing:
     def __init__(
         self,
@@ -149,8 +155,9 @@ class _Landing:
         entries = {entry.path for entry in self._staging.entries if entry.folder in again}
         for path in left_out:
             folder = self._roots.root_of(path) or ""
-            if path not in entries and not is_derived(path[len(folder) :]):
-                workspace.take(path, self._staging.get(path))
+            change = self._staging.get(path)
+            if path not in entries and not _says_again(path[len(folder) :], change):
+                workspace.take(path, change)
         versions.update(self._replayed(workspace, again))
         content = workspace.finish()
         self._check_files(moved, content)
@@ -195,6 +202,11 @@ class _Landing:
     def _judge(self, folder: str) -> bool:
         """Whether the commits of a table are to be made again; notes what is in the way of it."""
         logs = [logs_at(self._core.storage, content, folder) for content in (self._base, self._ours, self._dest)]
+        base, ours, dest = (log.keys() for log in logs)
+        if ours - base and dest - base and not (ours - base) & (dest - base):
+            format = next(iter(dest - base))
+            newest = logs[2][format].newest.number
+            self._refuse(folder, format, "both-created", newest, f"others have created a {format} table there")
         # Each of them, so that all conflicts are told.
         found = [self._judge_log(folder, format, logs) for format in {key for log in logs for key in log}]
         return any(found)

@@ -17,10 +17,13 @@ from ...delta.log.checkpoint_files import checkpoint_parts
 from ...delta.log.entries import json_lines, read_actions
 from ...delta.log.store_file import StoreFile
 from ...exceptions import CorruptFileError, NotFoundError
-from .table_change import TableSide
+from .table_change import TableChange, TableSide
 
 FileKey: TypeAlias = tuple[str, str]
 """A file's canonical path, and which deletion vector it has; empty for none. A version has each path once."""
+
+RESTORE = "RESTORE"
+"""The operation that brings files back. All others that add files have written them."""
 
 
 def vector_key(vector: Mapping[str, Any] | None) -> str:
@@ -81,6 +84,46 @@ def changes_rows(side: TableSide, first: int, last: int) -> bool:
         )
     except NotFoundError:
         return True
+
+
+def check_not_there(change: TableChange, root: str, paths: Set[str], *, are_new: bool) -> None:
+    """Refuses files that come, while none goes, if the branch may have their rows in other files.
+
+    Args:
+        change: The change of the table.
+        root: The table's, as `Snapshot.root` has it.
+        paths: Their canonical paths.
+        are_new: Whether the commit itself has written them.
+
+    Raises:
+        TableConflictError: It may have.
+    """
+    lost: set[str] = set()
+    for entry in change.own_versions()[1:]:
+        found: dict[str, set[str]] = {"add": set(), "remove": set()}
+        for name, action in read_actions(change.dest.store, entry.number):
+            if name in found:
+                found[name].add(canonical_path(root, action["path"]))
+        taken = found["remove"] & paths
+        if taken and found["add"] - taken:
+            change.refuse_moved(entry, min(taken))
+        lost |= taken
+    change.check_lost(paths, lost, are_new=are_new)
+
+
+def has_written(side: TableSide, first: int, last: int, root: str, paths: Set[str]) -> bool:
+    """Whether the versions that added files have written them, rather than brought them back."""
+    try:
+        for number in range(first, last + 1):
+            actions = list(read_actions(side.store, number))
+            added = {canonical_path(root, action["path"]) for name, action in actions if name == "add"}
+            if added & paths and any(
+                name == "commitInfo" and action.get("operation") == RESTORE for name, action in actions
+            ):
+                return False
+    except NotFoundError:
+        return False
+    return True
 
 
 def _newest_first(side: TableSide, snapshot: Snapshot) -> Iterator[dict[str, Any]]:

@@ -10,12 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from ..._native.delta import Snapshot
+from ...delta.definition.protocol import features_of
 from ...delta.definition.table_state import TableState
 from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry
+from ...delta.log.conflict import ReadSet
 from ...delta.log.target import WriteTarget
 from ...delta.properties import CommitProperties, PostCommitHookProperties
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from .delta_files import FileKey, add_actions, changes_rows, files_of
+from .delta_files import RESTORE, FileKey, add_actions, changes_rows, check_not_there, files_of, has_written
 from .references import action_references
 from .table_change import BY_HAND, TableChange, TableSide
 
@@ -71,6 +73,10 @@ class DeltaVersion:
         """Which of its settings another version has not."""
         return [name for name, value in self.settings.items() if other.settings[name] != value]
 
+    def is_like(self, other: DeltaVersion) -> bool:
+        """Whether it holds the same rows, in the same files and with the same settings."""
+        return self.files == other.files and self.settings == other.settings
+
 
 @dataclass(frozen=True)
 class FileChange:
@@ -100,7 +106,10 @@ def transplant_delta(change: TableChange) -> None:
         change.refuse("replaced", f"the commit puts another table in the place of {change.name}", BY_HAND)
     if dest.settings["id"] != base.settings["id"]:
         change.refuse("replaced", f"{change.name} is another table on the branch than the one of the commit", BY_HAND)
-    found = _restored(change, base, source) if change.is_exact else _moved(change, base, source, dest)
+    if source.is_like(base) or (not change.is_exact and source.is_like(dest)):
+        return
+    is_whole = change.is_exact or (dest.is_like(base) and base.differing(source))
+    found = _restored(change, base, source) if is_whole else _moved(change, base, source, dest)
     if found is not None:
         _commit(change, found, base, source, dest)
 
@@ -108,6 +117,8 @@ def transplant_delta(change: TableChange) -> None:
 def _restored(change: TableChange, base: DeltaVersion, source: DeltaVersion) -> FileChange | None:
     """What makes the branch's table what the source is."""
     actions: list[tuple[str, dict[str, Any]]] = []
+    if "protocol" in base.differing(source) and _is_newer(source.state.protocol, base.state.protocol):
+        actions.append(("protocol", source.state.protocol))
     if base.state.metadata != source.state.metadata:
         actions.append(("metaData", {**source.state.metadata, "configuration": source.state.configuration}))
     for domain, said in source.snapshot.domains.items():
@@ -124,17 +135,24 @@ def _restored(change: TableChange, base: DeltaVersion, source: DeltaVersion) -> 
                 "leave the commit as it is, or drop the feature with another writer",
             )
         return None
-    operation = ("RESTORE", {"version": source.snapshot.version})
+    operation = (RESTORE, {"version": source.snapshot.version})
     return FileChange(source.files - base.files, base.files - source.files, operation, actions)
+
+
+def _is_newer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a protocol has all that another one has."""
+    versions = ("minReaderVersion", "minWriterVersion")
+    return all(one[name] >= other[name] for name in versions) and features_of(other) <= features_of(one)
 
 
 def _moved(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: DeltaVersion) -> FileChange | None:
     """The same change on top of the branch's version."""
     added, removed = source.files - base.files, base.files - source.files
-    is_there = added <= dest.files and removed.isdisjoint(dest.files)
-    changed = base.differing(source)
-    if not (added or removed or changed) or (is_there and not source.differing(dest)):
+    # Where files only go, nothing tells whether their rows are gone as well, or lie in other files by now.
+    is_there = bool(added) and added <= dest.files and removed.isdisjoint(dest.files)
+    if is_there and not source.differing(dest):
         return None
+    changed = base.differing(source)
     if changed:
         change.refuse(
             "unsupported",
@@ -150,8 +168,6 @@ def _moved(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: 
             "changed it",
             BY_HAND,
         )
-    if is_there:
-        return None
     gone = removed - dest.files
     if gone:
         change.refuse(
@@ -163,11 +179,23 @@ def _moved(change: TableChange, base: DeltaVersion, source: DeltaVersion, dest: 
     taken = {path for path, _ in added} & ({path for path, _ in dest.files} - free)
     if taken:
         change.refuse("changed", f"the branch has {min(taken)!r} of {change.name} already", BY_HAND)
-    partitions = json.dumps(dest.state.partition_by, separators=(",", ":"))
+    paths = {path for path, _ in added}
+    first, last, root = base.snapshot.version + 1, source.snapshot.version, dest.snapshot.root
+    are_new = not change.transplant.is_revert and has_written(source.side, first, last, root, paths)
+    if added and not removed:
+        check_not_there(change, root, paths, are_new=are_new)
+    return FileChange(added, removed, _operation(change, dest, added, removed, are_new=are_new))
+
+
+def _operation(
+    change: TableChange, dest: DeltaVersion, added: set[FileKey], removed: set[FileKey], *, are_new: bool
+) -> tuple[str, dict[str, Any]]:
     if not added:
-        return FileChange(added, removed, ("DELETE", {"predicate": "[]"}))
-    mode = "Overwrite" if removed else "Append"
-    return FileChange(added, removed, ("WRITE", {"mode": mode, "partitionBy": partitions}))
+        return "DELETE", {"predicate": "[]"}
+    if not are_new:
+        return RESTORE, {"commit": change.transplant.commit_id}
+    partitions = json.dumps(dest.state.partition_by, separators=(",", ":"))
+    return "WRITE", {"mode": "Overwrite" if removed else "Append", "partitionBy": partitions}
 
 
 def _commit(
@@ -186,9 +214,11 @@ def _commit(
         *(("add", _add(action, moves)) for action in adds),
     ]
     metrics = {"numRemovedFiles": len(removes), "numRestoredFiles": len(adds)}
-    if found.operation[0] != "RESTORE":
+    if found.operation[0] != RESTORE:
         metrics = {"numRemovedFiles": len(removes), "numFiles": len(adds)}
-    entry = LogEntry(*found.operation, actions, metrics=metrics)
+    # Only what is new to the table was written without a look at it.
+    read = ReadSet(whole_table=found.operation[0] == RESTORE)
+    entry = LogEntry(*found.operation, actions, read, metrics)
     request = CommitRequest(
         CommitProperties(custom_metadata={change.transplant.key: change.transplant.commit_id}),
         # The branch's log keeps its entries.

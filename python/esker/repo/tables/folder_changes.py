@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...exceptions import CorruptFileError, NotFoundError
 from ..objects.batches import info, rows
 from ..objects.object_info import ObjectInfo
 from .references import References, references_of
@@ -65,15 +66,27 @@ def take_new_versions(change: TableChange, roots: TableRoots) -> None:
                 "remove that file on the branch, and do it again",
             )
         change.dest.workspace.take(change.folder + path, after)
-    log, needed = change.source.known, References()
+    needed = _new_references(change)
+    # The branch may have cleaned up what only these versions refer to. The newest one has to be whole.
+    change.bring(needed.pop())
+    for older in needed:
+        older.files = set(change.source.found(sorted(older.files)))
+        change.bring(older)
+
+
+def _new_references(change: TableChange) -> list[References]:
+    """What each version refers to that the branch has not, the newest last; those that cannot be read are left out."""
+    found = []
+    log = change.source.known
     for number, entry in log.entries.items():
         if number > change.dest.known.newest.number:
-            path = entry.path.removeprefix(change.folder)
-            found_here = references_of(change.source.store, change.format, number, path)
-            needed.files |= found_here.files
-            needed.folders |= found_here.folders
-            needed.elsewhere += found_here.elsewhere
-    change.bring(needed)
+            try:
+                path = entry.path.removeprefix(change.folder)
+                found.append(references_of(change.source.store, change.format, number, path))
+            except (NotFoundError, CorruptFileError):
+                if entry == log.newest:
+                    raise
+    return found
 
 
 def take_folder(change: TableChange, roots: TableRoots) -> None:

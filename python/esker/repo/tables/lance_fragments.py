@@ -48,32 +48,65 @@ class FragmentChange:
     is_empty: bool = False
 
     @staticmethod
-    def between(change: TableChange, base: Manifest, source: Manifest, dest: Manifest) -> FragmentChange:
+    def between(
+        change: TableChange, base: Manifest, source: Manifest, dest: Manifest, *, are_new: bool
+    ) -> FragmentChange:
         """The change from one version to another, on top of a third.
+
+        Args:
+            change: The change of the table.
+            base: The version before it.
+            source: The version after it.
+            dest: The branch's.
+            are_new: Whether the commit itself has written the files that come.
 
         Raises:
             TableConflictError: A fragment is not on the branch as it was before the change.
         """
         made = FragmentChange(change, dest)
         before, after, ours = (made._by_key(manifest.fragments()) for manifest in (base, source, dest))
-        there = waiting = 0
-        for key in before.keys() | after.keys():
+        there, waiting, gone = 0, 0, list[Key]()
+        for key in sorted(before.keys() | after.keys()):
             old, new, own = before.get(key), after.get(key), ours.get(key)
             if old is not None and new is not None and old.files != new.files:
                 made._refuse(key, "has other columns after the commit")
-            if _state(old) == _state(new):
+            if _rows_of(old) == _rows_of(new):
                 continue
-            if _state(own) == _state(new):
+            if new is None and own is None:
+                gone.append(key)
+            elif _rows_of(own) == _rows_of(new):
                 there += 1
-            elif _state(own) == _state(old):
+            elif _rows_of(own) == _rows_of(old):
                 waiting += 1
                 made._take(old, new, own)
             else:
                 made._refuse(key, "was changed on the branch as well" if own is not None else "is gone on the branch")
+        if gone and (waiting or not there):
+            # Its rows may lie in another fragment by now.
+            made._refuse(gone[0], "is gone on the branch")
         if there and waiting:
             change.refuse("changed", f"the branch has a part of what the commit did to {change.name} already", BY_HAND)
+        if made.added and not made.removed and not made.updated:
+            made._check_not_there(are_new=are_new)
         made.is_there, made.is_empty = not waiting, not waiting and not there
         return made
+
+    def _check_not_there(self, *, are_new: bool) -> None:
+        """Refuses fragments that come, while none goes, if the branch may have their rows in others."""
+        coming = {key_of(fragment) for fragment in self.added}
+        before: dict[Key, object] | None = None
+        lost: set[Key] = set()
+        for entry in self.change.own_versions():
+            path = entry.path.removeprefix(self.change.folder)
+            fragments = Manifest.decode(self.change.dest.store.get(path), path).fragments()
+            after = {key_of(fragment): _rows_of(fragment) for fragment in fragments}
+            if before is not None:
+                taken = {key for key in coming & before.keys() if after.get(key) != before[key]}
+                if taken and after.keys() - before.keys() - coming:
+                    self.change.refuse_moved(entry, ", ".join(min(taken)))
+                lost |= taken
+            before = after
+        self.change.check_lost({key[0] for key in coming}, {key[0] for key in lost}, are_new=are_new)
 
     def _by_key(self, fragments: Iterable[Fragment]) -> dict[Key, Fragment]:
         found: dict[Key, Fragment] = {}
@@ -132,7 +165,7 @@ class FragmentChange:
         return made, needed, names
 
 
-def _state(fragment: Fragment | None) -> object:
+def _rows_of(fragment: Fragment | None) -> object:
     """Which rows of its files a fragment has; None for none."""
     return None if fragment is None else (fragment.deletion_parts,)
 

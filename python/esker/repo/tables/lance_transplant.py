@@ -9,12 +9,14 @@ from typing import Any
 from ..._native.table import Manifest, Operation, Transaction
 from ...commit.loop import commit
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from ...lance.commit import APPLICATION_PREFIX, LanceCommit
+from ...lance.commit import APPLICATION_PREFIX, MAX_FIELD_ID, LanceCommit
 from ...lance.log import LanceLog
 from .lance_fragments import FragmentChange
 from .references import References, lance_references
 from .table_change import BY_HAND, TableChange, TableSide
 
+RESTORED = "esker.restored"
+"""The transaction property of a change that brings files back, by another operation than a Restore."""
 _STABLE_ROW_IDS = 2
 
 
@@ -25,17 +27,25 @@ def transplant_lance(change: TableChange) -> None:
         TableConflictError: The table's own rules do not allow it.
     """
     versions = LanceVersions.of(change)
-    if versions.base.is_like(versions.source):
+    if versions.source.is_like(versions.base):
         return
     if change.is_exact:
         _check_same_table(change, versions)
         _restore(change, versions)
         return
     _check_same_table(change, versions, of=versions.dest)
-    found = FragmentChange.between(change, versions.base.manifest, versions.source.manifest, versions.dest.manifest)
+    if versions.source.is_like(versions.dest):
+        return
+    if versions.dest.is_like(versions.base) and _may_restore(change, versions):
+        _restore(change, versions)
+        return
+    manifests = [one.manifest for one in (versions.base, versions.source, versions.dest)]
+    are_new = _has_written(change)
+    found = FragmentChange.between(change, *manifests, are_new=are_new)
     if not _is_there(change, versions, found):
         stable = versions.dest.has_stable_row_ids
-        _commit(change, versions, *found.operation(stable and _has_source(change), has_stable_row_ids=stable))
+        operation, needed, names = found.operation(stable and _has_source(change), has_stable_row_ids=stable)
+        _commit(change, versions, operation, needed, names, {RESTORED: "true"} if found.added and not are_new else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +64,8 @@ class LanceVersion:
     def settings(self) -> dict[str, Any]:
         """What files of rows rely on, and what a change of rows leaves as it is."""
         manifest = self.manifest
-        config = {key: value for key, value in manifest.config.items() if not key.startswith(APPLICATION_PREFIX)}
+        counts = (APPLICATION_PREFIX, MAX_FIELD_ID)
+        config = {key: value for key, value in manifest.config.items() if not key.startswith(counts)}
         return {
             "schema": manifest.schema,
             "file version": manifest.data_storage_version,
@@ -169,12 +180,37 @@ def _has_source(change: TableChange) -> bool:
     return change.dest.known.entries.get(theirs.number) == theirs
 
 
+def _may_restore(change: TableChange, versions: LanceVersions) -> bool:
+    """Whether the branch's table is what the change began with, although its log is not, and the change is one of more
+    than rows. Stable row ids of another log could be those of other rows."""
+    if versions.dest.has_stable_row_ids and not _has_source(change):
+        return False
+    base, source = versions.base, versions.source
+    return bool(base.differing(source)) or base.index_names != source.index_names
+
+
+def _has_written(change: TableChange) -> bool:
+    """Whether the commit has written the files that come, rather than brought them back."""
+    if change.transplant.is_revert:
+        return False
+    log = LanceLog(change.source.store, change.uri)
+    for number in range(change.base.known.newest.number + 1, change.source.known.newest.number + 1):
+        entry = change.source.known.entries.get(number)
+        if entry is None:
+            return False
+        path = entry.path.removeprefix(change.folder)
+        made = log.transaction(Manifest.decode(change.source.store.get(path), path))
+        if made is None or made.operation == "Restore" or RESTORED in made.properties:
+            return False
+    return True
+
+
 def _restore(change: TableChange, versions: LanceVersions) -> None:
     restored = versions.source.manifest
     needed, there = lance_references(restored), lance_references(versions.dest.manifest)
     needed = replace(needed, files=needed.files - there.files, folders=needed.folders - there.folders)
     # What is in doubt is looked up: the branch may have cleaned up what only the older version refers to.
-    _commit(change, versions, Operation.restore(restored.version), needed, {}, restored=restored)
+    _commit(change, versions, Operation.restore(restored.version), needed, {}, {}, restored=restored)
 
 
 def _commit(
@@ -183,12 +219,13 @@ def _commit(
     operation: Operation,
     needed: References,
     names: dict[str, str],
+    properties: dict[str, str],
     restored: Manifest | None = None,
 ) -> None:
     needed.elsewhere += lance_references(versions.dest.manifest).elsewhere
     change.bring(needed, names)
     dest = versions.dest.manifest
-    said = {change.transplant.key: change.transplant.commit_id}
+    said = {change.transplant.key: change.transplant.commit_id, **properties}
     transaction = Transaction(dest.version, operation, properties=said)
     log = LanceLog(change.dest.store, change.uri)
     try:

@@ -8,7 +8,7 @@ dest                the table on the branch, which takes the change as a new ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
@@ -20,7 +20,7 @@ from ..objects.batches import infos, listed
 from ..objects.object_info import ConflictKind, ObjectInfo, TableConflict
 from .references import References
 from .roots import TableRoots
-from .table_log import TableFormat, TableLog
+from .table_log import LogEntry, TableFormat, TableLog
 from .workspace import TableWorkspace
 
 BY_HAND = "do by hand on the branch what the commit did"
@@ -149,6 +149,68 @@ class TableChange:
         if self.base.log is None or self.dest.log is None:
             return False
         return self.base.log.newest == self.dest.log.newest
+
+    def own_versions(self) -> list[LogEntry]:
+        """The versions that the branch has and the commit has not, after the last one that both have, and that one.
+
+        Raises:
+            TableConflictError: A clean-up took some of them.
+        """
+        theirs = (self.base if self.transplant.is_revert else self.source).known.entries
+        ours = self.dest.known.entries
+        shared = max((number for number, entry in ours.items() if theirs.get(number) == entry), default=None)
+        first = shared if shared is not None else 1 if self.format == "lance" else 0
+        wanted = range(first, max(ours) + 1)
+        missing = [number for number in wanted if number not in ours]
+        if missing:
+            self.refuse(
+                "cleaned-up",
+                f"a clean-up took version {missing[0]} of {self.name}, which would tell whether the rows that come are "
+                "in other files of it already",
+                BY_HAND,
+                missing[0],
+            )
+        return [ours[number] for number in wanted]
+
+    @property
+    def is_in_history(self) -> bool:
+        """Whether the branch's log has the version that the commit ends with."""
+        newest = (self.base if self.transplant.is_revert else self.source).known.newest
+        return self.dest.known.entries.get(newest.number) == newest
+
+    def check_lost(self, coming: Set[str], lost: Set[str], *, are_new: bool) -> None:
+        """Refuses files that come back to a branch that never lost them: it may have their rows in other files.
+
+        Args:
+            coming: The files that come, while none goes.
+            lost: Those of them that the branch had, and gave up with their rows.
+            are_new: Whether the commit itself has written them.
+
+        Raises:
+            TableConflictError: It has not lost them.
+        """
+        if coming <= lost or are_new or self.is_in_history:
+            return
+        self.refuse(
+            "changed",
+            f"rows of {min(coming - lost)!r} of {self.name} would come back, which the branch never lost: it may have "
+            "them in other files",
+            BY_HAND,
+        )
+
+    def refuse_moved(self, entry: LogEntry, file: str) -> NoReturn:
+        """Raises the conflict that rows which are to come may be there already.
+
+        Raises:
+            TableConflictError: Always.
+        """
+        self.refuse(
+            "changed",
+            f"version {entry.number} of {self.name} on the branch took rows of {file!r}, which is to come, and wrote "
+            "others: they may be the same rows",
+            BY_HAND,
+            entry.number,
+        )
 
     def refuse(self, kind: ConflictKind, explanation: str, advice: str, version: int | None = None) -> NoReturn:
         """Raises the conflict that names this table.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...exceptions import UnsupportedError
 from ..errors import TableConflictError
 from ..objects.object_info import TableConflict
 from .delta_transplant import transplant_delta
@@ -67,12 +68,15 @@ def _transplant(transplant: Transplant, roots: TableRoots, folder: str, contents
             f"the commit changes files in the folder of {change.name}, which is no table there",
             "move the table, or do by hand what the commit did",
         )
-    elif change.base.log is None:
-        _come(change, roots)
-    elif change.source.log is None:
-        _go(change, roots)
-    else:
-        _go_on(change, roots)
+    try:
+        if change.base.log is None:
+            _come(change, roots)
+        elif change.source.log is None:
+            _go(change, roots)
+        else:
+            _go_on(change, roots)
+    except UnsupportedError as error:
+        change.refuse("unsupported", f"{change.name} does not take the change: {error}", BY_HAND)
 
 
 def _come(change: TableChange, roots: TableRoots) -> None:
