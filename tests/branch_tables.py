@@ -75,7 +75,11 @@ def drop(branch: Branch, path: str = "lake/t") -> Commit:
 def ids_at(repo: Repository, ref: str, format: Format, path: str = "lake/t") -> list[int]:
     """The ids in a table at a ref, sorted."""
     uri = repo.ref(ref).store_uri(path)
-    found = esker.dataset(uri).to_table() if format == "lance" else DeltaTable(uri).to_pyarrow_table()
+    options = dict(repo._core.options or {}) or None
+    if format == "lance":
+        found = esker.dataset(uri, storage_options=options).to_table()
+    else:
+        found = DeltaTable(uri, storage_options=options).to_pyarrow_table()
     assert [f"v{id}" for id in found["id"].to_pylist()] == found["v"].to_pylist()
     return sorted(found["id"].to_pylist())
 

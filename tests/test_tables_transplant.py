@@ -10,9 +10,8 @@ import pytest
 import esker
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import InvalidArgumentError
-from esker.repo import Branch, Commit, Repository
+from esker.repo import Branch, Commit, HookEvent, Repository
 from esker.repo.errors import MergeConflictError, NoChangesError, TableConflictError
-from esker.repo.hooks import HookEvent
 from esker.repo.objects.object_info import ObjectInfo
 from tests.branch_tables import FORMATS, Format, append, check_rows, delete, drop, entries, ids_at, rows
 
@@ -507,3 +506,25 @@ def test_rows_come_back_only_to_a_branch_that_lost_them(format: Format, repo: Re
     append(dev, format, 6)
     dev.revert(again.id)
     assert ids_at(repo, "dev", format) == [2, 3, 4, 6]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_branch_whose_versions_a_clean_up_took_takes_what_is_told_by_files(
+    format: Format, repo: Repository, main: Branch
+) -> None:
+    dev = forked(repo, format, 1, 2)
+    added = append(dev, format, 3)
+    gone = delete(dev, format, 2)
+    append(main, format, 4)
+    append(main, format, 5)
+    if format == "delta":
+        with main.transact("checkpoint") as tx:
+            DeltaTable(tx.store_uri(PLACE)).create_checkpoint()
+    with main.transact("clean up") as tx:
+        log = entries(repo, "main", format)
+        for number in sorted(log)[:-1]:
+            tx.object(log[number].path).delete()
+    # Its rows may have come and gone in the versions that nobody knows any more.
+    refused(repo, "cleaned-up", main.cherry_pick, added)
+    main.cherry_pick(gone.id)
+    assert ids_at(repo, "main", format) == [1, 4, 5]

@@ -312,3 +312,16 @@ def test_a_collection_spares_what_a_pick_has_taken(repo: Repository, main: Branc
     repo.change_settings(retention_days=0, grace_s=0)
     repo.gc()
     check_rows(repo, "lance", tmp_path / "out", 1, 3, 4)
+
+
+def test_tags_are_not_picked_and_files_of_no_version_are_nothing(repo: Repository, main: Branch) -> None:
+    append(main, "lance", 1)
+    dev = repo.branch("dev").create("main")
+    dev.object(f"{PLACE}/_refs/tags/good.json").upload(b'{"version": 1, "manifestSize": 1}')
+    tagged = dev.commit("a tag")
+    dev.object(f"{PLACE}/data/left-behind.lance").upload(b"x")
+    orphan = dev.commit("a file of no version")
+    append(main, "lance", 2)
+    refused(repo, "unsupported", main.cherry_pick, tagged.id)
+    with pytest.raises(NoChangesError):
+        main.cherry_pick(orphan.id)
