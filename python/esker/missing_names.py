@@ -14,7 +14,6 @@ VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYL
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 COMPACTION = f"compact with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
-TAGS = "name versions by their numbers: dataset(uri, version=N)"
 BRANCHES = (
     "open versions by their numbers, clone a table with shallow_clone, or keep branches of a lake with esker.repo"
 )
@@ -102,8 +101,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "SqlQuery": SQL,
         "SqlQueryBuilder": SQL,
         "SupportedDistributedIndices": INDEX,
-        "Tag": TAGS,
-        "Tags": TAGS,
         "VectorIndexReader": VECTORS,
         "VectorSearchQuery": VECTORS,
         "VersionRef": "see LanceDataset.version_refs, which returns dicts",

@@ -11,6 +11,7 @@ from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
+from .refs import Tag, Tags
 from .rows import DeleteResult, UpdateResult
 from .write import write_dataset
 
@@ -25,6 +26,8 @@ __all__ = [
     "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
+    "Tag",
+    "Tags",
     "Transaction",
     "UpdateResult",
     "Version",

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
-from ..missing_names import BRANCHES, COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, TAGS, VECTORS
+from ..missing_names import BRANCHES, COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
@@ -24,7 +24,6 @@ class UnsupportedApi:
     partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
     stats = missing_property(_OWNER, "stats", STATISTICS)
     storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
-    tags = missing_property(_OWNER, "tags", TAGS)
 
     # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")

@@ -268,7 +268,7 @@ class LanceLog:
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
         # No other writer uses the random number of a detached version: it needs no put-if-absent.
-        put = _put_under_lock if locked or self._external is not None else Store.put_if_absent
+        put = put_under_lock if locked or self._external is not None else Store.put_if_absent
         return put(self.store, VERSIONS + name, data)
 
     def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
@@ -327,7 +327,7 @@ class LanceLog:
         return manifest.inline_transaction()
 
 
-def _put_under_lock(store: Store, path: str, data: bytes) -> bool:
+def put_under_lock(store: Store, path: str, data: bytes) -> bool:
     """Puts an object if absent while a lock keeps other writers away: the store may have no put-if-absent."""
     try:
         store.head(path)
