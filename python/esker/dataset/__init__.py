@@ -11,12 +11,14 @@ from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
-from .refs import Tag, Tags
+from .refs import Branch, Branches, Tag, Tags
 from .rows import DeleteResult, UpdateResult
 from .write import write_dataset
 
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
+    "Branch",
+    "Branches",
     "ColumnOrdering",
     "DeleteResult",
     "ExecuteResult",

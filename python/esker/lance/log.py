@@ -277,6 +277,11 @@ class LanceLog:
             self._external.finish(version)
         self.refresh_latest_copy(scheme)
 
+    def forget_entries(self) -> None:
+        """Deletes the entries of the external manifest store, if there is one: once the manifests are gone."""
+        if self._external is not None:
+            self._external.external.delete(self._external.base_uri)
+
     def path_of(self, version: int, scheme: NamingScheme) -> str:
         """The path of a version's manifest, whether that exists or not. A staged one is copied to its final path."""
         if self._external is not None and not is_detached(version):

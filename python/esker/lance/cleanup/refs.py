@@ -52,7 +52,7 @@ def read_refs(store: Store, branch: str | None = None) -> Refs:
                 if found.branch == branch:
                     tags[tag] = found.version
             elif name is not None and name != branch:
-                started = BranchContents.read(store.get(path), path)
+                started = BranchContents.read(store.get(path), path, name)
                 others.append(name)
                 if started.parent_branch == branch:
                     branches.append(CleanupReferencedBranch(name, started.parent_version))

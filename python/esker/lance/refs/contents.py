@@ -147,11 +147,15 @@ class BranchContents(RefContents):
         )
 
     @classmethod
-    def read(cls, data: bytes, path: str) -> BranchContents:
-        """The fields in a branch's file."""
-        found = cls(RefContents.decode(data, path, "parentVersion").fields)
-        _check_branch(found.fields.get("parentBranch"), path)
-        return found
+    def read(cls, data: bytes, path: str, name: str) -> BranchContents:
+        """The fields in the file of the branch `name`."""
+        fields = RefContents.decode(data, path, "parentVersion").fields
+        parent = fields.get("parentBranch")
+        _check_branch(parent, path)
+        # Early writers gave none: pylance makes this one up then, which is always the same.
+        made_up = _made_up_identifier(name, parent or "", fields["parentVersion"], _count(fields.get("createAt")))
+        fields.setdefault("identifier", {"version_mapping": [[0, made_up]]})
+        return cls(fields)
 
     @property
     def parent_branch(self) -> str | None:
@@ -171,7 +175,7 @@ class BranchContents(RefContents):
 
     @property
     def identifier(self) -> list[tuple[int, str]]:
-        """Where it and its ancestors started: versions, each with a random id. Empty if an old writer gave none."""
+        """Where it and its ancestors started: versions, each with a random id."""
         try:
             return [(int(version), str(id_)) for version, id_ in self.fields["identifier"]["version_mapping"]]
         except (KeyError, TypeError, ValueError):
@@ -205,3 +209,15 @@ def _count(found: object) -> int:
 def _check_branch(branch: object, path: str) -> None:
     if branch is not None and not isinstance(branch, str):
         raise CorruptFileError(f"{path}: expected the name of a branch, found {branch!r}; correct it", path=path)
+
+
+def _made_up_identifier(name: str, parent: str, version: int, created_s: int) -> str:
+    """Two hashes (FNV-1a, of 64 bits) of what is known of the branch."""
+    text = f"branch_name={name}\nparent_branch={parent}\nparent_version={version}\ncreate_at={created_s}".encode()
+    offset = 0xCBF29CE484222325
+    found = b""
+    for seed in (offset, offset ^ 0x9E3779B97F4A7C15):
+        for byte in text:
+            seed = (seed ^ byte) * 0x100000001B3 % 2**64
+        found += seed.to_bytes(8, "big")
+    return found.hex()

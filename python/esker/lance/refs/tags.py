@@ -14,8 +14,9 @@ from ...store.staging import flush, refresh
 from ..log import LanceLog
 from ..version import TableVersion
 from .contents import TagContents
+from .named_version import NamedVersion
 from .names import TAGS, check_tag_name, name_of, tag_path
-from .places import Place, Reference, log_of, no_tag, place_of, read_tag
+from .places import Reference, log_of, no_tag, place_of, read_tag
 from .putting import put_new
 
 
@@ -49,18 +50,18 @@ def create_tag(table: TableVersion, name: str, reference: Reference | None) -> N
     """
     path = tag_path(check_tag_name(name))
     place, log = place_of(table, reference), writable_main(table)
-    target = _Target.find(table, place)
-    if not put_new(log, path, target.tag.encode()):
+    named = NamedVersion.find(table, place)
+    if not put_new(log, path, _tag_of(named).encode()):
         raise RefConflictError(
             f"Ref conflict error: tag {name} already exists in {log.uri}; move it by tags.update, or choose another "
             "name",
             uri=log.uri,
             path=path,
         )
-    if not target.is_there():
+    if not named.is_there():
         log.store.delete(path)
         flush(log.store, f"no tag {name}")
-        raise target.gone()
+        raise named.gone("tagged")
     flush(log.store, f"tag {name}")
 
 
@@ -72,12 +73,12 @@ def update_tag(table: TableVersion, name: str, reference: Reference | None) -> N
     """
     log = writable_main(table)
     before = read_tag(log, name)
-    target = _Target.find(table, place_of(table, reference))
-    log.store.put(tag_path(name), before.moved(target.tag).encode())
-    if not target.is_there():
+    named = NamedVersion.find(table, place_of(table, reference))
+    log.store.put(tag_path(name), before.moved(_tag_of(named)).encode())
+    if not named.is_there():
         log.store.put(tag_path(name), before.encode())
         flush(log.store, f"tag {name} as before")
-        raise target.gone()
+        raise named.gone("tagged")
     flush(log.store, f"tag {name}")
 
 
@@ -135,45 +136,5 @@ def ordering(order: str | None) -> bool:
     return order != "asc"
 
 
-class _Target:
-    """The version that a tag is to name."""
-
-    def __init__(self, log: LanceLog, place: Place, path: str, tag: TagContents) -> None:
-        self.tag = tag
-        self._log, self._place, self._path = log, place, path
-
-    @classmethod
-    def find(cls, table: TableVersion, place: Place) -> _Target:
-        log = log_of(table, place.branch)
-        listing = log.newest()
-        version = listing.latest if place.version is None else place.version
-        path = log.path_of(version, listing.scheme)
-        try:
-            size = log.store.head(path).size
-        except NotFoundError:
-            raise _missing(log, place) from None
-        return cls(log, place, path, TagContents.of(place.branch, version, size))
-
-    def is_there(self) -> bool:
-        """Whether the version is still there."""
-        try:
-            self._log.store.head(self._path)
-        except NotFoundError:
-            return False
-        return True
-
-    def gone(self) -> NotFoundError:
-        """The error that says that it is not."""
-        return NotFoundError(
-            f"version {self._place} of {self._log.uri} was cleaned up while it was being tagged; tag a later one",
-            uri=self._log.uri,
-            version=self.tag.version,
-        )
-
-
-def _missing(log: LanceLog, place: Place) -> NotFoundError:
-    return NotFoundError(
-        f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",
-        uri=log.uri,
-        version=place.version,
-    )
+def _tag_of(named: NamedVersion) -> TagContents:
+    return TagContents.of(named.place.branch, named.version, named.manifest_size)
