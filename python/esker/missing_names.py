@@ -76,13 +76,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "esker.dataset": {
         "AlterColumn": 'pass a dict: alter_columns({"path": "a", "name": "b"})',
-        "AutoCleanupConfig": "call cleanup_old_versions, or run the command esker cleanup",
         "Bitmap": INTERNAL,
         "BatchUDFCheckpoint": KEPT,
         "Compaction": COMPACTION,
         "CompactionMetrics": COMPACTION,
         "DataStatistics": STATISTICS,
-        "DatasetOptimizer": COMPACTION,
         "DatasetStats": STATISTICS,
         "DocumentGranularity": TEXTS,
         "FieldStatistics": STATISTICS,

@@ -41,6 +41,7 @@ from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
 from .merge_insert import MergeInsertApi
+from .optimizer import OptimizeApi
 from .refs import RefsApi
 from .row_ids import RowIdsApi
 from .rows import RowsApi
@@ -67,6 +68,7 @@ class LanceDataset(
     BlobsApi,
     BasePathsApi,
     CleanupApi,
+    OptimizeApi,
     ValidationApi,
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]

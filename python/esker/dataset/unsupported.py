@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
-from ..missing_names import COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, VECTORS
+from ..missing_names import INDEX, LOG_OF_ROWS, SQL, STATISTICS, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
@@ -19,7 +19,6 @@ class UnsupportedApi:
 
     has_index = missing_property(_OWNER, "has_index", INDEX)
     initial_storage_options = missing_property(_OWNER, "initial_storage_options", _OPTIONS)
-    optimize = missing_property(_OWNER, "optimize", COMPACTION)
     partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
     stats = missing_property(_OWNER, "stats", STATISTICS)
     storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)

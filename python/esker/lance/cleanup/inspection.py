@@ -255,7 +255,15 @@ def _going(manifest: Manifest, path: str, size: int) -> GoingVersion:
     return GoingVersion(manifest.version, manifest.timestamp_ns, path, size, transaction)
 
 
-def inspect(log: LanceLog, main: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns: int) -> Inspection:
+def inspect(
+    log: LanceLog,
+    main: LanceLog,
+    manifest: Manifest,
+    policy: CleanupPolicy,
+    *,
+    now_ns: int,
+    keep_from: int | None = None,
+) -> Inspection:
     """Looks at a table without changing anything.
 
     Args:
@@ -264,6 +272,7 @@ def inspect(log: LanceLog, main: LanceLog, manifest: Manifest, policy: CleanupPo
         manifest: The version that the clean-up starts from: it and later versions are kept.
         policy: Which versions are removed.
         now_ns: The current time, for ages.
+        keep_from: This version and later ones are kept; by default that of `manifest`.
 
     Raises:
         CorruptFileError: A manifest, a tag or a branch cannot be read.
@@ -274,7 +283,7 @@ def inspect(log: LanceLog, main: LanceLog, manifest: Manifest, policy: CleanupPo
     found = Inspection(
         log,
         policy,
-        manifest.version,
+        manifest.version if keep_from is None else keep_from,
         manifest.branch,
         now_ns,
         main.store,

@@ -88,6 +88,7 @@ def cleanup(
     progress: Progress | None = None,
     *,
     main: LanceLog | None = None,
+    keep_from: int | None = None,
 ) -> CleanupStats:
     """Removes the files that `explain` lists.
 
@@ -97,6 +98,7 @@ def cleanup(
         policy: Which versions are removed.
         progress: Gets the number of removed files.
         main: The log of the main line; see `explain`.
+        keep_from: This version and later ones are kept; by default that of `manifest`.
 
     Raises:
         TaggedVersionsError: A tagged version would be removed, and the policy makes that an error.
@@ -105,7 +107,7 @@ def cleanup(
     """
     # With a local clock that is ahead of the store's, files would seem older than they are.
     now_ns = min(time.time_ns(), store_time_ns(log, secrets.token_hex(8)))
-    found = inspect(log, main or log, manifest, policy, now_ns=now_ns)
+    found = inspect(log, main or log, manifest, policy, now_ns=now_ns, keep_from=keep_from)
     _refuse_tagged(found)
     remover = _Remover(log, policy)
     _remove_versions(found, remover)

@@ -20,6 +20,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from ..._native.table import Manifest, Transaction, parse_manifest_name
+from ...commit.orphans import acknowledge
 from ...exceptions import InvalidArgumentError, NotFoundError, RefConflictError, UnsupportedError
 from ...store.staging import StagingStore
 from ...store.stores import is_in_repository
@@ -104,6 +105,8 @@ class _Creation:
         if not put_new(self.main, self._path, self.contents.encode()):
             self._give_way()
             raise self._exists()
+        # A clean-up need not wait for us to learn that it landed.
+        acknowledge(self._transaction.uuid)
         return self._check(manifest)
 
     def _begin(self) -> Manifest:
