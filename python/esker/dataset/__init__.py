@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..fragment import write_fragments
+from ..lance.cleanup.automatic import AutoCleanupConfig
 from ..lance.history.versions import Version
 from ..lance.merge.outcome import ExecuteResult
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
@@ -11,12 +12,18 @@ from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
+from .optimizer import DatasetOptimizer
+from .refs import Branch, Branches, Tag, Tags
 from .rows import DeleteResult, UpdateResult
 from .write import write_dataset
 
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
+    "AutoCleanupConfig",
+    "Branch",
+    "Branches",
     "ColumnOrdering",
+    "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",
     "LanceDataset",
@@ -25,6 +32,8 @@ __all__ = [
     "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
+    "Tag",
+    "Tags",
     "Transaction",
     "UpdateResult",
     "Version",

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
-from ..missing_names import BRANCHES, COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, TAGS, VECTORS
+from ..missing_names import INDEX, LOG_OF_ROWS, SQL, STATISTICS, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
@@ -17,14 +17,11 @@ _OPTIONS = "keep the storage_options that you have passed to dataset()"
 class UnsupportedApi:
     """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
 
-    branches = missing_property(_OWNER, "branches", BRANCHES)
     has_index = missing_property(_OWNER, "has_index", INDEX)
     initial_storage_options = missing_property(_OWNER, "initial_storage_options", _OPTIONS)
-    optimize = missing_property(_OWNER, "optimize", COMPACTION)
     partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
     stats = missing_property(_OWNER, "stats", STATISTICS)
     storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
-    tags = missing_property(_OWNER, "tags", TAGS)
 
     # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")
@@ -40,7 +37,6 @@ class UnsupportedApi:
     all_files = missing_method(_OWNER, "all_files", _FILES)
     centroids = missing_method(_OWNER, "centroids", VECTORS)
     commit_existing_index_segments = missing_method(_OWNER, "commit_existing_index_segments", INDEX)
-    create_branch = missing_method(_OWNER, "create_branch", BRANCHES)
     create_index = missing_method(_OWNER, "create_index", INDEX)
     create_index_uncommitted = missing_method(_OWNER, "create_index_uncommitted", INDEX)
     create_scalar_index = missing_method(_OWNER, "create_scalar_index", INDEX)

@@ -1,0 +1,73 @@
+"""`NamedVersion`: the version that a tag or a new branch is to name, which may be cleaned up at the same moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...exceptions import NotFoundError
+from ..log import LanceLog
+from ..version import TableVersion
+from .names import branch_path
+from .places import Place, log_of, main_log
+
+
+@dataclass(frozen=True)
+class NamedVersion:
+    """A version that is to be named.
+
+    Attributes:
+        place: Its branch and its number.
+        version: Its number.
+        manifest_size: The bytes of its manifest.
+    """
+
+    place: Place
+    version: int
+    manifest_size: int
+    _main: LanceLog
+    _log: LanceLog
+    _path: str
+
+    @classmethod
+    def find(cls, table: TableVersion, place: Place) -> NamedVersion:
+        """Looks a version up.
+
+        Raises:
+            NotFoundError: There is no such version, or no such branch.
+        """
+        log, main = log_of(table, place.branch), main_log(table)
+        listing = log.newest()
+        version = listing.latest if place.version is None else place.version
+        path = log.path_of(version, listing.scheme)
+        try:
+            size = log.store.head(path).size
+        except NotFoundError:
+            raise NotFoundError(
+                f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",
+                uri=log.uri,
+                version=place.version,
+            ) from None
+        return cls(Place(place.branch, version), version, size, main, log, path)
+
+    def is_there(self) -> bool:
+        """Whether the version is still there, and its branch: whoever removes one of them looks for names then."""
+        try:
+            if self.place.branch is not None:
+                self._main.store.head(branch_path(self.place.branch))
+            self._log.store.head(self._path)
+        except NotFoundError:
+            return False
+        return True
+
+    def gone(self, doing: str) -> NotFoundError:
+        """The error that says that it is not.
+
+        Args:
+            doing: What was being done with it.
+        """
+        return NotFoundError(
+            f"version {self.place} of {self._log.uri} was cleaned up, or its branch deleted, while it was being "
+            f"{doing}; take another one",
+            uri=self._log.uri,
+            version=self.version,
+        )
