@@ -87,6 +87,8 @@ class RepositoryCore:
             version = int(said["format_version"])
         except WRONG as error:
             raise CorruptFileError(f"{REPOSITORY} of {uri}: {error!r}", path=REPOSITORY, uri=uri) from error
+        if said.get("manifest_store") and not atomic.is_lent:
+            atomic.refuse(uri)
         if version > FORMAT_VERSION:
             raise UnsupportedError(
                 f"the repository at {uri} has the format version {version}, expected {FORMAT_VERSION}; update esker"
