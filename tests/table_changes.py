@@ -70,12 +70,13 @@ class TableChange:
         start = self.start if log is self.before else ()
         return Becomes(log, replayed(self.steps, start), self.is_cleaned)
 
-    def over(self, dest: Log | None, rows: Mapping[str, Rows]) -> list[Becomes | None]:
+    def over(self, dest: Log | None, rows: Mapping[str, Rows], *, is_alone: bool) -> list[Becomes | None]:
         """What may come of it where the table has this log by now."""
         if not self.steps and not self.is_cleaned and not self.is_replaced:
             return [Becomes(dest)]
         if self.before == dest:
-            return [self.becomes()]
+            # Others may have written a checkpoint, which a drop takes for a change.
+            return [self.becomes(), CONFLICT] if self.is_replaced and not is_alone else [self.becomes()]
         if not self.steps and not self.is_replaced:
             # A clean-up, which may have found nothing to do.
             return [Becomes(dest), Becomes(dest, (), True), CONFLICT]

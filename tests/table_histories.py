@@ -85,8 +85,8 @@ def find_content(ref: Reference) -> tuple[dict[str, Log], dict[str, str]]:
     tables = {path: Log(formats[path], found) for path, found in entries.items()}
     plain = {one.path: one.checksum for one in listed if one.path.startswith("plain/")}
     below = tuple(f"{path}/" for path in (*tables, "plain"))
-    # Nothing is left of a table that is gone.
-    assert [one.path for one in listed if not one.path.startswith(below)] == []
+    left = [one.path for one in listed if not one.path.startswith(below)]
+    assert left == [], "this is left of a table that is gone"
     return tables, plain
 
 
@@ -162,12 +162,17 @@ def merged_table(
             return [Becomes(dest)]
         if relation(dest, base) == "same":
             return [Becomes(None)]
+        if dest.format != base.format:
+            # Both have dropped the table, and the destination has made one of another format.
+            return [Becomes(dest), CONFLICT]
         return [Becomes(dest)] if strategy == "dest-wins" else [CONFLICT]
     if dest is None:
         if base is None:
             return [Becomes(source)]
         if relation(source, base) == "same":
             return [Becomes(None)]
+        if source.format != base.format:
+            return [Becomes(source), Becomes(None), CONFLICT]
         return [{None: CONFLICT, "dest-wins": Becomes(None), "source-wins": Becomes(source)}[strategy]]
     if base is not None and relation(source, base) == "same":
         return [Becomes(dest), CONFLICT] if source.format != dest.format else [Becomes(dest)]

@@ -160,7 +160,7 @@ class TablesMachine(RuleBasedStateMachine):
             self.parents[commit.id] = commit.parents
             if commit.id not in self.contents:
                 tables, plain = find_content(self.repo.ref(commit.id))
-                logs = {path: learned(log, Becomes(log)) for path, log in tables.items()}
+                logs = {path: learned(log, Becomes(log, is_cleaned=True)) for path, log in tables.items()}
                 self.contents[commit.id] = Content(logs, plain)
             commit = self.repo.ref(commit.parents[0]).get_commit()
         self.heads[branch] = head
@@ -190,6 +190,7 @@ class TablesMachine(RuleBasedStateMachine):
             return
         began = self.head(branch)
         changes = {path: TableChange.of(began.tables.get(path), self.rows) for path in TABLES}
+        told: dict[str, tuple[int, ...]] = {}
 
         def work() -> None:
             with self.repo.branch(branch).transact("change") as tx:
@@ -199,19 +200,24 @@ class TablesMachine(RuleBasedStateMachine):
                     tx.object(path).upload(text)
                 if meanwhile is not None:
                     self.come_between(branch, *meanwhile)
+            told.update(tx.versions)
 
         def allowed() -> Allowed:
             now = self.head(branch).tables
-            return {path: change.over(now.get(path), self.rows) for path, change in changes.items()}
+            alone = self.head(branch) is began
+            return {path: change.over(now.get(path), self.rows, is_alone=alone) for path, change in changes.items()}
 
         def objects() -> Mapping[str, str] | None:
             # A reset or the same upload by another: three sides, as in a merge.
             texts = {path: checksum(text) for path, text in plain.items()}
             return merged_plain(began.plain, {**began.plain, **texts}, self.head(branch).plain, None)
 
-        self.attempt(
-            "transaction" if meanwhile is None else f"transaction ({meanwhile[0]})", branch, work, allowed, objects
-        )
+        what = "transaction" if meanwhile is None else f"transaction ({meanwhile[0]})"
+        if self.attempt(what, branch, work, allowed, objects):
+            for path, change in changes.items():
+                if change.steps and not change.is_cleaned and not change.is_replaced:
+                    last = max(self.head(branch).tables[path].entries)
+                    assert told.get(path) == tuple(range(last - len(change.steps) + 1, last + 1)), (path, told)
 
     def step(self, step: Step, tx: Any, changes: dict[str, TableChange]) -> bool:
         """One step on a transaction or on a branch."""
@@ -399,7 +405,7 @@ class TablesMachine(RuleBasedStateMachine):
         for ref in {**self.heads, **self.tags}:
             self.check(ref)
             self.check_peers(ref)
-        assert list(repository(self.repo.uri).fsck()) == []
+        assert list(repository(self.repo.uri).fsck(tables=True)) == []
 
 
 def checksum(text: str) -> str:
@@ -419,7 +425,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 TestTablesOnBranches = TablesMachine.TestCase
 TestTablesOnBranches.settings = settings(
-    max_examples=int(os.environ.get("ESKER_MODEL_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("ESKER_MODEL_EXAMPLES", "60")),
     stateful_step_count=int(os.environ.get("ESKER_MODEL_STEPS", "30")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ...exceptions import ConflictError
+from ...exceptions import ConflictError, NotFoundError
 from ..core.repository_core import RepositoryCore
 from ..errors import MergeConflictError, TableConflictError, table_conflict
 from ..objects.batches import infos, rows
@@ -285,6 +285,11 @@ class _Landing:
             except ConflictError as error:
                 retryable = bool(getattr(error, "retryable", False))
                 self._refuse(entry.folder, entry.format, "lost", entry.number, str(error), retryable=retryable)
+                self._raise_conflicts(error)
+            except NotFoundError as error:
+                # A restore of a version that a clean-up has taken, the transaction's own or another's.
+                why = f"{error}; a clean-up has taken what version {entry.number} was made of"
+                self._refuse(entry.folder, entry.format, "cleaned-up", entry.number, why, retryable=True)
                 self._raise_conflicts(error)
         return found
 

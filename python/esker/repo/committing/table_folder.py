@@ -20,7 +20,7 @@ from ..objects.object_info import ConflictKind, ObjectInfo
 from ..tables.own_files import HINT, LATEST, REFS, TAGS, is_own, is_ref
 from ..tables.references import References, added_references, references_of
 from ..tables.roots import TableRoots
-from ..tables.table_log import FOLDERS, TableLog, is_derived
+from ..tables.table_log import TableLog, is_derived
 from ..tables.workspace import TableWorkspace
 from .table_decision import Action, Decision, TableRules
 
@@ -111,7 +111,7 @@ class TableFolder:
         if decision.action is Action.TAKE:
             return self._taken(decision)
         if decision.action is Action.DROP:
-            return self._dropped()
+            return self._dropped(decision)
         if decision.action is Action.RESTORE:
             return self._restored(decision, restored or References())
         return self._kept(decision) if decision.action is Action.KEEP else {}
@@ -189,8 +189,8 @@ class TableFolder:
                 self._three_way(changes, one)
         return changes
 
-    def _dropped(self) -> Changes:
-        """All that the base had too, the log and the tags go; what the destination alone has put there since stays."""
+    def _dropped(self, decision: Decision) -> Changes:
+        """All that the base had too, and the table's own files go; what else the destination alone has there stays."""
         storage, contents = self._core.storage, self._contents
         tags = storage.diff(contents.base, contents.dest, prefix=self._folder + REFS).next_batch(1)
         if tags is not None:
@@ -201,11 +201,10 @@ class TableFolder:
                 f"the source has dropped the table in {self._folder!r}, and the destination has changed {path!r} since",
                 'drop it on the destination as well, or merge with strategy="dest-wins", which keeps it',
             )
-        parts = (*FOLDERS.values(), REFS)
         return {
             one.path: None
             for one in self._differences()
-            if one.source is None and (one.base is not None or one.inner.startswith(parts))
+            if one.source is None and (one.base is not None or is_own(decision.format, one.inner))
         }
 
     def _three_way(self, changes: Changes, one: Below) -> None:

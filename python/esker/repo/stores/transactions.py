@@ -48,7 +48,11 @@ class TransactionStore(FolderStore):
         format, number = self.check(path, data, change)
         if not plain(self, path, data):
             return False
-        self.staging.entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
+        # Of a table that the transaction itself has dropped before.
+        gone = (self.folder, format)
+        entries = self.staging.entries
+        entries[:] = [one for one in entries if (one.folder, one.format) != gone or one.number < number]
+        entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
         follow(partial(accompany), f"version {number}")
         return True
 
