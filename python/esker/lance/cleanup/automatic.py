@@ -144,8 +144,9 @@ def clean_up_if_due(table: TableVersion) -> None:
 
 
 def _clean_up(table: TableVersion, wanted: AutomaticCleanup, *, keep_from: int) -> None:
-    main = log_of(table, None, durable=False)
-    log = log_of(table, table.manifest.branch, durable=False)
+    branch = table.manifest.branch
+    log = log_of(table, branch, durable=False)
+    main = log if branch is None else log_of(table, None, durable=False)
     cleanup(log, table.manifest, wanted.policy, main=main, keep_from=keep_from)
 
 

@@ -124,8 +124,8 @@ def log_of(table: TableVersion, branch: str | None, *, durable: bool | None = No
     """
     log = table.log
     durable = log.bases.durable if durable is None else durable
-    if branch == table.manifest.branch and durable == log.bases.durable:
-        return log
+    if branch == table.manifest.branch:
+        return table.writable_log(durable=durable)
     return LanceLog.at(
         uri_of(log.uri, table.manifest.branch, branch),
         storage_options=table.storage_options,
