@@ -43,13 +43,13 @@ class TransactionStore(FolderStore):
         """The content that the transaction began at."""
         return self.content
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Stages a log entry, and notes the commit behind it."""
         format, number = self.check(path, data, change)
         if not plain(self, path, data):
             return False
         self.staging.entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
-        follow(partial(accompany), f"version {number}")
+        follow(partial(accompany, self), f"version {number}")
         return True
 
 

@@ -1,0 +1,66 @@
+"""Tables on branches where two things meet: threads and hooks, clean-ups and collections, replays and numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.delta import DeltaTable, write_deltalake
+from esker.repo import HookEvent, HookRefusedError, Repository
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    return Repository.create(str(tmp_path / "lake"), committer="me")
+
+
+def write(format: str, uri: Any, *ids: int, mode: str = "append", **options: Any) -> None:
+    if format == "lance":
+        esker.write_dataset(rows(*ids), uri, mode=mode, **options)
+    else:
+        write_deltalake(uri, rows(*ids), mode=mode, **options)  # type: ignore[arg-type]
+
+
+def ids(format: str, uri: str) -> list[int]:
+    table = esker.dataset(uri).to_table() if format == "lance" else DeltaTable(uri).to_pyarrow_table()
+    return sorted(table["id"].to_pylist())
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def refuse(event: HookEvent) -> None:
+    raise HookRefusedError("not today")
+
+
+@pytest.mark.parametrize(("format", "log"), [("lance", "_versions/"), ("delta", "_delta_log/")])
+def test_a_version_that_may_be_refused_is_read_by_no_other_thread_of_the_handle(
+    repo: Repository, format: str, log: str
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    handle: Any = esker.dataset(uri) if format == "lance" else DeltaTable(uri)
+    store = handle._table.store if format == "lance" else handle._store
+    before, seen = store.list_paths(log), []
+
+    def audit(event: HookEvent) -> None:
+        in_a_thread(lambda: seen.append(store.list_paths(log)))
+        refuse(event)
+
+    repo.add_hook("pre-commit", audit)
+    with pytest.raises(HookRefusedError):
+        write(format, handle, 2)
+    assert seen == [before]
