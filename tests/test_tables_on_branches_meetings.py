@@ -12,6 +12,7 @@ import pytest
 
 import esker
 from esker.delta import DeltaTable, write_deltalake
+from esker.exceptions import NotFoundError
 from esker.repo import HookEvent, HookRefusedError, Repository
 
 
@@ -64,3 +65,19 @@ def test_a_version_that_may_be_refused_is_read_by_no_other_thread_of_the_handle(
     with pytest.raises(HookRefusedError):
         write(format, handle, 2)
     assert seen == [before]
+
+
+def test_a_handle_goes_on_after_a_collection_took_what_a_refused_commit_had_left(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, 2, mode="create")
+    handle = esker.dataset(uri)
+    hooks = [refuse]
+    repo.add_hook("pre-commit", lambda event: hooks.pop()(event) if hooks else None)
+    with pytest.raises(HookRefusedError):
+        handle.delete("id = 1")
+    repo.gc(dry_run=False, grace_s=-10)
+    with pytest.raises(NotFoundError, match="garbage collection"):
+        handle.delete("id = 1")
+    handle.delete("id = 1")
+    assert ids("lance", uri) == [2]
+    assert list(repo.fsck(tables=True)) == []

@@ -21,6 +21,7 @@ from typing import Any, Self
 from ..._native.graveler import StagedPaths
 from ..._native.store import Store
 from ...commit.loop import follow
+from ...exceptions import NotFoundError
 from ..committing.lost_ref import EntryTaken, OnLost
 from ..committing.new_commit import NewCommit
 from ..committing.staged_commit import commit_staging
@@ -176,8 +177,8 @@ class BranchStore(FolderStore):
             except EntryTaken:
                 self._go_to(self.core.head(self.branch))
                 return False
-            except BaseException:
-                self._drop_what_is_old()
+            except BaseException as error:
+                self._drop_what_is_old(error)
                 raise
             landed = entry_at(self.core.storage, self.base_content(), LogEntry(number, self.folder + path, b""))
             if landed is not None:
@@ -202,11 +203,25 @@ class BranchStore(FolderStore):
                 self._forget([one for one in staged if one[1] is None])
                 raise
 
-    def _drop_what_is_old(self) -> None:
-        """Forgets what no commit takes any more, since garbage collection may have deleted it; later writes go on."""
+    def _drop_what_is_old(self, error: BaseException) -> None:
+        """Forgets what no commit takes any more, since garbage collection has or may have deleted it, so that later
+        commits of this handle do not end in the same error."""
         grace = self.core.settings().grace_s
         if 0 < grace < self._over.age_s:
             self._forget(list(self.staging.within("")))
+        elif isinstance(error, NotFoundError):
+            # A collection with a shorter grace period was here.
+            self._forget([one for one in self.staging.within("") if one[1] is not None and self._is_gone(one[1])])
+
+    def _is_gone(self, staged: ObjectInfo) -> bool:
+        if staged.address_type == "full":
+            return False
+        try:
+            self.core.store.head(staged.physical_address)
+        except NotFoundError:
+            return True
+        return False
+
     def _commit_staged(self, staged: StagedPaths, age_s: float, message: str, metadata: dict[str, str]) -> None:
         staging = Staging.over(staged, self._commit, age_s)
         new = NewCommit(self.branch, message, metadata)
