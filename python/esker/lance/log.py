@@ -262,9 +262,11 @@ class LanceLog:
         """
         name = manifest_name(version, scheme)
         if isinstance(self.store, StagingStore):
-            return put_entry(
-                self.store, VERSIONS + name, data, change, lambda: self.refresh_latest_copy(scheme, is_landed=False)
-            )
+
+            def accompany(store: Store) -> None:
+                LanceLog(store, self.uri).refresh_latest_copy(scheme, is_landed=False)
+
+            return put_entry(self.store, VERSIONS + name, data, change, accompany)
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
         # No other writer uses the random number of a detached version: it needs no put-if-absent.

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -384,7 +385,7 @@ class DeltaCommit:
             landed = self._external.put(version, data)
         else:
             with nothing_put_on_error(self._store):
-                landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
+                landed = put_entry(self._store, commit_path(version), data, self, partial(self._hooks, version))
         if not landed:
             self._known = max(self._known, version)
         return landed

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._native.graveler import StagedPaths
+from ..._native.store import Store
 from ...store.staging import StagingStore
 from ..core.repository_core import RepositoryCore
 
@@ -35,7 +36,7 @@ class RefFolder(StagingStore):
         self._core, self._content, self._path = core, content, below
         return self
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Refuses, as every write here.
 
         Raises:

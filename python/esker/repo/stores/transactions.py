@@ -43,7 +43,7 @@ class TransactionStore(FolderStore):
         """The content that the transaction began at."""
         return self.content
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Stages a log entry, and notes the commit behind it."""
         format, number = self.check(path, data, change)
         if not plain(self, path, data):
@@ -53,7 +53,7 @@ class TransactionStore(FolderStore):
         entries = self.staging.entries
         entries[:] = [one for one in entries if (one.folder, one.format) != gone or one.number < number]
         entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
-        follow(partial(accompany), f"version {number}")
+        follow(partial(accompany, self), f"version {number}")
         return True
 
 

@@ -1,0 +1,135 @@
+"""Tables on branches where two things meet: threads and hooks, clean-ups and collections, replays and numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.delta import DeltaTable, write_deltalake
+from esker.exceptions import NotFoundError
+from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
+from esker.repo.transaction import TransactionBranch
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    return Repository.create(str(tmp_path / "lake"), committer="me")
+
+
+def write(format: str, uri: Any, *ids: int, mode: str = "append", **options: Any) -> None:
+    if format == "lance":
+        esker.write_dataset(rows(*ids), uri, mode=mode, **options)
+    else:
+        write_deltalake(uri, rows(*ids), mode=mode, **options)  # type: ignore[arg-type]
+
+
+def ids(format: str, uri: str) -> list[int]:
+    table = esker.dataset(uri).to_table() if format == "lance" else DeltaTable(uri).to_pyarrow_table()
+    return sorted(table["id"].to_pylist())
+
+
+def transact(repo: Repository, work: Callable[[TransactionBranch], None]) -> None:
+    with repo.branch("main").transact("a transaction") as tx:
+        work(tx)
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def refuse(event: HookEvent) -> None:
+    raise HookRefusedError("not today")
+
+
+@pytest.mark.parametrize(("format", "log"), [("lance", "_versions/"), ("delta", "_delta_log/")])
+def test_a_version_that_may_be_refused_is_read_by_no_other_thread_of_the_handle(
+    repo: Repository, format: str, log: str
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    handle: Any = esker.dataset(uri) if format == "lance" else DeltaTable(uri)
+    store = handle._table.store if format == "lance" else handle._store
+    before, seen = store.list_paths(log), []
+
+    def audit(event: HookEvent) -> None:
+        in_a_thread(lambda: seen.append(store.list_paths(log)))
+        refuse(event)
+
+    repo.add_hook("pre-commit", audit)
+    with pytest.raises(HookRefusedError):
+        write(format, handle, 2)
+    assert seen == [before]
+
+
+def test_a_handle_goes_on_after_a_collection_took_what_a_refused_commit_had_left(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, 2, mode="create")
+    handle = esker.dataset(uri)
+    hooks = [refuse]
+    repo.add_hook("pre-commit", lambda event: hooks.pop()(event) if hooks else None)
+    with pytest.raises(HookRefusedError):
+        handle.delete("id = 1")
+    repo.gc(dry_run=False, grace_s=-10)
+    with pytest.raises(NotFoundError, match="garbage collection"):
+        handle.delete("id = 1")
+    handle.delete("id = 1")
+    assert ids("lance", uri) == [2]
+    assert list(repo.fsck(tables=True)) == []
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_what_builds_on_a_number_that_others_have_committed_is_a_conflict(repo: Repository, format: str) -> None:
+    """The delete would have hit the others' rows, since its fragment had their number."""
+    job: dict[str, Any] = {"application": ("job", 7)} if format == "lance" else {"txn_app_id": "job", "txn_version": 7}
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write(format, uri, 1, 2, mode="overwrite")
+
+    def ours(tx: TransactionBranch) -> None:
+        write(format, tx.store_uri("t"), 3, 4, **job)
+        if format == "lance":
+            esker.dataset(tx.store_uri("t")).delete("id = 3")
+        write(format, uri, 103, 104, **job)
+
+    with pytest.raises(TableConflictError, match="number of an application") as raised:
+        transact(repo, ours)
+    assert raised.value.retryable
+    assert ids(format, uri) == [1, 2, 103, 104]
+    with main.transact("once more") as tx:
+        write(format, tx.store_uri("t"), 3, 4, **job)
+        write(format, tx.store_uri("t"), 5)
+    assert ids(format, uri) == [1, 2, 5, 103, 104]
+
+
+def test_an_update_of_own_rows_with_stable_ids_is_a_conflict_once_others_have_the_ids(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create", enable_stable_row_ids=True)
+
+    def ours(tx: TransactionBranch) -> None:
+        write("lance", tx.store_uri("t"), 2, 3)
+        esker.dataset(tx.store_uri("t")).update({"id": "20"}, where="id = 2")
+        write("lance", uri, 8, 9)
+
+    with pytest.raises(TableConflictError, match="row ids") as raised:
+        transact(repo, ours)
+    assert raised.value.retryable
+    with main.transact("rows that are deleted at once") as tx:
+        write("lance", tx.store_uri("t"), 2, 3)
+        esker.dataset(tx.store_uri("t")).delete("id = 2")
+        write("lance", uri, 10)
+    found = esker.dataset(uri).to_table(with_row_id=True)
+    assert found["id"].to_pylist() == [1, 8, 9, 10, 3]
+    assert len(set(found["_rowid"].to_pylist())) == 5
