@@ -692,8 +692,10 @@ def test_a_table_in_a_repository_has_tags_and_no_branches(tmp_path: Path) -> Non
     assert set(committed.tags.list()) == {"kept"}
     assert _ids(committed) == [1, 2]
     assert _ids(committed.checkout_version("kept")) == [1]
+    committed.tags.create("late")
+    assert set(esker.dataset(main.store_uri("t.lance")).tags.list()) == {"kept", "late"}
     with pytest.raises(UnsupportedError):
-        committed.tags.create("late")
+        esker.dataset(main.head.store_uri("t.lance")).tags.create("later")
 
 
 def test_a_branch_whose_folder_was_moved_away_is_named(three: str, tmp_path: Path) -> None:

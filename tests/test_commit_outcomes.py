@@ -26,7 +26,7 @@ from esker.commit.orphans import Outcome, StagedFiles
 from esker.exceptions import CommitConflictError, CommitStateUnknownError, EskerError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
 from esker.lance.commit import STAGED_TIME_S, LanceCommit
-from esker.lance.log import LanceLog
+from esker.lance.log import LanceLog, NamingScheme
 from esker.store import stores
 from tests.interrupts import Interrupt
 from tests.leftovers import leftovers
@@ -534,15 +534,23 @@ def test_an_earlier_try_that_lands_late_is_not_made_again_by_the_next(
     kept: list[tuple[str, bytes]] = []
     real = LanceLog.put
 
-    def put(self: LanceLog, version: int, scheme: object, data: bytes, *, locked: bool = False) -> bool:
-        path = self.path_of(version, scheme)  # type: ignore[arg-type]
+    def put(
+        self: LanceLog,
+        version: int,
+        scheme: NamingScheme,
+        data: bytes,
+        *,
+        locked: bool = False,
+        change: object = None,
+    ) -> bool:
+        path = self.path_of(version, scheme)
         if not kept:
             kept.append((path, data))
             raise IOFailedError("injected: timeout")
         if len(kept) == 1:
             kept.append((path, data))
             assert Store(uri).put_if_absent(*kept[0])
-        return real(self, version, scheme, data, locked=locked)  # type: ignore[arg-type]
+        return real(self, version, scheme, data, locked=locked, change=change)
 
     try:
         LanceLog.put = put  # type: ignore[method-assign]

@@ -40,7 +40,7 @@ def other_process(*command: str) -> str:
 
 
 def test_the_uri_of_a_ref_opens_in_any_process(repo: Repository, tmp_path: Path) -> None:
-    uri = repo.branch("main").store_uri("t")
+    uri = repo.ref("main").store_uri("t")
     assert esker.dataset(uri).count_rows() == 3
     count = f"import esker; print(esker.dataset({uri!r}).count_rows())"
     assert other_process(sys.executable, "-c", count) == "3"

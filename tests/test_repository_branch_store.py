@@ -112,10 +112,16 @@ def test_a_table_that_was_rolled_back_never_was(repo: Repository) -> None:
     assert esker.dataset(repo.ref("main").store_uri("lance")).count_rows() == 3
 
 
-def test_imported_objects_are_named_where_a_store_meets_them(repo: Repository, tmp_path: Path) -> None:
+def test_imported_objects_are_read_through_a_store_or_named(repo: Repository, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("far away")
     repo.branch("main").import_data().object(str(tmp_path / "outside"), "t/far").run()
     store = resolve(repo.ref("main").store_uri("t"))
     assert [(meta.path, meta.size) for meta in store.list()] == [("a", 3), ("far", 8)]
-    with pytest.raises(UnsupportedError, match="imported"):
-        store.get("far")
+    assert store.get("far") == b"far away"
+    assert store.get_ranges("far", [(4, 8)]) == [b"away"]
+    with repo.branch("main").transact("change") as tx:
+        assert resolve(tx.store_uri("t")).get("far") == b"far away"
+        tx.object("t/more").upload("x")
+    (tmp_path / "outside").unlink()
+    with pytest.raises(NotFoundError, match="outside"):
+        resolve(repo.ref("main").store_uri("t")).get("far")

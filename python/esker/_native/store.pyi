@@ -1,7 +1,7 @@
 """A flat space of objects under one root: a folder, memory, or a prefix of a bucket."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 from .graveler import Batch
 
@@ -86,7 +86,7 @@ class Store:
         storage_options: dict[str, str] | None = None,
         durable: bool = True,
         over: Store | None = None,
-    ) -> Store: ...
+    ) -> Self: ...
     @property
     def uri(self) -> str:
         """The root as it was given, without credentials."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
+from .._native.store import Store
 from .._native.table import Manifest
 from ..arrow.blob_arrays import marked_blobs
 from ..arrow.incoming import ReaderLike
@@ -34,7 +35,9 @@ from ..missing import refuse_options
 from ..progress import Progress
 from ..scanner import LanceScanner, ScannerBuilder
 from ..schema import LanceSchema
+from ..store.base_stores import BaseStores
 from ..store.pickling import pickled_options
+from ..store.staging import StagingStore
 from .blobs import BlobsApi
 from .cleanup import CleanupApi
 from .clones import BasePathsApi
@@ -174,6 +177,8 @@ class LanceDataset(
             self._default_scan_options,
             log.manifest_store,
             {place: pickled_options(given) for place, given in (log.bases.params or {}).items()} or None,
+            # What a branch's URI means may be another commit by then: the store carries the one that was read.
+            log.store if isinstance(log.store, StagingStore) else None,
         )
         return _unpickle, state
 
@@ -496,8 +501,12 @@ def _unpickle(
     default_scan_options: dict[str, Any] | None,
     manifest_store: ExternalManifestStore | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    store: Store | None = None,
 ) -> LanceDataset:
-    log = LanceLog.at(
-        uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
-    )
+    if store is None:
+        log = LanceLog.at(
+            uri, storage_options=storage_options, manifest_store=manifest_store, base_store_params=base_store_params
+        )
+    else:
+        log = LanceLog(store, uri, bases=BaseStores(storage_options, base_store_params))
     return LanceDataset._of(TableVersion.of(uri, log, manifest, storage_options), default_scan_options)

@@ -15,7 +15,7 @@ from .._native.delta import FileSelection, Snapshot
 from ..exceptions import InvalidArgumentError, NotFoundError
 from ..store.kinds import DELTA, found_instead
 from ..store.pickling import pickled_options
-from ..store.staging import has_moved, refresh
+from ..store.staging import flush, has_moved, refresh
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
 from .log.checkpoint import write_checkpoint
@@ -99,6 +99,7 @@ class DeltaTable(MissingMethods):
         self._durable = durable
         self._session_timezone = session_timezone
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
+        refresh(self._store)
         self._snapshot = self._load(version)
 
     def _load(self, version: int | None) -> Snapshot:
@@ -252,10 +253,12 @@ class DeltaTable(MissingMethods):
             parts: How many files it is cut into; one if not given. A table with v2 checkpoints has none of several.
         """
         write_checkpoint(self._store, self._snapshot, parts=parts)
+        flush(self._store, "Checkpoint")
 
     def cleanup_metadata(self) -> None:
         """Deletes log files older than `delta.logRetentionDuration` (30 days) that no version that is kept needs."""
         clean_log(self._store, self.metadata().configuration, self.version())
+        flush(self._store, "Log clean-up")
 
     @property
     def table_uri(self) -> str:

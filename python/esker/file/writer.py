@@ -17,6 +17,7 @@ from ..exceptions import InvalidArgumentError, SchemaMismatchError
 from ..lance.write.checking import check_input_schema
 from ..missing import refuse_options
 from ..storage_version import file_version
+from ..store.staging import flush
 from .place import locate, refuse_namespace
 
 
@@ -169,6 +170,8 @@ class LanceFileWriter:
                 "expected a schema, found none: the file cannot be created; give schema= or write a batch"
             )
         num_rows, self.size_bytes = self._writer.finish()
+        store, path = self._place
+        flush(store, f"Write {path} in")
         return num_rows
 
     def __enter__(self) -> LanceFileWriter:

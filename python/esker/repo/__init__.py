@@ -15,10 +15,19 @@ upkeep/      retention, garbage collection, fsck, packing, dumps of refs
 from typing import TYPE_CHECKING
 
 from .branch import Branch
-from .errors import ExpiredError, InvalidSeekError, MergeConflictError, NoChangesError, ProtectedBranchError
-from .hooks import HookEvent
+from .committing.hook_event import EventRef, HookEvent
+from .errors import (
+    ExpiredError,
+    HookRefusedError,
+    InvalidSeekError,
+    MergeConflictError,
+    NoChangesError,
+    ProtectedBranchError,
+    TableConflictError,
+)
 from .import_data import ImportManager, ImportStatus
-from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.merge_plan import MergePlan, PathsPlan, PlanConflict, TablePlan
+from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo, TableConflict
 from .objects.object_io import ObjectReader, ObjectWriter
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
@@ -35,22 +44,30 @@ __all__ = [
     "Commit",
     "CommonPrefix",
     "Conflict",
+    "EventRef",
     "ExpiredError",
     "HookEvent",
+    "HookRefusedError",
     "ImportManager",
     "ImportStatus",
     "InvalidSeekError",
     "MergeConflictError",
+    "MergePlan",
     "NoChangesError",
     "ObjectInfo",
     "ObjectReader",
     "ObjectWriter",
+    "PathsPlan",
+    "PlanConflict",
     "ProtectedBranchError",
     "Reference",
     "Repository",
     "RepositoryProperties",
     "Settings",
     "StoredObject",
+    "TableConflict",
+    "TableConflictError",
+    "TablePlan",
     "Tag",
     "TransactionBranch",
     "WriteableObject",

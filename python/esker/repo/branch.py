@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
-from .committing import merging
+from . import branch_store
+from .committing import transplant
+from .committing.merging import check_clean
 from .committing.needs import Needs
 from .committing.new_commit import NewCommit
 from .committing.ref_move import entry_to, move_branch
@@ -85,7 +87,7 @@ class Branch(WriteableReference):
     def reset_to(self, reference: ReferenceType) -> Commit:
         """Lets the branch lead to another commit: lakeFS's hard reset. Nothing may be staged."""
         self._core.check_unprotected(self.id)
-        merging.check_clean(self._core, self.id)
+        check_clean(self._core, self.id)
         commit = self._core.resolve(id_of(reference))
 
         def build(head: LogEntry | None) -> LogEntry:
@@ -94,6 +96,17 @@ class Branch(WriteableReference):
 
         move_branch(self._core, self.id, build, f"reset branch {self.id}")
         return commit
+
+    def store_uri(self, path: str = "") -> str:
+        """The URI of a folder of the branch as a store, for readers and writers of tables in any process.
+
+        What opens it reads the branch's last commit. Each commit of a table through it is a commit of the branch; what
+        this process has staged on the branch is not seen there. To commit several tables at once, use `transact`.
+
+        Example:
+            `esker.write_dataset(rows, branch.store_uri("tables/t"), mode="append")`
+        """
+        return branch_store.uri_of(self._core, self.id, path)
 
     def commit(
         self,
@@ -131,8 +144,13 @@ class Branch(WriteableReference):
         tag: str | None = None,
         *,
         committer: str | None = None,
+        on_lost: str = "replay",
     ) -> AbstractContextManager[TransactionBranch]:
         """Writes many objects and commits once when the block ends; an error leaves nothing.
+
+        Commits of tables, however many, appear together. If others have committed to the same tables meanwhile, each
+        commit is made again on top of theirs by the table's own rules, and `TransactionBranch.versions` tells the
+        numbers; where the rules leave no room, nothing is committed.
 
         The block gets a branch of its own: it reads the commit that was the last when the block began, with what it
         writes itself. Its `commit_message`, `commit_metadata` and `tag` may be set until the block ends.
@@ -143,6 +161,11 @@ class Branch(WriteableReference):
             delete_branch_on_error: Of no effect here, where a transaction is no branch.
             tag: A tag to create at the commit.
             committer: Who; the user of the machine by default.
+            on_lost: `error` refuses tables to which others have committed meanwhile: for who has stored row ids or
+                versions of one table in another.
+
+        Raises:
+            TableConflictError: At the block's end: others have changed a table in a way that leaves no room.
 
         Example:
             ```python
@@ -150,7 +173,7 @@ class Branch(WriteableReference):
                 tx.object("day=1/a.parquet").upload(data)
             ```
         """
-        return TransactionBlock(self._core, self.id, commit_message, commit_metadata, tag, committer)
+        return TransactionBlock(self._core, self.id, commit_message, commit_metadata, tag, committer, on_lost)
 
     def repack(self, *, committer: str | None = None) -> Reference:
         """Joins the small ranges that a history of appends has left, with a commit whose content is the same.
@@ -175,7 +198,7 @@ class Branch(WriteableReference):
         given = [one for one in (reference, reference_id) if one is not None]
         if len(given) != 1:
             raise InvalidArgumentError(f"expected one reference to revert, found {len(given)}")
-        return merging.revert(self._core, self.id, id_of(given[0]), parent_number, committer, allow_empty)
+        return transplant.revert(self._core, self.id, id_of(given[0]), parent_number, committer, allow_empty)
 
     def cherry_pick(
         self,
@@ -186,7 +209,7 @@ class Branch(WriteableReference):
         allow_empty: bool = False,
     ) -> Commit:
         """Does again what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
-        return merging.cherry_pick(self._core, self.id, id_of(reference), parent_number or 0, committer, allow_empty)
+        return transplant.cherry_pick(self._core, self.id, id_of(reference), parent_number or 0, committer, allow_empty)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> ImportManager:
         """Commits references to objects that exist elsewhere. No bytes are copied, and esker never deletes them.

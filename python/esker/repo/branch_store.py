@@ -1,8 +1,9 @@
-"""A folder of a branch as a store: readers and writers of tables take its URI as if it were a bucket.
+"""Folders of refs and transactions as stores: readers and writers of tables take their URIs as if they were buckets.
 
 ```
-esker-tx://<token>/<path>                               a transaction, in its own process, until it ends
-esker-ref://<repository's URI, %-encoded>/<ref>/<path>  a ref, read only, at the commit it means when it is opened
+esker-tx://<token>/<path>            a transaction, in its own process, until it ends
+esker://<repository>@<branch>/<path> a branch: each commit of a table is a commit of the branch
+esker://<repository>@<ref>/<path>    any other ref, read only, at the commit that it means when it is opened
 ```
 
 In a transaction, written bytes lie in the repository at once, and their paths are staged. A table's own commit is
@@ -11,70 +12,90 @@ provisional until the transaction commits; one commit of the repository covers m
 
 from __future__ import annotations
 
-import uuid
+import re
 from collections.abc import Mapping
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
-from .._native.graveler import BranchStaging, StagedPaths
 from .._native.store import Store
-from ..exceptions import InvalidArgumentError, NotFoundError
+from ..exceptions import InvalidArgumentError
 from ..store import stores
 from .core.opening import origin_of
 from .core.repository_core import RepositoryCore
+from .stores import transactions
+from .stores.branches import BranchStore
+from .stores.ref_folder import RefFolder
+from .table_address import SCHEME, TableAddress, address, parse, parsed
 
-TRANSACTION = "esker-tx"
-REF = "esker-ref"
+OLD_REF = "esker-ref"
+"""The scheme that releases before had for refs, which goes on opening."""
 
-_open: dict[str, BranchStaging] = {}
+_NO_BRANCH = re.compile(r"[~^@$]|^[0-9a-f]{64}$")
+"""What a branch's name has not: steps back, and the form of a commit's id."""
 
-
-def begin(core: RepositoryCore, metarange: str, staged: StagedPaths) -> str:
-    """Opens what is staged over a content to stores; the token by which `esker-tx://` finds it until it is ended."""
-    token = uuid.uuid4().hex
-    _open[token] = BranchStaging(core.storage, metarange, token, staged)
-    return token
-
-
-def end(token: str) -> None:
-    """Ends a staging: what is still open on it refuses to write."""
-    staging = _open.pop(token, None)
-    if staging is not None:
-        staging.end()
+_cores: WeakValueDictionary[str, RepositoryCore] = WeakValueDictionary()
+"""The repositories whose URIs handles of this process gave out: they are opened with what the handle has."""
 
 
-def transaction_uri(token: str, path: str) -> str:
-    """The URI of a folder of a transaction."""
-    return f"{TRANSACTION}://{token}/{path.strip('/')}".rstrip("/")
+def uri_of(core: RepositoryCore, ref: str, path: str) -> str:
+    """The URI of a folder of a ref. In this process, this handle of the repository opens it, hooks and all."""
+    _cores[core.uri] = core
+    return address(core.uri, ref, path)
 
 
-def ref_uri(core: RepositoryCore, ref: str, path: str) -> str:
-    """The URI of a folder of a ref."""
-    return f"{REF}://{quote(core.uri, safe='')}/{quote(ref, safe='~^')}/{path.strip('/')}".rstrip("/")
+def _core_of(place: str, options: Mapping[str, str]) -> RepositoryCore:
+    known = _cores.get(place)
+    if known is not None and (not options or dict(options) == known.options):
+        return known
+    return origin_of(place, options).open()
+
+
+def pinned(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """The URI that goes on meaning what a URI means now: that of a commit for that of a ref; others as they are.
+
+    Args:
+        uri: Any.
+        storage_options: Options of the repository's store.
+
+    Example:
+        >>> from esker.repo.branch_store import pinned
+        >>> pinned("s3://bucket/t")
+        's3://bucket/t'
+    """
+    found = parse(uri)
+    if found is None:
+        return uri
+    commit = _core_of(found.repository, storage_options or {}).resolve(found.ref)
+    return address(found.repository, commit.id, found.path)
 
 
 def _folder(path: str) -> str:
     return path.strip("/") + "/" if path.strip("/") else ""
 
 
-def _open_transaction(uri: str, options: Mapping[str, str], durable: bool) -> Store:
-    token, _, path = uri.removeprefix(f"{TRANSACTION}://").partition("/")
-    staging = _open.get(token)
-    if staging is None:
-        raise NotFoundError(f"{uri}: expected a transaction of this process, found none; it may have ended", uri=uri)
-    return staging.store(uri, _folder(path))
+def _open_address(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+    return _open(parsed(uri), uri, options)
 
 
-def _open_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
-    place, _, rest = uri.removeprefix(f"{REF}://").partition("/")
+def _open(found: TableAddress, uri: str, options: Mapping[str, str]) -> Store:
+    core = _core_of(found.repository, options)
+    if not core.is_read_only and not _NO_BRANCH.search(found.ref):
+        entry = core.log(found.ref).head()
+        if entry is not None and entry.kind != "delete":
+            commit = core.commit_of(entry, found.ref)
+            return BranchStore(core, found.ref, commit, _folder(found.path), uri)
+    return RefFolder.of(core, core.resolve(found.ref).meta_range_id, found.path, uri)
+
+
+def _open_old_ref(uri: str, options: Mapping[str, str], durable: bool) -> Store:
+    place, _, rest = uri.removeprefix(f"{OLD_REF}://").partition("/")
     ref, _, path = rest.partition("/")
     if not ref:
-        raise InvalidArgumentError(f"expected {REF}://<repository>/<ref>/<path>, found {uri}")
-    core = origin_of(unquote(place), options).open()
-    content = core.resolve(unquote(ref)).meta_range_id
-    return BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths()).store(
-        uri, _folder(path), read_only=True
-    )
+        raise InvalidArgumentError(f"expected {OLD_REF}://<repository>/<ref>/<path>, found {uri}")
+    core = _core_of(unquote(place), options)
+    return RefFolder.of(core, core.resolve(unquote(ref)).meta_range_id, path, uri)
 
 
-stores.register(TRANSACTION, _open_transaction)
-stores.register(REF, _open_ref)
+stores.register(transactions.SCHEME, transactions.open_store)
+stores.register(SCHEME, _open_address)
+stores.register(OLD_REF, _open_old_ref)

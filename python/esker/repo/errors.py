@@ -73,3 +73,10 @@ class NoChangesError(NotCommittedError, InvalidArgumentError):
 
 class ProtectedBranchError(InvalidArgumentError):
     """The settings protect the branch: changes reach it by merges only."""
+
+
+class HookRefusedError(NotCommittedError):
+    """A hook has refused a commit or a merge: what hooks raise, with the reason. Nothing was committed.
+
+    Whatever else a hook raises reaches the caller as well, as it is.
+    """

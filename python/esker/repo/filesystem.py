@@ -1,12 +1,13 @@
 """A repository as a file system, for pandas, pyarrow, DuckDB and whatever else takes one from fsspec.
 
 ```
-esker://<ref>/<path>        a branch, a tag, or any ref expression
+esker://<ref>/<path>                a branch, a tag, or any ref expression
+esker://<repository>@<ref>/<path>   the same, as `Branch.store_uri` writes it: see `table_address`
 ```
 
-A `/` in a branch's name may be written as %2F, and must be where another branch has the name before it. An option tells
-the repository: `storage_options={"repository": "s3://bucket/lake"}`. What is written is staged on the branch, as
-everywhere: `fs.repository.branch("main").commit("...")` shows it to others.
+A `/` in a branch's name may be written as %2F, and must be where another branch has the name before it. In the first
+form an option tells the repository: `storage_options={"repository": "s3://bucket/lake"}`. What is written is staged on
+the branch, as everywhere: `fs.repository.branch("main").commit("...")` shows it to others.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from .objects.object_io import PIECE_BYTES
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
 from .repository import Repository
+from .table_address import SCHEME, TableAddress, parse
 
-PROTOCOL = "esker"
+PROTOCOL = SCHEME
 
 
 class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
     """fsspec keeps a file system for each set of options; one of an open repository belongs to that alone."""
 
-    def __call__(cls, repository: Any, *args: Any, **options: Any) -> Any:
+    def __call__(cls, repository: Any = None, *args: Any, **options: Any) -> Any:
         if isinstance(repository, Repository):
             options["skip_instance_cache"] = True
         return super().__call__(repository, *args, **options)
@@ -46,8 +48,10 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
     """The refs of a repository as folders, with objects below them, whose folders are there while they hold any.
 
     Args:
-        repository: Its URI, or a `Repository` that is open: what one stages, the other sees and commits.
+        repository: Its URI, or a `Repository` that is open: what one stages, the other sees and commits. By default the
+            one that a URL names.
         repository_options: Options of the store, if `repository` is a URI.
+        named: The repository that a URL names, which fsspec finds out.
 
     Example:
         >>> from esker.repo import Repository
@@ -67,12 +71,19 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
 
     def __init__(
         self,
-        repository: str | os.PathLike[str] | Repository,
+        repository: str | os.PathLike[str] | Repository | None = None,
         *,
         repository_options: Mapping[str, str] | None = None,
+        named: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        repository = named if repository is None else repository
+        if repository is None:
+            raise InvalidArgumentError(
+                "expected the option 'repository', or a URL that names one, esker://<repository>@<ref>/<path>: "
+                "`Branch.store_uri` and `Reference.store_uri` write it"
+            )
         if not isinstance(repository, Repository):
             repository = Repository(repository, storage_options=repository_options)
         self.repository = repository
@@ -88,9 +99,22 @@ class RepositoryFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore
             return [cls._strip_protocol(one) for one in path]
         return os.fspath(path).removeprefix(f"{PROTOCOL}://").strip("/")
 
+    @classmethod
+    def _get_kwargs_from_urls(cls, path: str) -> dict[str, str]:
+        found = _address(os.fspath(path))
+        return {} if found is None else {"named": found.repository}
+
     def _split(self, path: str) -> tuple[str, str, str]:
         """How the path spells the ref, the ref, and the path below it."""
         first, *rest = self._strip_protocol(path).split("/")
+        found = _address(f"{PROTOCOL}://{first}")
+        if found is not None:
+            if found.repository.rstrip("/") != self.repository.uri.rstrip("/"):
+                raise InvalidArgumentError(
+                    f"expected a path of the repository {self.repository.uri}, found one of {found.repository}; leave "
+                    "out the option 'repository', or write esker://<ref>/<path>"
+                )
+            return first, found.ref, "/".join(rest)
         if rest and "%" not in first and not self._is_ref(first):
             # A branch with a slash in its name, written as it is.
             for count in range(1, len(rest) + 1):
@@ -304,6 +328,14 @@ class RepositoryFile(AbstractBufferedFile):  # type: ignore[misc]
     def _fetch_range(self, start: int, end: int) -> bytes:
         self._reader.seek(start)
         return bytes(self._reader.read(end - start))
+
+
+def _address(url: str) -> TableAddress | None:
+    """What a URL names; None for `esker://<ref>/<path>`, whose ref may hold an `@` but no repository before it."""
+    try:
+        return parse(url)
+    except InvalidArgumentError:
+        return None
 
 
 def _bounds(asked: int | None, otherwise: int, size: int) -> int:

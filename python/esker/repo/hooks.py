@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from ..commit.loop import follow
 from ..exceptions import InvalidArgumentError
@@ -14,45 +13,45 @@ from .refs.commits import Commit
 EventType = Literal["pre-commit", "post-commit", "pre-merge", "post-merge"]
 
 
-@dataclass(frozen=True)
-class HookEvent:
-    """What happens.
+class Event(Protocol):
+    """What hooks are called with: `committing.hook_event.HookEvent`, which knows more than this room may."""
 
-    Attributes:
-        type: When the hook is called.
-        branch: The branch that changes.
-        commit: The commit: about to be made, or made.
-        source: The ref that is merged; None for commits.
-    """
+    @property
+    def type(self) -> EventType:
+        """When the hook is called."""
 
-    type: EventType
-    branch: str
-    commit: Commit
-    source: str | None = None
+    @property
+    def branch(self) -> str:
+        """The branch that changes."""
+
+    @property
+    def commit(self) -> Commit:
+        """The commit."""
 
 
-Hook = Callable[[HookEvent], None]
+AnyHook: TypeAlias = Callable[..., None]
+"""Called with an event."""
 
 
 class Hooks:
     """The hooks of one handle of a repository."""
 
     def __init__(self) -> None:
-        self._hooks: dict[str, list[Hook]] = {}
+        self._hooks: dict[str, list[AnyHook]] = {}
 
-    def add(self, type: EventType, hook: Hook) -> None:
+    def add(self, type: EventType, hook: AnyHook) -> None:
         """Adds a hook. One that is called before may raise, and nothing happens; it is called again if another writer
         was faster and the commit is made anew. One that is called after and raises is a warning."""
         if type not in get_args(EventType):
             raise InvalidArgumentError(f"expected an event among {get_args(EventType)}, found {type!r}")
         self._hooks.setdefault(type, []).append(hook)
 
-    def run(self, event: HookEvent) -> None:
+    def run(self, event: Event) -> None:
         """Calls the hooks of an event, in the order in which they were added."""
         for hook in self._hooks.get(event.type, []):
             hook(event)
 
-    def run_after(self, event: HookEvent) -> None:
+    def run_after(self, event: Event) -> None:
         """Calls the hooks of what has happened. One that raises is a warning: the commit is there and stays."""
         for hook in self._hooks.get(event.type, []):
             follow(partial(hook, event), f"{event.commit.id[:12]} of {event.branch}")

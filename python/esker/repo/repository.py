@@ -13,11 +13,12 @@ from ..exceptions import AlreadyExistsError
 from ..progress import StepWatcher, as_progress_of_steps
 from ..store.stores import absolute, resolve
 from .branch import Branch
+from .committing.hook_event import Hook
 from .committing.new_commit import default_committer
 from .core.creation import create, is_created
 from .core.opening import CACHE_BYTES, origin_of
 from .core.repository_core import RepositoryCore
-from .hooks import EventType, Hook
+from .hooks import EventType
 from .reference import Reference, ReferenceType, id_of
 from .refs.commit_entry import is_hidden
 from .refs.layout import OWN, REPOSITORY, TAGS
@@ -201,8 +202,18 @@ class Repository:
 
         Args:
             type: `pre-commit`, `post-commit`, `pre-merge` or `post-merge`.
-            hook: What is called. If one that is called before raises, nothing is committed; if one that is
-                called after does, that is a warning.
+            hook: What is called. If one that is called before raises, nothing is committed, and what it raises
+                reaches the caller: `HookRefusedError("why")`; if one that is called after does, that is a warning.
+                `event.ref` reads what is to be committed, tables among it.
+
+        Example:
+            ```python
+            def audit(event: HookEvent) -> None:
+                if esker.dataset(event.ref.store_uri("sales")).count_rows("amount < 0"):
+                    raise HookRefusedError("sales: negative amounts")
+
+            repository.add_hook("pre-merge", audit)
+            ```
         """
         self._core.hooks.add(type, hook)
 
@@ -263,16 +274,20 @@ class Repository:
 
         return pack_refs(self._core)
 
-    def fsck(self, *, imports: bool = False, progress: StepWatcher | None = None) -> Iterator[str]:
+    def fsck(
+        self, *, imports: bool = False, tables: bool = False, progress: StepWatcher | None = None
+    ) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
 
         Args:
             imports: Looks for imported objects too, with a request each.
+            tables: Looks on all branches and tags whether each table opens, and whether every file that its versions
+                refer to is on the same ref.
             progress: Called with what is done, how much of it, and of how much, or an `esker.progress.Progress`.
         """
         from .upkeep.fsck import check
 
-        return check(self._core, imports=imports, progress=as_progress_of_steps(progress))
+        return check(self._core, imports=imports, tables=tables, progress=as_progress_of_steps(progress))
 
     def __str__(self) -> str:
         return self.id

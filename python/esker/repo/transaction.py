@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from ..exceptions import AlreadyExistsError, IOFailedError, UnsupportedError
-from . import branch_store
+from ..exceptions import AlreadyExistsError, InvalidArgumentError, IOFailedError, UnsupportedError
+from .committing.lost_ref import OnLost
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
 from .objects.ref_view import BranchView
 from .objects.staging import Staging
 from .reference import Reference, ReferenceType
+from .refs.clock import moment
 from .sdk_names import LacksNames
+from .stores import transactions
 from .tag import Tag
+from .text import check_text
 from .writeable_reference import WriteableReference
 
 
@@ -36,14 +39,43 @@ class TransactionBranch(LacksNames, WriteableReference):
     tag: str | None = None
     _token: str | None = None
 
-    def __init__(self, core: RepositoryCore, id: str, staging: Staging) -> None:
+    def __init__(self, core: RepositoryCore, id: str, staging: Staging, on_lost: OnLost = OnLost.REPLAY) -> None:
         super().__init__(core, id)
+        self._on_lost = on_lost
         self._view = BranchView(core, id, staging)
         self._has_ended = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Its view says why not.
         return self._view.__reduce__()
+
+    @property
+    def versions(self) -> dict[str, tuple[int, ...]]:
+        """The versions that tables got by the last commit, by their paths; those staged so far while none has landed.
+
+        They are final once the block has ended: a transaction that lost the branch to others is committed on top of
+        theirs, and its versions have later numbers then.
+
+        Example:
+            `tx.versions == {"tables/t": (4, 5), "tables/d": (7,)}`
+        """
+        found: dict[str, tuple[int, ...]] = {}
+        staged = self._staging.entries
+        for entry in staged:
+            found[entry.folder] = (*found.get(entry.folder, ()), entry.number)
+        shown = found if staged else self._staging.versions
+        return {folder.rstrip("/"): numbers for folder, numbers in shown.items()}
+
+    def expect_unchanged(self, path: str) -> None:
+        """Makes what was read a condition: the commit fails if others change it before.
+
+        Args:
+            path: Of an object, a folder or a table; empty for all of the branch.
+
+        Example:
+            `tx.expect_unchanged("tables/prices")`
+        """
+        self._staging.expected.add(check_text(path, "a path").strip("/"))
 
     @property
     def source_id(self) -> str:
@@ -59,12 +91,12 @@ class TransactionBranch(LacksNames, WriteableReference):
             `esker.write_dataset(table, tx.store_uri("tables/t"))`
         """
         if self._token is None and self._has_ended:
-            return branch_store.transaction_uri("ended", path)
+            return transactions.uri_of("ended", path)
         if self._token is None:
             base = self._view.check_writeable(path or "/")
             self._staging.begin(base)
-            self._token = branch_store.begin(self._core, base.meta_range_id, self._staging.share())
-        return branch_store.transaction_uri(self._token, path)
+            self._token = transactions.begin(self._core, base.meta_range_id, self._staging)
+        return transactions.uri_of(self._token, path)
 
     def commit(
         self,
@@ -80,7 +112,7 @@ class TransactionBranch(LacksNames, WriteableReference):
         Stores that were opened over it have ended then: ask for `store_uri` again. See `Branch.commit`.
         """
         new = NewCommit(self.id, message, {} if metadata is None else metadata, committer, date)
-        made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty)
+        made = commit_staging(self._core, self._staging, new, allow_empty=allow_empty, on_lost=self._on_lost)
         self._end_stores()
         return Reference(self._core, made.id)
 
@@ -100,7 +132,7 @@ class TransactionBranch(LacksNames, WriteableReference):
     def _end_stores(self) -> None:
         token, self._token = self._token, None
         if token is not None:
-            branch_store.end(token)
+            transactions.end(token)
 
     def _end(self) -> None:
         self._end_stores()
@@ -118,6 +150,10 @@ class TransactionBlock:
         metadata: Keys and values of the commit.
         tag: A tag to create at the commit.
         committer: Who; the user of the machine by default.
+        on_lost: What to do with tables to which others commit meanwhile.
+
+    Raises:
+        InvalidArgumentError: `on_lost` is neither of the two.
     """
 
     def __init__(
@@ -128,7 +164,11 @@ class TransactionBlock:
         metadata: Mapping[str, str] | None,
         tag: str | None,
         committer: str | None,
+        on_lost: str = "replay",
     ) -> None:
+        if on_lost not in ("replay", "error"):
+            raise InvalidArgumentError(f"expected on_lost as 'replay' or 'error', found {on_lost!r}")
+        self._on_lost = OnLost(on_lost)
         self._core = core
         self._branch = branch
         self._message = message
@@ -139,9 +179,10 @@ class TransactionBlock:
 
     def __enter__(self) -> TransactionBranch:
         staging = Staging()
-        staging.begin(self._core.head(self._branch))
+        began = moment()
+        staging.begin(self._core.head(self._branch), began)
         self._core.check_unprotected(self._branch)
-        inner = TransactionBranch(self._core, self._branch, staging)
+        inner = TransactionBranch(self._core, self._branch, staging, self._on_lost)
         inner.commit_message, inner.commit_metadata, inner.tag = self._message, self._metadata, self._tag
         self._inner = inner
         return inner

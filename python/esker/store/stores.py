@@ -50,7 +50,7 @@ def is_behind_network(uri: str) -> bool:
 _factories: dict[str, StoreFactory] = dict.fromkeys(("file", "memory", *OBJECT_STORES), _native_store)
 _factories["s3+ddb"] = _s3_store
 
-_REGISTERED_BY = {"esker-ref": "esker.repo.branch_store", "esker-tx": "esker.repo.branch_store"}
+_REGISTERED_BY = dict.fromkeys(("esker", "esker-hook", "esker-ref", "esker-tx"), "esker.repo.branch_store")
 """Schemes of packages above this one, and the modules that register them on import."""
 
 

@@ -8,6 +8,7 @@ Spec: "Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamp
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 import uuid
@@ -20,6 +21,7 @@ import pyarrow as pa
 from ..._native import __version__
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
+from ...commit.certain import nothing_put_on_error
 from ...commit.clock import seconds_since
 from ...commit.loop import CommitLimits
 from ...commit.loop import commit as run
@@ -38,7 +40,7 @@ from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, read_actions
+from .entries import NO_TABLE, commit_path, newest_version, read_actions, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .target import WriteTarget
@@ -174,6 +176,7 @@ class DeltaCommit:
         self._newest_time = snapshot.in_commit_timestamp if snapshot is not None else None
         self._changes: dict[int, CommitActions] = {}
         self._known = NO_TABLE
+        self._own: frozenset[str] = frozenset()
         self._stages = False
         self._listed = self._looked = time.monotonic(), time.time()
         self._why = ConflictReason.UNKNOWN
@@ -223,6 +226,37 @@ class DeltaCommit:
             return made
 
         return run(self, limits=limits, staged=staged, rerun=again)
+
+    def replayed(self, store: Store, common: int, own: frozenset[str]) -> DeltaCommit:
+        """The same change, once more, for a log that has others' commits after a version that both have.
+
+        Args:
+            store: The table's, over a content that has the others' commits.
+            common: The newest version that both have: what came before it was judged when it was first committed.
+            own: The write ids of commits of the same transaction, which this one has read.
+        """
+        again = copy.copy(self)
+        again._store, again._external = store, None
+        again.read_version = common
+        again._own, again._changes, again._known = own, {}, NO_TABLE
+        # What the hooks would write, a later commit writes.
+        again._hooks = PostCommit(store, {}, PostCommitHookProperties(create_checkpoint=False))
+        return again
+
+    @property
+    def operation(self) -> str:
+        """What it does, as `commitInfo` says it."""
+        return self._operation
+
+    @property
+    def adds(self) -> Mapping[str, Mapping[str, Any]]:
+        """The files that it adds, by their canonical paths."""
+        return self._ours.adds
+
+    @property
+    def removes(self) -> Mapping[str, Mapping[str, Any]]:
+        """The files that it removes, by their canonical paths."""
+        return self._ours.removes
 
     def latest(self) -> int:
         """The newest version, -1 if there is none. A listing may lag behind what a put has met.
@@ -281,6 +315,8 @@ class DeltaCommit:
             return Verdict.RERUN
         if not isinstance(change, CommitActions):
             return Verdict.REFUSE
+        if change.write_id in self._own:
+            return Verdict.REBASE
         found = conflict_of(self._ours, self._read, change, self._level, self._protocol)
         if found is None:
             return Verdict.REBASE
@@ -347,7 +383,8 @@ class DeltaCommit:
         if self._external is not None:
             landed = self._external.put(version, data)
         else:
-            landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
+            with nothing_put_on_error(self._store):
+                landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -365,7 +402,8 @@ class DeltaCommit:
 
         A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
         """
-        if self._external is not None or not self._was_held_up():
+        if self._external is not None or isinstance(self._store, StagingStore) or not self._was_held_up():
+            # A branch takes an entry only after the one before it.
             return True
         try:
             # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
@@ -466,21 +504,27 @@ class DeltaCommit:
         single: dict[str, Any] = {}
         files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
         transactions: dict[str, int] = {}
+        domains = set()
         seen = set()
         for name, fields in self._actions:
-            key = (name, "")
+            key: tuple[str, ...] = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
-                key = ("file", path)
+                # A file under another deletion vector is another one.
+                key = ("file", f"{path} {vector}" if (vector := vector_id(fields.get("deletionVector"))) else path)
             elif name == "txn":
                 transactions[fields["appId"]] = fields["version"]
                 key = (name, fields["appId"])
+            elif name == "domainMetadata":
+                domains.add(fields["domain"])
+                key = (name, fields["domain"])
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
+                twice = " ".join(key[:2])
                 raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
                     uri=self._uri,
                 )
             seen.add(key)
@@ -490,6 +534,7 @@ class DeltaCommit:
             protocol=single.get("protocol"),
             metadata=single.get("metaData"),
             transactions=transactions,
+            domains=frozenset(domains),
             adds=files["add"],
             removes=files["remove"],
         )

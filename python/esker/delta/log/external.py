@@ -21,8 +21,9 @@ from collections.abc import Mapping
 
 from ..._native.store import Store
 from ...commit.external import ExternalManifestStore, base_uri_of, open_manifest_store
-from ...exceptions import IOFailedError, NotFoundError
+from ...exceptions import IOFailedError, NotFoundError, UnsupportedError
 from ...store.secrets import MANIFEST_STORE
+from ...store.staging import StagingStore
 from .entries import LOG, commit_path
 
 ONLY_ESKER = "delta_only_esker_writes"
@@ -50,10 +51,20 @@ class ExternalLog:
 
     @staticmethod
     def of(store: Store, uri: str, options: Mapping[str, str] | None) -> ExternalLog | None:
-        """The external log of a table; None without a store, or without `delta_only_esker_writes`."""
+        """The external log of a table; None without a store, or without `delta_only_esker_writes`.
+
+        Raises:
+            UnsupportedError: The table is on a branch.
+        """
         given = {key.lower(): value for key, value in (options or {}).items()}
         if given.get(ONLY_ESKER, "").lower() != "true" or MANIFEST_STORE not in given:
             return None
+        if isinstance(store, StagingStore):
+            raise UnsupportedError(
+                f"{uri}: expected no {MANIFEST_STORE} for a table on a branch, found one: the repository's own commits "
+                "decide there; leave it out",
+                uri=uri,
+            )
         external = open_manifest_store(uri, given)
         return ExternalLog(store, external, uri) if external is not None else None
 

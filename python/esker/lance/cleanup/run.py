@@ -32,6 +32,7 @@ from contextlib import suppress
 from ..._native.table import Manifest
 from ...exceptions import EskerError, NotFoundError, TaggedVersionsError
 from ...progress import Progress, Tally
+from ...store.staging import flush
 from ..log import LanceLog
 from .explanation import CleanupCandidateFile, CleanupExplanation, CleanupStats, counted
 from .inspection import GoingVersion, Inspection, concurrency_of, each, inspect, store_time_ns
@@ -119,6 +120,7 @@ def cleanup(
         # A version that has just been removed is being brought back: leave its files to a later clean-up.
         files = [file for file in files if file.unverified]
     removed = remover.remove_all(files, Tally(progress, "removing files", unit="files", total=len(files)))
+    flush(log.store, "Clean-up")
     if remover.failure is not None:
         warnings.warn(
             f"{remover.failed} files of {log.uri} could not be removed, the next clean-up finds them again: "

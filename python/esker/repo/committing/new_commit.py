@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..core.repository_core import RepositoryCore
-from ..hooks import HookEvent
+from ..hooks import EventType
 from ..refs.commits import Commit
 from ..refs.numbered_log import LogEntry
 from ..text import check_text
+from .hook_event import run_after, run_before
 from .needs import Needs
 from .ref_move import entry_to, move_branch
 
@@ -91,16 +92,19 @@ def commit_onto(
         CommitConflictError: Other writers were faster every time.
     """
 
+    before: EventType = "pre-commit" if new.merged is None else "pre-merge"
+    after: EventType = "post-commit" if new.merged is None else "post-merge"
+
     def build(head: LogEntry | None) -> LogEntry:
         commit, needs = new.over(core.commit_of(head, new.branch), content)
-        core.hooks.run(HookEvent("pre-commit" if new.merged is None else "pre-merge", new.branch, commit, new.merged))
+        run_before(core, before, new.branch, new.merged, commit)
         return entry_to(core, "commit", commit, needs)
 
     entry = move_branch(core, new.branch, build, new.what)
     if landed is not None:
         landed()
     made = core.commit_of(entry, new.branch)
-    core.hooks.run_after(HookEvent("post-commit" if new.merged is None else "post-merge", new.branch, made, new.merged))
+    run_after(core, after, new.branch, new.merged, made)
     return made
 
 

@@ -4,7 +4,7 @@
 commit_staging       the line
   check_committable  staged  -> checked: young enough that garbage collection has deleted none of it
   stored_ranges      checked -> ranges and a metarange: the base commit with the staged changes
-  merged_onto        merged onto the branch's last commit, where others have committed since; conflicts end here
+  landed_on          brought onto the branch's last commit, where others have committed since; conflicts end here
   commit_onto        stored -> branch moved: see `new_commit`
 ```
 """
@@ -21,12 +21,19 @@ from ..refs.clock import moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..text import check_pairs, check_text
-from .merge_content import merged_content
+from .lost_ref import OnLost, landed_on
 from .needs import Needs
 from .new_commit import Content, NewCommit, commit_onto
 
 
-def commit_staging(core: RepositoryCore, staging: Staging, new: NewCommit, *, allow_empty: bool = False) -> Commit:
+def commit_staging(
+    core: RepositoryCore,
+    staging: Staging,
+    new: NewCommit,
+    *,
+    allow_empty: bool = False,
+    on_lost: OnLost = OnLost.REPLAY,
+) -> Commit:
     """Commits what is staged, and nothing else; it is not staged any more then.
 
     Args:
@@ -34,10 +41,12 @@ def commit_staging(core: RepositoryCore, staging: Staging, new: NewCommit, *, al
         staging: What is staged: by a branch's handle, a transaction or an import.
         new: Where it goes, and what the commit says.
         allow_empty: Commits even if nothing changes.
+        on_lost: What to do with commits of tables to which others have committed meanwhile.
 
     Raises:
         NoChangesError: Nothing is staged, or what is staged changes nothing.
         MergeConflictError: Others have changed the same paths. What is staged stays.
+        TableConflictError: Others have changed the same table in a way that leaves no room. What is staged stays.
     """
     core.check_unprotected(new.branch)
     new = replace(new, message=check_text(new.message, "a message"), metadata=check_pairs(new.metadata, "metadata"))
@@ -45,13 +54,21 @@ def commit_staging(core: RepositoryCore, staging: Staging, new: NewCommit, *, al
     check_committable(core, new.branch, staging)
     began = moment()
     ours = stored_ranges(core, new.branch, base, staging, allow_empty=allow_empty)
-    needs = Needs(frozenset(staging.sources), began, staging)
+    versions: dict[str, tuple[int, ...]] = {}
 
     def content(dest: Commit) -> Content:
         check_committable(core, new.branch, staging)
-        return Content(merged_onto(core, base, ours, dest), needs)
+        with explained(core.store, base.id):
+            found = landed_on(core, new.branch, base, ours, dest, staging, on_lost)
+        versions.clear()
+        versions.update(found.versions)
+        return Content(found.content, Needs(frozenset(staging.sources), began, found.staging))
 
-    return commit_onto(core, new, content, landed=staging.clear)
+    def landed() -> None:
+        staging.clear()
+        staging.versions = dict(versions)
+
+    return commit_onto(core, new, content, landed=landed)
 
 
 def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> None:
@@ -79,15 +96,3 @@ def stored_ranges(core: RepositoryCore, branch: str, base: Commit, staging: Stag
     if applied.metarange_id is None and not allow_empty:
         raise NoChangesError(f"branch {branch!r}: nothing is staged that changes anything; allow_empty commits it")
     return applied.metarange_id or base.meta_range_id
-
-
-def merged_onto(core: RepositoryCore, base: Commit, ours: str, dest: Commit) -> str:
-    """Merges ours, which was made from `base`, onto the branch's last commit, and returns the metarange's id.
-
-    Raises:
-        MergeConflictError: Both changed the same paths.
-    """
-    if dest.meta_range_id == base.meta_range_id:
-        return ours
-    with explained(core.store, base.id):
-        return merged_content(core, base.meta_range_id, ours, dest.meta_range_id, "none").metarange_id or ""

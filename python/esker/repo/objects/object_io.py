@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ...exceptions import InvalidArgumentError
 from ..core.repository_core import RepositoryCore
 from ..errors import InvalidSeekError
+from ..refs.clock import moment
 from ..refs.expired import explained
 from ..sdk_names import LacksNames
 from ..text import check_pairs, check_text
@@ -125,6 +126,7 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
         self.name = path
         self.mode = "wb"
         self._view = view
+        self._began = moment()
         self._upload: Any = view.core.upload()
 
     def writable(self) -> bool:
@@ -156,7 +158,7 @@ class ObjectWriter(LacksNames, io.BufferedIOBase):
         try:
             content_type = check_text(self.content_type or MEDIA_TYPE, "a content type")
             info = self._upload.finish(self.name, content_type, check_pairs(self.metadata, "metadata"))
-            self._view.stage(self.name, info)
+            self._view.stage(self.name, info, self._began)
         except BaseException:
             self._upload.abort()
             raise

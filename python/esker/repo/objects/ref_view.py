@@ -12,6 +12,7 @@ from typing import Any
 
 from ...exceptions import InvalidArgumentError, NotFoundError, UnsupportedError
 from ..core.repository_core import RepositoryCore
+from ..refs.clock import Moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..text import check_text
@@ -181,10 +182,16 @@ class BranchView(RefView):
         self.core.check_unprotected(self.id)
         return self.commit()
 
-    def stage(self, path: str, change: ObjectInfo | None) -> None:
-        """Stages an object at a path, or with None that the path goes."""
+    def stage(self, path: str, change: ObjectInfo | None, began: Moment | None = None) -> None:
+        """Stages an object at a path, or with None that the path goes.
+
+        Args:
+            path: Where.
+            change: What.
+            began: When its bytes began to be written: garbage collection spares them by this age.
+        """
         staging = self.staging
-        staging.begin(self.check_writeable(path))
+        staging.begin(self.check_writeable(path), began)
         staging.stage(path, change)
 
     def stage_copy(self, found: ObjectInfo, source: str | Staging, path: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from ..._native.graveler import ChangeStream, StagedPaths
 from ...exceptions import UnsupportedError
@@ -26,6 +27,25 @@ class SavedStaging:
 _NEVER: Moment = (0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class StagedEntry:
+    """A log entry that a table's commit has staged.
+
+    Attributes:
+        folder: The table's, with a `/` at its end or empty.
+        format: `lance` or `delta`.
+        number: The version.
+        path: Of the entry, in the repository.
+        change: The commit behind it: a `CommitProtocol`.
+    """
+
+    folder: str
+    format: Literal["lance", "delta"]
+    number: int
+    path: str
+    change: object
+
+
 class Staging:
     """Staged changes over a base commit: paths with new objects, and paths that are removed.
 
@@ -33,6 +53,9 @@ class Staging:
         base: The base commit: the branch's last when the first change was staged; None while nothing is staged.
         sources: Ids of the commits out of which something is staged.
         own_imports: Whether objects of the repository itself may be among what is imported.
+        entries: Log entries of tables that are among it, in the order in which they were committed.
+        expected: Paths below which nothing may have changed when it is committed.
+        versions: Of what was committed last: the versions that each table got, by its folder.
 
     Example:
         `repository.branch("main").uncommitted()`
@@ -45,7 +68,18 @@ class Staging:
         self.base: Commit | None = None
         self.sources: set[str] = set()
         self.own_imports = False
+        self.entries: list[StagedEntry] = []
+        self.expected: set[str] = set()
+        self.versions: dict[str, tuple[int, ...]] = {}
         self._started: Moment = _NEVER
+
+    @classmethod
+    def over(cls, paths: StagedPaths, base: Commit, age_s: float) -> Staging:
+        """What stores have staged over a commit, the first of it so many seconds ago."""
+        found = cls()
+        found._paths, found.base = paths, base
+        found.age_like(age_s)
+        return found
 
     @property
     def age_s(self) -> float:
@@ -58,11 +92,13 @@ class Staging:
         began = (now[0] - age_s, now[1] - age_s)
         self._started = _earlier(self._started, began)
 
-    def begin(self, base: Commit) -> None:
-        """Sets the base commit, before the first change."""
+    def begin(self, base: Commit, started: Moment | None = None) -> None:
+        """Sets the base commit, before the first change, whose bytes were begun to be written at a moment."""
         if self.base is None:
             self.base = base
-            self._started = moment()
+            self._started = moment() if started is None else started
+        elif started is not None:
+            self._started = _earlier(self._started, started)
 
     def take_over(self, other: Staging) -> None:
         """Takes over the age and the sources of another staging, from which something is staged here."""
@@ -94,6 +130,23 @@ class Staging:
         """Refuses what is written to a transaction that has ended."""
         if self._has_ended:
             raise UnsupportedError("expected a transaction at work, found one that has ended; begin another")
+
+    def without(self, paths: Iterable[str]) -> ChangeStream:
+        """All of it but what is staged at some paths, for the core."""
+        kept = self._paths.copy()
+        for path in paths:
+            kept.forget(path)
+        return kept.changes()
+
+    def joined(self, other: Staging) -> Staging:
+        """What both have staged, as old as the older of them."""
+        found = Staging()
+        found.restore(self.saved())
+        found.own_imports = self.own_imports
+        for path, change in other.within(""):
+            found.stage(path, change)
+        found._started = _earlier(found._started, other._started)
+        return found
 
     def share(self) -> StagedPaths:
         """What is staged, for stores over the branch, which from now on stage there as well."""
@@ -139,6 +192,8 @@ class Staging:
         # Stores that are still open keep what they saw.
         self._paths, self._is_shared = StagedPaths(), False
         self.sources.clear()
+        self.entries.clear()
+        self.expected.clear()
         self.base = None
         self._started = _NEVER
 

@@ -1,0 +1,130 @@
+"""A commit that a table took provisionally, committed again on top of what others have committed meanwhile.
+
+A transaction over a branch stages the commits of its tables. When the branch has moved by its end, each commit goes
+through the format's conflict rules again, against the others' changes alone, and becomes a later version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._native.table import Fragment, Manifest, Operation, Transaction
+from ..commit.loop import CommitLimits, commit
+from ..commit.protocol import CommittedChange, Verdict
+from ..exceptions import CommitConflictError
+from .commit import DeletionMerge, LanceCommit
+from .log import LanceLog
+
+_KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "CreateIndex", "UpdateBases")
+"""Operations that name no fragment of the version that they were computed from."""
+
+
+class LanceReplay:
+    """The provisional commits of one table, committed again one after the other.
+
+    Args:
+        log: The table's log, over the content that has the others' commits.
+        common: The newest version that both have.
+
+    Example:
+        `[replay.again(5, first), replay.again(6, second)] == [7, 8]`
+    """
+
+    def __init__(self, log: LanceLog, common: int) -> None:
+        self._log = log
+        self._common = common
+        self._own: set[str] = set()
+        self._versions: dict[int, int] = {}
+        self._fragments: dict[int, int] = {}
+
+    def again(self, version: int, first: LanceCommit) -> int:
+        """Commits once more what was committed as `version`; the version that it is now.
+
+        Raises:
+            CommitConflictError: The others' changes conflict with it.
+        """
+        made, before = first.made, first.put_on
+        if made is None:
+            raise CommitConflictError(
+                f"version {version} of {self._log.uri} cannot be committed again: run it again", retryable=True
+            )
+        transaction = self._renumbered(first.transaction, made)
+        replayed = _Replayed(self._log, transaction, first, self._common, self._own)
+        self._own.add(transaction.uuid)
+        now = commit(replayed, limits=CommitLimits(max_retries=0, max_reruns=0))
+        self._versions[version] = now
+        # What a restore brings back has the ids that it had.
+        if replayed.made is not None and first.operation != "Restore":
+            self._note_fragments(before, made, replayed.put_on, replayed.made)
+        return now
+
+    def _note_fragments(
+        self, before: Manifest | None, made: Manifest, before_now: Manifest | None, made_now: Manifest
+    ) -> None:
+        """Notes which ids the fragments have now that this transaction has made."""
+        for old, new in zip(_new_ids(before, made), _new_ids(before_now, made_now), strict=True):
+            self._fragments[old] = new
+
+    def _renumbered(self, transaction: Transaction, made: Manifest) -> Transaction:
+        """The transaction with the numbers that versions and fragments of this transaction have now."""
+        read = self._versions.get(transaction.read_version, transaction.read_version)
+        operation = transaction.decoded()
+        moved = {old: new for old, new in self._fragments.items() if old != new}
+        if operation.name == "Restore" and operation.fields()["version"] in self._versions:
+            operation = Operation.restore(self._versions[operation.fields()["version"]])
+        elif moved and operation.name not in (*_KEEP_IDS, "Restore"):
+            operation = self._with_ids(operation, moved)
+        return Transaction(read, operation, properties=transaction.properties, uuid=transaction.uuid)
+
+    def _with_ids(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
+        fields = operation.fields()
+        if operation.name == "Delete":
+            return Operation.delete(
+                [self._with_id(fragment, moved) for fragment in fields["updated_fragments"]],
+                [moved.get(id, id) for id in fields["deleted_fragment_ids"]],
+                fields["predicate"],
+            )
+        if operation.name == "Update" and not fields.get("updated_fragment_offsets"):
+            changed: dict[str, Any] = {
+                **fields,
+                "removed_fragment_ids": [moved.get(id, id) for id in fields["removed_fragment_ids"]],
+                "updated_fragments": [self._with_id(fragment, moved) for fragment in fields["updated_fragments"]],
+            }
+            return Operation.update(**changed)
+        raise CommitConflictError(
+            f"{operation.name} of {self._log.uri} names fragments that the same transaction has made, whose ids others "
+            "have taken meanwhile; nothing was committed: run the transaction again",
+            operation=operation.name,
+            retryable=True,
+        )
+
+    def _with_id(self, fragment: Fragment, moved: Mapping[int, int]) -> Fragment:
+        if fragment.id not in moved:
+            return fragment
+        renamed = fragment.with_id(moved[fragment.id])
+        # The name of a deletion file begins with the fragment's id.
+        if fragment.deletion_file is not None and renamed.deletion_file is not None:
+            self._log.store.put(renamed.deletion_file, self._log.store.get(fragment.deletion_file))
+        return renamed
+
+
+class _Replayed(LanceCommit):
+    """A commit that was judged against all versions up to `common` and against those of its own transaction."""
+
+    def __init__(self, log: LanceLog, transaction: Transaction, first: LanceCommit, common: int, own: set[str]) -> None:
+        read = first.read_manifest
+        reconcile = DeletionMerge(log, read) if first.reconciles and read is not None else None
+        super().__init__(log, transaction, reconcile=reconcile, **first.terms)
+        self.read_version = common
+        self._read = read
+        self._skipped = set(own)
+
+    def judge(self, change: CommittedChange) -> Verdict:
+        """What others' change means for ours; what the same transaction committed before was read by it."""
+        return Verdict.KEEP if change.write_id in self._skipped else super().judge(change)
+
+
+def _new_ids(before: Manifest | None, made: Manifest) -> list[int]:
+    known = set() if before is None else {fragment.id for fragment in before.fragments()}
+    return [fragment.id for fragment in made.fragments() if fragment.id not in known]

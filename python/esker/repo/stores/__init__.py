@@ -1,0 +1,1 @@
+"""Stores over a branch: of a transaction, of the branch itself, of a ref."""
