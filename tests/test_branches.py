@@ -698,6 +698,40 @@ def test_a_table_in_a_repository_has_tags_and_no_branches(tmp_path: Path) -> Non
         esker.dataset(main.head.store_uri("t.lance")).tags.create("later")
 
 
+def test_a_table_on_a_live_branch_of_a_repository_has_tags(tmp_path: Path) -> None:
+    repository = Repository.create(str(tmp_path / "lake"))
+    main = repository.branch("main")
+    uri = main.store_uri("t.lance")
+    dataset = esker.write_dataset(_rows(1), uri, auto_cleanup_options={"interval": 1, "older_than_seconds": 0})
+    dataset.tags.create("kept")
+    dataset.tags.create("gone")
+    with pytest.raises(RefConflictError):
+        dataset.tags.create("kept")
+    dataset.tags.update("gone", 1)
+    dataset.tags.replace_metadata("kept", {"by": "me"})
+    dataset.tags.delete("gone")
+    for number in (2, 3):
+        esker.write_dataset(_rows(number), uri, mode="append")
+    with pytest.raises(UnsupportedError, match="which has branches of its own"):
+        dataset.create_branch("feat")
+    assert not list(main.uncommitted())
+    # Another process, and a branch of the repository, see them.
+    again = esker.dataset(Repository(str(tmp_path / "lake")).branch("main").store_uri("t.lance"))
+    assert again.tags.list()["kept"]["metadata"] == {"by": "me"}
+    assert set(again.tags.list()) == {"kept"}
+    assert _ids(again.checkout_version("kept")) == [1]
+    assert len(again.versions()) == 3
+    side = repository.branch("side").create("main")
+    there = esker.dataset(side.store_uri("t.lance"))
+    there.tags.create("there")
+    assert set(there.tags.list()) == {"kept", "there"}
+    assert set(again.tags.list()) == {"kept"}
+    esker.LanceDataset.drop(side.store_uri("t.lance"))
+    with pytest.raises(NotFoundError):
+        esker.dataset(side.store_uri("t.lance"))
+    assert again.count_rows() == 3
+
+
 def test_a_branch_whose_folder_was_moved_away_is_named(three: str, tmp_path: Path) -> None:
     branch = esker.dataset(three).create_branch("feat", 1)
     shutil.copytree(branch.uri, tmp_path / "elsewhere")
