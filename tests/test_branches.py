@@ -382,6 +382,18 @@ def test_of_two_writers_that_take_over_one_tree_one_wins(
     _agree(three, "feat", [*range(parent), 70])
 
 
+def test_a_branch_that_is_there_stays_as_it_is(three: str) -> None:
+    branch = esker.dataset(three).create_branch("feat", 1)
+    for number in (10, 11):
+        branch.insert(_rows(number))
+    branch.cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    before = _files(three)
+    for parent in (1, 2, 3):
+        with pytest.raises(RefConflictError, match="branch feat already exists"):
+            esker.dataset(three).create_branch("feat", parent)
+        assert _files(three) == before
+
+
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail"]
 
 

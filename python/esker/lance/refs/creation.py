@@ -190,12 +190,13 @@ class _Creation:
             self._remove_ours()
             raise self.named.gone("branched from")
         numbers = self.log.listing().versions
-        if self.named.version not in numbers and self._put():
-            # Another writer had taken it for a leftover before our ref was there.
+        strangers = [n for n in numbers if n != self.named.version and self._is_other_beginning(n)]
+        for number in strangers:
+            self._remove(number)
+        # Another writer may have taken ours for a leftover before our ref was there. If there are later versions of
+        # ours, a clean-up has removed it.
+        if len(strangers) == len(numbers) and self._put():
             manifest = self._made
-        for number in numbers:
-            if number != self.named.version and self._is_other_beginning(number):
-                self._remove(number)
         return manifest
 
     def _give_way(self) -> None:
@@ -206,8 +207,9 @@ class _Creation:
         place = Place(winner.parent_branch, winner.parent_version)
         if place != self.named.place:
             self._remove_ours()
-        # Ours may have had the number of theirs, and their manifest may have looked like a leftover.
-        if place.version not in self.log.listing().versions:
+        # Ours may have had the number of theirs, and their manifest may have looked like a leftover. If there are later
+        # versions of theirs, a clean-up has removed it.
+        if not self.log.listing().versions:
             named = NamedVersion.find(self.source, place)
             _Creation(self.main, _source(self.source, named), named, self.name, winner, self.log)._put()
 
