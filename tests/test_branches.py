@@ -8,6 +8,7 @@ import pickle
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from esker.exceptions import (
 from esker.fragment import write_fragments
 from esker.repo import Repository
 from esker.store import stores
+from tests.interrupts import Interrupt
 from tests.watched_stores import in_another_thread
 
 Watch = Callable[[str, str], str | None]
@@ -433,6 +435,79 @@ def test_whatever_fails_a_branch_is_there_or_can_be_created(
             assert reported
             return
     raise AssertionError("expected fewer operations")
+
+
+@pytest.mark.parametrize("kind", ["create", "take over", "delete", "tag"])
+def test_ctrl_c_at_any_moment_leaves_a_branch_or_none(three: str, kind: str) -> None:
+    def prepare() -> Any:
+        dataset = esker.dataset(three)
+        if kind in ("take over", "delete"):
+            dataset.create_branch("feat", 1).insert(_rows(50))
+        if kind == "take over":
+            Path(three, "_refs/branches/feat.json").unlink()
+        return dataset
+
+    def work(dataset: Any) -> None:
+        if kind == "tag":
+            dataset.tags.create("t", 2)
+        elif kind == "delete":
+            dataset.branches.delete("feat")
+        else:
+            dataset.create_branch("feat", 2)
+
+    def clear() -> None:
+        dataset = esker.dataset(three)
+        if "feat" not in dataset.branches.list():
+            assert _ids(dataset.create_branch("feat", 2)) == [0, 1]
+        branch = dataset.checkout_version(("feat", None))
+        branch.validate()
+        assert _ids(branch) in ([0, 1], [0, 50])
+        dataset.branches.delete("feat")
+        for tag in dataset.tags.list():
+            assert dataset.checkout_version(tag).count_rows() == 2
+            dataset.tags.delete(tag)
+
+    dataset = prepare()
+    with Interrupt() as counted:
+        work(dataset)
+    clear()
+    for number in range(len(counted.events)):
+        dataset = prepare()
+        with pytest.raises(KeyboardInterrupt), Interrupt(number):
+            work(dataset)
+        clear()
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch", "take over"])
+def test_of_many_writers_at_once_one_wins(three: str, kind: str) -> None:
+    if kind == "take over":
+        esker.dataset(three).create_branch("feat", 1).insert(_rows(50))
+        Path(three, "_refs/branches/feat.json").unlink()
+    start = threading.Barrier(6)
+
+    def create(number: int) -> int | None:
+        dataset = esker.dataset(three)
+        start.wait()
+        try:
+            if kind == "tag":
+                dataset.tags.create("feat", number)
+            else:
+                dataset.create_branch("feat", number)
+        except RefConflictError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(6) as threads:
+        won = [number for number in threads.map(create, [1, 2, 3, 1, 2, 3]) if number is not None]
+    assert len(won) == 1
+    dataset = esker.dataset(three)
+    if kind == "tag":
+        assert dataset.tags.get_version("feat") == won[0]
+    else:
+        assert dataset.branches.list()["feat"]["parent_version"] == won[0]
+        branch = dataset.checkout_version(("feat", None))
+        assert [version["version"] for version in branch.versions()] == won
+        _agree(three, "feat", [*range(won[0])])
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -130,10 +130,10 @@ class LanceDataset(
         default_scan_options: dict[str, Any] | None = None,
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
+        read_params: dict[str, Any] | None = None,
         session: Session | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
         base_store_params: dict[str, dict[str, str]] | None = None,
-        read_params: dict[str, Any] | None = None,
         **pylance_only: Any,
     ) -> None:
         check_read_params(read_params)
@@ -438,10 +438,10 @@ def dataset(
     default_scan_options: dict[str, Any] | None = None,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
-    manifest_store: ExternalManifestStore | str | None = None,
-    session: Session | None = None,
-    base_store_params: dict[str, dict[str, str]] | None = None,
     read_params: dict[str, Any] | None = None,
+    session: Session | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
     """Opens a table.
