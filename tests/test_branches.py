@@ -8,6 +8,7 @@ import pickle
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from esker.exceptions import (
 from esker.fragment import write_fragments
 from esker.repo import Repository
 from esker.store import stores
+from tests.interrupts import Interrupt
 from tests.watched_stores import in_another_thread
 
 Watch = Callable[[str, str], str | None]
@@ -217,7 +219,7 @@ def test_errors_are_those_of_pylance(three: str) -> None:
                 dataset.create_branch(name)
         with pytest.raises(OSError, match="already exists|Clone operation"):
             dataset.create_branch("feat")
-        with pytest.raises(OSError, match=r"version 9|9\.manifest"):
+        with pytest.raises(OSError, match=r"main:9 does not exist|9\.manifest"):
             dataset.create_branch("b", 9)
         with pytest.raises((OSError, ValueError)):
             dataset.create_branch("b", ("nowhere", None))
@@ -382,6 +384,18 @@ def test_of_two_writers_that_take_over_one_tree_one_wins(
     _agree(three, "feat", [*range(parent), 70])
 
 
+def test_a_branch_that_is_there_stays_as_it_is(three: str) -> None:
+    branch = esker.dataset(three).create_branch("feat", 1)
+    for number in (10, 11):
+        branch.insert(_rows(number))
+    branch.cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    before = _files(three)
+    for parent in (1, 2, 3):
+        with pytest.raises(RefConflictError, match="branch feat already exists"):
+            esker.dataset(three).create_branch("feat", parent)
+        assert _files(three) == before
+
+
 FAULTS = ["crash_before", "crash_after", "lose_reply", "fail"]
 
 
@@ -421,6 +435,79 @@ def test_whatever_fails_a_branch_is_there_or_can_be_created(
             assert reported
             return
     raise AssertionError("expected fewer operations")
+
+
+@pytest.mark.parametrize("kind", ["create", "take over", "delete", "tag"])
+def test_ctrl_c_at_any_moment_leaves_a_branch_or_none(three: str, kind: str) -> None:
+    def prepare() -> Any:
+        dataset = esker.dataset(three)
+        if kind in ("take over", "delete"):
+            dataset.create_branch("feat", 1).insert(_rows(50))
+        if kind == "take over":
+            Path(three, "_refs/branches/feat.json").unlink()
+        return dataset
+
+    def work(dataset: Any) -> None:
+        if kind == "tag":
+            dataset.tags.create("t", 2)
+        elif kind == "delete":
+            dataset.branches.delete("feat")
+        else:
+            dataset.create_branch("feat", 2)
+
+    def clear() -> None:
+        dataset = esker.dataset(three)
+        if "feat" not in dataset.branches.list():
+            assert _ids(dataset.create_branch("feat", 2)) == [0, 1]
+        branch = dataset.checkout_version(("feat", None))
+        branch.validate()
+        assert _ids(branch) in ([0, 1], [0, 50])
+        dataset.branches.delete("feat")
+        for tag in dataset.tags.list():
+            assert dataset.checkout_version(tag).count_rows() == 2
+            dataset.tags.delete(tag)
+
+    dataset = prepare()
+    with Interrupt() as counted:
+        work(dataset)
+    clear()
+    for number in range(len(counted.events)):
+        dataset = prepare()
+        with pytest.raises(KeyboardInterrupt), Interrupt(number):
+            work(dataset)
+        clear()
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch", "take over"])
+def test_of_many_writers_at_once_one_wins(three: str, kind: str) -> None:
+    if kind == "take over":
+        esker.dataset(three).create_branch("feat", 1).insert(_rows(50))
+        Path(three, "_refs/branches/feat.json").unlink()
+    start = threading.Barrier(6)
+
+    def create(number: int) -> int | None:
+        dataset = esker.dataset(three)
+        start.wait()
+        try:
+            if kind == "tag":
+                dataset.tags.create("feat", number)
+            else:
+                dataset.create_branch("feat", number)
+        except RefConflictError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(6) as threads:
+        won = [number for number in threads.map(create, [1, 2, 3, 1, 2, 3]) if number is not None]
+    assert len(won) == 1
+    dataset = esker.dataset(three)
+    if kind == "tag":
+        assert dataset.tags.get_version("feat") == won[0]
+    else:
+        assert dataset.branches.list()["feat"]["parent_version"] == won[0]
+        branch = dataset.checkout_version(("feat", None))
+        assert [version["version"] for version in branch.versions()] == won
+        _agree(three, "feat", [*range(won[0])])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -696,6 +783,40 @@ def test_a_table_in_a_repository_has_tags_and_no_branches(tmp_path: Path) -> Non
     assert set(esker.dataset(main.store_uri("t.lance")).tags.list()) == {"kept", "late"}
     with pytest.raises(UnsupportedError):
         esker.dataset(main.head.store_uri("t.lance")).tags.create("later")
+
+
+def test_a_table_on_a_live_branch_of_a_repository_has_tags(tmp_path: Path) -> None:
+    repository = Repository.create(str(tmp_path / "lake"))
+    main = repository.branch("main")
+    uri = main.store_uri("t.lance")
+    dataset = esker.write_dataset(_rows(1), uri, auto_cleanup_options={"interval": 1, "older_than_seconds": 0})
+    dataset.tags.create("kept")
+    dataset.tags.create("gone")
+    with pytest.raises(RefConflictError):
+        dataset.tags.create("kept")
+    dataset.tags.update("gone", 1)
+    dataset.tags.replace_metadata("kept", {"by": "me"})
+    dataset.tags.delete("gone")
+    for number in (2, 3):
+        esker.write_dataset(_rows(number), uri, mode="append")
+    with pytest.raises(UnsupportedError, match="which has branches of its own"):
+        dataset.create_branch("feat")
+    assert not list(main.uncommitted())
+    # Another process, and a branch of the repository, see them.
+    again = esker.dataset(Repository(str(tmp_path / "lake")).branch("main").store_uri("t.lance"))
+    assert again.tags.list()["kept"]["metadata"] == {"by": "me"}
+    assert set(again.tags.list()) == {"kept"}
+    assert _ids(again.checkout_version("kept")) == [1]
+    assert len(again.versions()) == 3
+    side = repository.branch("side").create("main")
+    there = esker.dataset(side.store_uri("t.lance"))
+    there.tags.create("there")
+    assert set(there.tags.list()) == {"kept", "there"}
+    assert set(again.tags.list()) == {"kept"}
+    esker.LanceDataset.drop(side.store_uri("t.lance"))
+    with pytest.raises(NotFoundError):
+        esker.dataset(side.store_uri("t.lance"))
+    assert again.count_rows() == 3
 
 
 def test_a_branch_whose_folder_was_moved_away_is_named(three: str, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_each_argument_of_dataset_is_there_or_refused(uri: str) -> None:
     ours = inspect.signature(esker.dataset).parameters
     assert {"session", "base_store_params"} <= set(ours)
     lacking = set(inspect.signature(lance.dataset).parameters) - set(ours)
-    assert lacking == {"read_params", "namespace_client", "table_id"}
+    assert lacking == {"namespace_client", "table_id"}
     for name in lacking:
         assert f"`{name}`" in (esker.dataset.__doc__ or "")
         given: dict[str, Any] = {name: {"a": "b"}}

@@ -15,7 +15,6 @@ TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 COMPACTION = f"compact with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
 SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
-STATISTICS = "see LanceDataset.get_version()['metadata'] for totals, and the command esker inspect for columns"
 COST = "see LanceDataset.io_stats for requests and bytes"
 BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
@@ -31,11 +30,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "BlobDescriptor": BLOBS,
         "BlobDescriptorArrayBuilder": BLOBS,
         "CompactedSsTable": LOG_OF_ROWS,
-        "DataStatistics": STATISTICS,
         "DedicatedBlobWriter": BLOBS,
         "ExecutionPlan": "see LanceScanner.explain_plan and analyze_plan for the plan of a scan",
         "FFILanceTableProvider": "register LanceDataset.scanner().to_reader(), or query with DuckDB",
-        "FieldStatistics": STATISTICS,
         "FtsToken": TEXTS,
         "IndexFile": INDEX,
         "IndexProgress": INDEX,
@@ -80,16 +77,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "BatchUDFCheckpoint": KEPT,
         "Compaction": COMPACTION,
         "CompactionMetrics": COMPACTION,
-        "DataStatistics": STATISTICS,
-        "DatasetStats": STATISTICS,
         "DocumentGranularity": TEXTS,
-        "FieldStatistics": STATISTICS,
         "FullTextQuery": TEXTS,
         "IndexConfig": INDEX,
         "IndexFile": INDEX,
         "IndexInformation": INDEX,
         "IndexSegment": INDEX,
-        "LanceStats": STATISTICS,
         "MinHashQuery": TEXTS,
         "SqlQuery": SQL,
         "SqlQueryBuilder": SQL,

@@ -8,8 +8,10 @@ from ..lance.history.versions import Version
 from ..lance.merge.outcome import ExecuteResult
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from ..lance.scan.options import ColumnOrdering, ScanStatistics
+from ..lance.statistics import DatasetStats, DataStatistics, FieldStatistics
 from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
+from .inventory import LanceStats
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
 from .optimizer import DatasetOptimizer
@@ -23,12 +25,16 @@ __all__ = [
     "Branch",
     "Branches",
     "ColumnOrdering",
+    "DataStatistics",
     "DatasetOptimizer",
+    "DatasetStats",
     "DeleteResult",
     "ExecuteResult",
+    "FieldStatistics",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
+    "LanceStats",
     "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",

@@ -43,6 +43,7 @@ from .cleanup import CleanupApi
 from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
+from .inventory import InventoryApi, check_read_params
 from .merge_insert import MergeInsertApi
 from .optimizer import OptimizeApi
 from .refs import RefsApi
@@ -72,6 +73,7 @@ class LanceDataset(
     BasePathsApi,
     CleanupApi,
     OptimizeApi,
+    InventoryApi,
     ValidationApi,
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]
@@ -92,6 +94,7 @@ class LanceDataset(
         manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers must use it.
         base_store_params: Options by the path of a base path; they replace `storage_options` for it.
+        read_params: Hints of pylance, of no effect here: what is decoded is validated in any case.
         **pylance_only: Refused unless None.
 
     Raises:
@@ -127,11 +130,13 @@ class LanceDataset(
         default_scan_options: dict[str, Any] | None = None,
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
+        read_params: dict[str, Any] | None = None,
         session: Session | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
         base_store_params: dict[str, dict[str, str]] | None = None,
         **pylance_only: Any,
     ) -> None:
+        check_read_params(read_params)
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
         table = open_at(
@@ -433,8 +438,9 @@ def dataset(
     default_scan_options: dict[str, Any] | None = None,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
-    manifest_store: ExternalManifestStore | str | None = None,
+    read_params: dict[str, Any] | None = None,
     session: Session | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
     base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
@@ -456,7 +462,8 @@ def dataset(
             `esker.commit.ExternalManifestStore`, or the URI of one.
         session: Keeps one account of what several datasets cost.
         base_store_params: By the place of a base path, its options in place of `storage_options`.
-        **pylance_only: Refused unless None: `read_params`, `namespace_client`, `table_id`.
+        read_params: Hints of pylance, of no effect here.
+        **pylance_only: Refused unless None: `namespace_client`, `table_id`.
 
     Raises:
         NotFoundError: There is no table, no such version, tag or branch, or none before `asof`.
@@ -479,6 +486,7 @@ def dataset(
         manifest_store=manifest_store,
         session=session,
         base_store_params=base_store_params,
+        read_params=read_params,
         **pylance_only,
     )
     if version is None and asof is not None:

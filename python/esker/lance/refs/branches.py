@@ -7,6 +7,7 @@ notices the other. What a crash leaves is a tree without a ref, which the next `
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from ...exceptions import NotFoundError, RefConflictError
@@ -20,7 +21,7 @@ from .putting import put_new
 from .tags import check_metadata, read_tags, writable_main
 
 OWN_FOLDERS = (VERSIONS, TRANSACTIONS, "data/", "_deletions/", "_indices/")
-"""The folders of a table or a branch, in the order in which they are removed."""
+"""The folders of a table or a branch."""
 
 
 def read_branches(log: LanceLog) -> dict[str, BranchContents]:
@@ -90,49 +91,58 @@ def delete_branch(table: TableVersion, name: str) -> None:
         RefConflictError: Branches or tags refer to it.
     """
     log = writable_main(table)
-    ours, path = read_branch(log, name), branch_path(name)
-    _refuse_named(log, name, ours)
+    path = branch_path(check_branch_name(name))
+    branches = read_branches(log)
+    if name not in branches:
+        raise no_branch(log, name)
+    ours = branches[name]
+    _refuse_named(log, name, ours, branches)
     log.store.delete(path)
+    branches = read_branches(log)
     try:
-        _refuse_named(log, name, ours)
+        _refuse_named(log, name, ours, branches)
     except RefConflictError:
         put_new(log, path, ours.encode())
         raise
-    remove_tree(log, log_of(table, name, durable=True), name)
+    remove_tree(log_of(table, name, durable=True), name, branches)
     flush(log.store, f"no branch {name}")
 
 
-def remove_tree(main: LanceLog, log: LanceLog, name: str) -> None:
+def remove_tree(log: LanceLog, name: str, others: Iterable[str]) -> None:
     """Removes the versions of a branch, and then its files. What belongs to branches in folders below it stays.
 
     Args:
-        main: The log of the main line.
         log: The log of the branch.
         name: The branch.
+        others: The names of other branches.
     """
-    others = [other.removeprefix(f"{name}/") + "/" for other in read_branches(main) if other.startswith(f"{name}/")]
+    inner = [other.removeprefix(f"{name}/") + "/" for other in others if other.startswith(f"{name}/")]
+    paths = [path for path in log.store.list_paths("") if _is_own(path) and not _is_nested(path, inner)]
+    versions = [path for path in paths if path.startswith(VERSIONS) or path == LATEST_COPY]
+    log.store.delete_all(versions)
+    log.forget_entries()
+    log.store.delete_all([path for path in paths if path not in set(versions)])
     for folder in OWN_FOLDERS:
-        paths = [path for path in log.store.list_paths(folder) if not _is_nested(path, others)]
-        log.store.delete_all(paths)
-        if folder == VERSIONS:
-            log.forget_entries()
         for unfinished in log.store.list_unfinished(folder):
-            if not _is_nested(unfinished.path, others):
+            if not _is_nested(unfinished.path, inner):
                 log.store.delete_unfinished(unfinished.path)
-    log.store.delete(LATEST_COPY)
 
 
-def _is_nested(path: str, others: list[str]) -> bool:
+def _is_own(path: str) -> bool:
+    return path == LATEST_COPY or path.startswith(OWN_FOLDERS)
+
+
+def _is_nested(path: str, inner: list[str]) -> bool:
     """Whether a file in a folder of a branch belongs to another branch, which is perhaps only being created: one may be
     called `name/data`."""
-    _, _, inner = path.partition("/")
-    return any(path.startswith(other) for other in others) or any(f"/{folder}" in f"/{inner}" for folder in OWN_FOLDERS)
+    _, _, rest = path.partition("/")
+    return path.startswith(tuple(inner)) or any(f"/{folder}" in f"/{rest}" for folder in OWN_FOLDERS)
 
 
-def _refuse_named(log: LanceLog, name: str, ours: BranchContents) -> None:
+def _refuse_named(log: LanceLog, name: str, ours: BranchContents, branches: dict[str, BranchContents]) -> None:
     children = {
         other: branch.parent_version
-        for other, branch in read_branches(log).items()
+        for other, branch in branches.items()
         if other != name and (branch.parent_branch == name or branch.descends_from(ours))
     }
     if children:

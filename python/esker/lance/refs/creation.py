@@ -32,7 +32,7 @@ from .contents import BranchContents
 from .marking import clone_transaction, with_branch
 from .named_version import NamedVersion
 from .names import branch_path, check_branch_name
-from .places import Place, Reference, log_of, place_of, table_at, uri_of
+from .places import Place, Reference, log_of, place_of, uri_of
 from .putting import put_new
 from .tags import writable_main
 
@@ -65,13 +65,13 @@ def create_branch(
             uri=table.uri,
         )
     main = writable_main(table)
-    source = table_at(table, place_of(table, reference))
-    if is_detached(source.number):
+    named = NamedVersion.find(table, place_of(table, reference))
+    if is_detached(named.version):
         raise InvalidArgumentError(
-            f"expected a version of the history to start a branch from, found the detached version {source.number}",
-            version=source.number,
+            f"expected a version of the history to start a branch from, found the detached version {named.version}",
+            version=named.version,
         )
-    named = NamedVersion.find(source, Place(source.manifest.branch, source.number))
+    source = _source(table, named)
     parent = read_branch(main, named.place.branch) if named.place.branch is not None else None
     contents = BranchContents.of(parent, named.place.branch, named.version, named.manifest_size)
     options = storage_options if storage_options is not None else table.storage_options
@@ -79,6 +79,16 @@ def create_branch(
     made = _Creation(main, source, named, name, contents, log).run()
     uri = uri_of(table.uri, table.manifest.branch, name)
     return TableVersion.of(uri, log, made, options, table.commit_lock)
+
+
+def _source(table: TableVersion, named: NamedVersion) -> TableVersion:
+    """The version that a branch starts from."""
+    if named.place == Place(table.manifest.branch, table.number):
+        return table
+    manifest = named.log.manifest(named.version, named.scheme)
+    manifest.check_readable()
+    uri = uri_of(table.uri, table.manifest.branch, named.place.branch)
+    return replace(table, uri=uri, log=named.log).at(manifest)
 
 
 @dataclass
@@ -112,8 +122,6 @@ class _Creation:
     def _begin(self) -> Manifest:
         """Puts the first version into the tree, or finds it there."""
         for _ in range(ATTEMPTS):
-            if self._winner() is not None:
-                raise self._exists()
             there = self._tree()
             if there:
                 manifests = [Manifest.decode(data, path) for path, data in there.items() if _is_manifest(path)]
@@ -166,7 +174,7 @@ class _Creation:
                 if lock is not None:
                     held.enter_context(lock(version))
                 if self.log.put(version, "V2", self._made.encode(), locked=lock is not None):
-                    self.log.landed(version)
+                    self.log.landed(version, "V2")
                     return True
         except OSError:
             # The reply may be lost: what is there then is ours.
@@ -182,12 +190,13 @@ class _Creation:
             self._remove_ours()
             raise self.named.gone("branched from")
         numbers = self.log.listing().versions
-        if self.named.version not in numbers and self._put():
-            # Another writer had taken it for a leftover before our ref was there.
+        strangers = [n for n in numbers if n != self.named.version and self._is_other_beginning(n)]
+        for number in strangers:
+            self._remove(number)
+        # Another writer may have taken ours for a leftover before our ref was there. If there are later versions of
+        # ours, a clean-up has removed it.
+        if len(strangers) == len(numbers) and self._put():
             manifest = self._made
-        for number in numbers:
-            if number != self.named.version and self._is_other_beginning(number):
-                self._remove(number)
         return manifest
 
     def _give_way(self) -> None:
@@ -196,16 +205,13 @@ class _Creation:
         if winner is None:
             return
         place = Place(winner.parent_branch, winner.parent_version)
-        if place == self.named.place:
-            # Ours is the same.
-            self._put()
-            return
-        self._remove_ours()
-        # Ours may have had the number of theirs, and their manifest may have looked like a leftover.
-        source = table_at(self.source, place)
-        theirs = _Creation(self.main, source, NamedVersion.find(source, place), self.name, winner, self.log)
-        if place.version not in self.log.listing().versions:
-            theirs._put()
+        if place != self.named.place:
+            self._remove_ours()
+        # Ours may have had the number of theirs, and their manifest may have looked like a leftover. If there are later
+        # versions of theirs, a clean-up has removed it.
+        if not self.log.listing().versions:
+            named = NamedVersion.find(self.source, place)
+            _Creation(self.main, _source(self.source, named), named, self.name, winner, self.log)._put()
 
     def _winner(self) -> BranchContents | None:
         try:

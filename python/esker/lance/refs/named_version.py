@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...exceptions import NotFoundError
-from ..log import LanceLog
+from ..log import LanceLog, NamingScheme
 from ..version import TableVersion
 from .names import branch_path
 from .places import Place, log_of, main_log
+
+V2: NamingScheme = "V2"
 
 
 @dataclass(frozen=True)
@@ -19,13 +21,16 @@ class NamedVersion:
         place: Its branch and its number.
         version: Its number.
         manifest_size: The bytes of its manifest.
+        scheme: How that is named.
+        log: The log of its branch.
     """
 
     place: Place
     version: int
     manifest_size: int
+    scheme: NamingScheme
+    log: LanceLog
     _main: LanceLog
-    _log: LanceLog
     _path: str
 
     @classmethod
@@ -36,25 +41,28 @@ class NamedVersion:
             NotFoundError: There is no such version, or no such branch.
         """
         log, main = log_of(table, place.branch), main_log(table)
-        listing = log.newest()
-        version = listing.latest if place.version is None else place.version
-        path = log.path_of(version, listing.scheme)
-        try:
-            size = log.store.head(path).size
-        except NotFoundError:
+        # Most tables have V2 names: without a listing one request tells.
+        found = None if place.version is None else _size(log, place.version, V2)
+        version, scheme = place.version or 0, V2
+        if found is None:
+            listing = log.newest()
+            version, scheme = listing.latest if place.version is None else place.version, listing.scheme
+            found = _size(log, version, scheme)
+        if found is None:
             raise NotFoundError(
                 f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",
                 uri=log.uri,
                 version=place.version,
-            ) from None
-        return cls(Place(place.branch, version), version, size, main, log, path)
+            )
+        path, size = found
+        return cls(Place(place.branch, version), version, size, scheme, log, main, path)
 
     def is_there(self) -> bool:
         """Whether the version is still there, and its branch: whoever removes one of them looks for names then."""
         try:
             if self.place.branch is not None:
                 self._main.store.head(branch_path(self.place.branch))
-            self._log.store.head(self._path)
+            self.log.store.head(self._path)
         except NotFoundError:
             return False
         return True
@@ -66,8 +74,17 @@ class NamedVersion:
             doing: What was being done with it.
         """
         return NotFoundError(
-            f"version {self.place} of {self._log.uri} was cleaned up, or its branch deleted, while it was being "
+            f"version {self.place} of {self.log.uri} was cleaned up, or its branch deleted, while it was being "
             f"{doing}; take another one",
-            uri=self._log.uri,
+            uri=self.log.uri,
             version=self.version,
         )
+
+
+def _size(log: LanceLog, version: int, scheme: NamingScheme) -> tuple[str, int] | None:
+    """Where the manifest of a version lies, and its bytes; None if there is none."""
+    path = log.path_of(version, scheme)
+    try:
+        return path, log.store.head(path).size
+    except NotFoundError:
+        return None
