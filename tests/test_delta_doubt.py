@@ -57,6 +57,8 @@ CHANGES: dict[str, tuple[Callable[[str], object], list[int]]] = {
         lambda uri: write_deltalake(uri, _rows(100, 4), mode="append", txn_app_id="a", txn_version=1),
         [*OLD, *range(100, 104)],
     ),
+    "delete": (lambda uri: DeltaTable(uri).delete("id % 3 = 1"), [n for n in OLD if n % 3 != 1]),
+    "update": (lambda uri: DeltaTable(uri).update({"id": "id + 100"}, predicate="id > 7"), [*OLD[:8], 108, 109]),
     "alter": (lambda uri: DeltaTable(uri).alter.add_columns(Field("x", "long")), OLD),
     "replace": (
         lambda uri: DeltaTable.create(uri, Schema([Field("id", "long"), Field("p", "long")]), mode="overwrite"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-from .expr import Predicate
+from .expr import ArrowArrayExportable, Predicate
 from .store import Store
 
 __all__ = [
@@ -11,9 +11,13 @@ __all__ = [
     "FileSelection",
     "Snapshot",
     "canonical_path",
+    "decode_deletion_vector",
     "deletion_vector_elsewhere",
+    "deletion_vector_file",
+    "encode_deletion_vector",
     "read_changes",
     "read_deletion_vector",
+    "z85_text",
 ]
 
 _File = tuple[str, dict[str, str | None] | None, dict[str, Any] | None]
@@ -132,11 +136,29 @@ class FileSelection:
     def describe(self) -> ArrowData:
         """A batch of one row a file: `path`, `size_bytes`, `modification_time`, `partition` and `deletion_vector`."""
 
+    def statistics_texts(self, store: Store) -> list[str | None]:
+        """The statistics of the files as JSON; None for a file that has none, or whose log entry is gone."""
+
     def statistics(self, store: Store, *, bounds: bool = True) -> tuple[list[list[str]], ArrowData]:
         """The paths of leaf columns, and a batch: `num_records`, then for each path `null_count`, `min` and `max`.
 
         Without `bounds` there are no paths, and the batch is `num_records` alone.
         """
+
+def encode_deletion_vector(rows: Sequence[ArrowArrayExportable]) -> tuple[bytes, int]:
+    """The bytes of the deletion vector of some rows, and how many rows those are.
+
+    `rows` are numbers of rows, arrays of uint64 in any order.
+    """
+
+def decode_deletion_vector(data: bytes) -> ArrowData:
+    """The rows of a deletion vector's bytes, ascending, as an array of uint64."""
+
+def deletion_vector_file(vectors: Sequence[bytes]) -> tuple[bytes, list[int]]:
+    """The bytes of a file of deletion vectors, and the offset of each."""
+
+def z85_text(data: bytes) -> str:
+    """Bytes in Z85, filled up with zeros to whole groups of four."""
 
 def read_deletion_vector(
     store: Store,

@@ -23,8 +23,10 @@ class Predicate:
     """A boolean expression over the columns of one schema."""
 
     @staticmethod
-    def parse_sql(sql: str, schema: ArrowSchemaExportable) -> Predicate:
+    def parse_sql(sql: str, schema: ArrowSchemaExportable, numbers_as_text: bool = False) -> Predicate:
         """The predicate that `sql`, the text of a WHERE clause, means over `schema`.
+
+        With `numbers_as_text` a number that is compared with text is its text; without, that is refused.
 
         Raises `InvalidArgumentError` if it does not parse, names no column of the schema or is no condition.
         """
@@ -70,8 +72,11 @@ class Expression:
     """An expression over the columns of one schema: what one output column is computed from."""
 
     @staticmethod
-    def parse_sql(sql: str, schema: ArrowSchemaExportable) -> Expression:
-        """The expression that `sql` means over `schema`. Raises `InvalidArgumentError`."""
+    def parse_sql(sql: str, schema: ArrowSchemaExportable, numbers_as_text: bool = False) -> Expression:
+        """The expression that `sql` means over `schema`; arguments as `Predicate.parse_sql` has them.
+
+        Raises `InvalidArgumentError`.
+        """
 
     @property
     def columns(self) -> list[str]:

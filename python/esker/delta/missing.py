@@ -27,7 +27,6 @@ TABLE_METHODS: dict[str, MissingMethod] = {
     "compact_logs": MissingMethod(
         "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
     ),
-    "delete": MissingMethod(f"give no rows to {_REPLACE}", f"predicate writer_properties {_COMMIT}"),
     "merge": MissingMethod(
         f"join the rows yourself, and give the result to {_REPLACE}",
         "source predicate source_alias target_alias merge_schema error_on_type_mismatch writer_properties "
@@ -39,10 +38,6 @@ TABLE_METHODS: dict[str, MissingMethod] = {
     "restore": MissingMethod(
         'write the old rows: write_deltalake(uri, DeltaTable(uri, version).scan(), mode="overwrite")',
         f"target ignore_missing_files protocol_downgrade_allowed {_COMMIT}",
-    ),
-    "update": MissingMethod(
-        f"compute the new rows, and give them to {_REPLACE}",
-        f"updates new_values predicate writer_properties error_on_type_mismatch {_COMMIT}",
     ),
     "vacuum": MissingMethod(
         "run VACUUM with deltalake or Spark; esker deletes no data file of a table",

@@ -39,6 +39,7 @@ from .read.scan import TableScan
 from .read.selection import bind_to, select_files
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
+from .row_changes import RowChanges
 from .schema import Schema, large
 from .table_properties import check_properties
 from .write.add_files import AddAction, add_files
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from .read.filters import RowFilter
 
 
-class DeltaTable(MissingMethods):
+class DeltaTable(RowChanges, MissingMethods):
     """One version of a Delta table.
 
     Args:
@@ -408,7 +409,8 @@ class DeltaTable(MissingMethods):
             )
         data_files = scan.table_files()
         if scan.is_plain(data_files):
-            return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options)
+            known = scan.guarantees(data_files)
+            return scan.dataset(data_files, schema=wanted, read_options=parquet_read_options, guarantees=known)
         import pyarrow.dataset as ds
 
         return ds.dataset(pa.Table.from_batches(scan.batches(), scan.schema).cast(wanted))

@@ -15,7 +15,7 @@ use crate::actions::DeletionVectorDescriptor;
 use crate::error::{DeltaError, Result};
 use crate::path::TableRoot;
 
-const MAGIC: u32 = 1_681_511_377;
+pub(crate) const MAGIC: u32 = 1_681_511_377;
 /// A uuid in Z85.
 const ENCODED_UUID: usize = 20;
 /// The limit of deleted rows, more than any file has: a bitmap of a few bytes could claim that many.
@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 1 << 31;
 /// The row numbers of one file that are deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeletionVector {
-    rows: RoaringTreemap,
+    pub(crate) rows: RoaringTreemap,
 }
 
 /// Where the bytes of a vector are.
@@ -117,7 +117,7 @@ impl DeletionVector {
         Ok(self)
     }
 
-    fn of_file(bytes: &[u8], size: u64, path: &str) -> Result<Self> {
+    pub(crate) fn of_file(bytes: &[u8], size: u64, path: &str) -> Result<Self> {
         let corrupt = |message: String| DeltaError::corrupt(path, message);
         let (Some((head, rest)), true) = (bytes.split_first_chunk::<4>(), bytes.len() as u64 == size + 8) else {
             return Err(corrupt(format!(
@@ -223,9 +223,12 @@ pub fn place(descriptor: &DeletionVectorDescriptor, root: &TableRoot) -> Result<
     }
 }
 
+/// The digits of Z85.
+pub(crate) const Z85: &[u8; 85] =
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+
 /// Decodes Z85 (ZeroMQ's RFC 32): five characters for four bytes.
-fn z85(text: &str) -> Option<Vec<u8>> {
-    const DIGITS: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+pub(crate) fn z85(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(5) {
         return None;
     }
@@ -233,7 +236,7 @@ fn z85(text: &str) -> Option<Vec<u8>> {
     for group in text.as_bytes().chunks(5) {
         let mut value = 0u32;
         for byte in group {
-            let digit = DIGITS.iter().position(|digit| digit == byte)?;
+            let digit = Z85.iter().position(|digit| digit == byte)?;
             value = value.checked_mul(85)?.checked_add(u32::try_from(digit).ok()?)?;
         }
         bytes.extend_from_slice(&value.to_be_bytes());
@@ -242,7 +245,7 @@ fn z85(text: &str) -> Option<Vec<u8>> {
 }
 
 /// CRC-32, zlib's polynomial.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut table = [0u32; 256];
     for (start, entry) in (0u32..).zip(table.iter_mut()) {
         *entry = (0..8).fold(start, |crc, _| {

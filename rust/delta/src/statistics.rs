@@ -114,22 +114,23 @@ async fn decode_lines(store: &StoreRef, files: &[String], lines: &[LineSpan], de
             };
             open = Some((line.file, bytes));
         }
-        let (start, len) = (line.start as usize, line.len as usize);
-        let text = open
-            .as_ref()
-            .and_then(|(_, bytes)| bytes.get(start..start.checked_add(len)?));
-        let stats = text.and_then(|text| {
-            #[derive(serde::Deserialize)]
-            struct Line<'a> {
-                #[serde(borrow)]
-                add: AddStatistics<'a>,
-            }
-            let line: Line<'_> = serde_json::from_slice(text).ok()?;
-            statistics_text(line.add.stats?)
-        });
+        let stats = open.as_ref().and_then(|(_, bytes)| statistics_of_line(bytes, *line));
         decoder.push(stats.as_deref());
     }
     Ok(())
+}
+
+/// The JSON of the statistics in one line of a commit.
+pub(crate) fn statistics_of_line(bytes: &[u8], line: LineSpan) -> Option<Cow<'_, str>> {
+    #[derive(serde::Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        add: AddStatistics<'a>,
+    }
+    let (start, len) = (line.start as usize, line.len as usize);
+    let text = bytes.get(start..start.checked_add(len)?)?;
+    let line: Line<'_> = serde_json::from_slice(text).ok()?;
+    statistics_text(line.add.stats?)
 }
 
 /// The JSON of the statistics: a string that contains JSON, or, from some writers, the object itself.

@@ -9,6 +9,7 @@ use datafusion_common::Column;
 use datafusion_expr::Expr;
 
 use crate::error::{ExprError, Result};
+use crate::numbers_as_text::Numbers;
 use crate::overflow::cast_checked;
 use crate::plan::Plan;
 use crate::sql::{in_context, Source};
@@ -27,6 +28,11 @@ impl Expression {
     /// A text that equals a column's name is that column, whatever characters it has. An integer sum, difference or product that overflows
     /// its type is an error and does not wrap.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
+        Self::parse_sql_with(text, schema, Numbers::Refused)
+    }
+
+    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
+    pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
         if schema.field_with_name(text).is_ok() {
             let column = Expr::Column(Column::new_unqualified(text));
             return Ok(Self {
@@ -34,7 +40,7 @@ impl Expression {
                 text: text.into(),
             });
         }
-        let source = Source::expression(text)?;
+        let source = Source::expression(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
             let plan = Plan::bind_checked(parsed.expr, schema);

@@ -13,6 +13,7 @@ use datafusion_expr::Expr;
 use crate::arrow_expression::{self, Comparisons};
 use crate::display;
 use crate::error::{ExprError, Result};
+use crate::numbers_as_text::Numbers;
 use crate::plan::Plan;
 use crate::sql::{in_context, Source};
 use crate::stack;
@@ -35,7 +36,12 @@ impl Predicate {
     /// Names keep their case; `` `backticks` `` quote a name, `'single'` and `"double"` quotes make strings, `a.b` is field `b` of struct `a`.
     /// An error says where the text does not parse, which column does not exist, or that the result is no boolean.
     pub fn parse_sql(text: &str, schema: &Schema) -> Result<Self> {
-        let source = Source::filter(text)?;
+        Self::parse_sql_with(text, schema, Numbers::Refused)
+    }
+
+    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
+    pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
+        let source = Source::filter(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
             Self::bind(parsed.expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))

@@ -19,6 +19,7 @@ use crate::dialect::FilterDialect;
 use crate::dialect_functions::translated;
 use crate::display;
 use crate::error::{lower_first, ExprError, Result};
+use crate::numbers_as_text::{spelled, Numbers};
 
 /// The deepest nesting of parentheses and calls.
 const NESTING_LIMIT: usize = 100;
@@ -36,6 +37,7 @@ pub(crate) struct Source<'a> {
     tokens: Vec<TokenWithSpan>,
     depth: usize,
     use_as: UseAs,
+    numbers: Numbers,
 }
 
 /// What an expression is used as.
@@ -89,7 +91,13 @@ impl<'a> Source<'a> {
             tokens,
             depth,
             use_as,
+            numbers: Numbers::Refused,
         })
+    }
+
+    /// The same source, with a meaning of numbers that are compared with text.
+    pub(crate) fn with_numbers(self, numbers: Numbers) -> Self {
+        Self { numbers, ..self }
     }
 
     /// An upper bound on the expression's depth.
@@ -99,7 +107,7 @@ impl<'a> Source<'a> {
 
     /// Parses it over the columns of `schema`.
     pub(crate) fn parse(self, schema: &Schema) -> Result<Parsed> {
-        let (what, text, use_as) = (self.use_as.name(), self.text, self.use_as);
+        let (what, text, use_as, numbers) = (self.use_as.name(), self.text, self.use_as, self.numbers);
         let mut tree = parse_tree(what, text, self.tokens)?;
         if let ControlFlow::Break(error) = tree.visit(&mut NameResolution { schema }) {
             return Err(in_context(what, text, schema, *error));
@@ -108,7 +116,7 @@ impl<'a> Source<'a> {
             tree = as_condition(tree);
         }
         let canonical = tree.to_string();
-        let expr = to_expr(tree, schema).map_err(|error| in_context(what, text, schema, error))?;
+        let expr = to_expr(tree, schema, numbers).map_err(|error| in_context(what, text, schema, error))?;
         Ok(Parsed { expr, text: canonical })
     }
 }
@@ -167,7 +175,7 @@ fn parse_tree(what: &str, text: &str, tokens: Vec<TokenWithSpan>) -> Result<SqlE
     })
 }
 
-fn to_expr(tree: SqlExpr, schema: &Schema) -> Result<Expr> {
+fn to_expr(tree: SqlExpr, schema: &Schema, numbers: Numbers) -> Result<Expr> {
     let fail = |error| ExprError::from_datafusion("cannot plan", &error);
     let options = ParserOptions {
         parse_float_as_decimal: false,
@@ -180,9 +188,13 @@ fn to_expr(tree: SqlExpr, schema: &Schema) -> Result<Expr> {
     };
     let context = ExprContext::new();
     let columns = DFSchema::try_from(schema.clone()).map_err(fail)?;
-    SqlToRel::new_with_options(&context, options)
+    let expr = SqlToRel::new_with_options(&context, options)
         .sql_to_expr(tree, &columns, &mut PlannerContext::new())
-        .map_err(fail)
+        .map_err(fail)?;
+    match numbers {
+        Numbers::Refused => Ok(expr),
+        Numbers::AsText => spelled(expr, &columns).map_err(fail),
+    }
 }
 
 /// Resolves each name in the schema, and refuses subqueries, aggregates and window functions.

@@ -112,7 +112,7 @@ class LogEntry:
         parameters: `operationParameters` of `commitInfo`.
         actions: `(name, fields)` in the order in which they are written.
         read: What the actions were computed from.
-        metrics: `operationMetrics` of `commitInfo`.
+        metrics: `operationMetrics` of `commitInfo`: texts in the protocol, numbers where deltalake has them.
 
     Example:
         `LogEntry("WRITE", {"mode": "Append"}, [("add", {"path": "part-0.parquet", ...})])`
@@ -207,18 +207,26 @@ class DeltaCommit:
         """How a caller finds out whether it landed."""
         return f"look for the txnId {self.write_id} in DeltaTable.history()"
 
-    def run(self, staged: StagedFiles | None = None, *, rerun: Callable[[int], DeltaCommit] | None = None) -> int:
+    def run(
+        self,
+        staged: StagedFiles | None = None,
+        *,
+        rerun: Callable[[int], DeltaCommit] | None = None,
+        runs_again: bool = False,
+    ) -> int:
         """Commits; the version that it became, or the newest if it was applied already.
 
         Args:
             staged: The files that were written for it, under unique names.
             rerun: Where there was no table, and another writer has made one meanwhile: computes the change again on top
                 of the version that it is given. Without it that is a conflict.
+            runs_again: Whether it does so for every change that leaves no room, as often as a lost race is tried again.
         """
         retries = self._properties.max_commit_retries
-        limits = CommitLimits(max_retries=DEFAULT_RETRIES if retries is None else retries, max_reruns=1)
+        retries = DEFAULT_RETRIES if retries is None else retries
+        limits = CommitLimits(max_retries=retries, max_reruns=retries if runs_again else 1)
         self._stages = staged is not None
-        if rerun is None or self.read_version != NO_TABLE:
+        if rerun is None or not (runs_again or self.read_version == NO_TABLE):
             return run(self, limits=limits, staged=staged)
 
         def again(version: int) -> DeltaCommit:
@@ -344,7 +352,7 @@ class DeltaCommit:
         info |= {
             "isolationLevel": level.value,
             "isBlindAppend": self.is_blind_append,
-            "operationMetrics": {name: str(value) for name, value in self._metrics.items()},
+            "operationMetrics": self._metrics,
             "engineInfo": engine_info(),
             "txnId": self.write_id,
         }
@@ -454,11 +462,18 @@ class DeltaCommit:
 
     def is_part_of(self, version: int) -> bool:
         """Whether `version` has a file that only this commit can have brought: their names are random."""
-        if not self._stages or not self._ours.adds:
+        if not self._stages:
+            return False
+        # A file that gets a vector was there before; but the file that its vector is in was not.
+        paths = self._ours.adds.keys() - self._ours.removes.keys()
+        vectors = {_stored_vector(add.get("deletionVector")) for add in self._ours.adds.values()} - {None}
+        if not paths and not vectors:
             return False
         selection = Snapshot.load(self._store, version=version).select(self._store)
-        there = pa.record_batch(selection.describe()).column("path").to_pylist()
-        return not self._ours.adds.keys().isdisjoint(there)
+        batch = pa.record_batch(selection.describe())
+        if not paths.isdisjoint(batch.column("path").to_pylist()):
+            return True
+        return not vectors.isdisjoint(map(_stored_vector, batch.column("deletion_vector").to_pylist()))
 
     def landed(self, version: int) -> None:
         """Runs the post-commit hooks, whose failure does not undo the commit."""
@@ -539,6 +554,11 @@ class DeltaCommit:
             adds=files["add"],
             removes=files["remove"],
         )
+
+
+def _stored_vector(vector: Mapping[str, Any] | None) -> str | None:
+    """The id of a vector in a file, which has a random name; None of an inline one."""
+    return None if vector is None or vector["storageType"] == "i" else vector_id(vector)
 
 
 def _is_on(configuration: Mapping[str, str]) -> bool:

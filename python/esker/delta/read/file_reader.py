@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH_ROWS = 64 * 1024
+ROW_NUMBER = pa.field("esker.row_number", pa.uint64(), nullable=False)
+"""The column of row numbers, the last one where a caller asks for it."""
 _UNREAD = b"esker.unread"
 _DV_FIELDS = {
     "storageType": "storage_type",
@@ -91,6 +94,7 @@ class TableFileReader:
         *,
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
+        numbered: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one file, as the table has them: without the deleted ones, columns by their logical names.
 
@@ -100,6 +104,7 @@ class TableFileReader:
             where: Which rows are kept.
             extra: Columns that the file has beside the table's.
             only: The numbers of the rows to read, ascending, instead of all that are not deleted.
+            numbered: Whether the numbers of the rows in the file are the last column, `ROW_NUMBER`.
         """
         import pyarrow.parquet as pq
 
@@ -114,6 +119,8 @@ class TableFileReader:
         found = [None if field.name in file.partition else find(there, field, self.mode) for field in fields]
         names = sorted({there[index].name for index in found if index is not None})
         groups = self._row_groups(parquet, sources.of(filesystem, path), file, where)
+        if only is not None:
+            groups = _groups_with(only, parquet, groups)
         batches: Iterator[tuple[int, Any]] = iter([(0, _Rows(parquet.metadata.num_rows))])
         if names:
             batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
@@ -130,6 +137,8 @@ class TableFileReader:
                 else:
                     arrays.append(conform(batch.column(there[index].name), field.type, self.mode, field.name))
             made = pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else _empty(rows)
+            if numbered:
+                made = made.append_column(ROW_NUMBER, pa.array(np.arange(first, first + rows, dtype=np.uint64)))
             if only is not None:
                 made = made.filter(_among(only, first, rows))
             elif deleted is not None:
@@ -138,6 +147,14 @@ class TableFileReader:
                 made = where.keep(made)
             if made.num_rows:
                 yield made
+
+    def count(self, file: TableFile) -> int:
+        """The number of rows that a file holds, deleted ones among them."""
+        import pyarrow.parquet as pq
+
+        filesystem, path = self.files.locate(file.path)
+        with file_errors(self.version, file.path):
+            return int(pq.ParquetFile(ParquetSources(is_filtered=False).open(filesystem, path)).metadata.num_rows)
 
     def _row_groups(
         self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None
@@ -235,6 +252,14 @@ def _numbered(parquet: pq.ParquetFile, names: list[str], groups: list[int]) -> I
             first += batch.num_rows
 
 
+def _groups_with(rows: pa.Array, parquet: pq.ParquetFile, groups: list[int]) -> list[int]:
+    """Those of the row groups that hold some of the rows."""
+    sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    starts = np.cumsum([0, *sizes])
+    bounds = np.searchsorted(rows.to_numpy(), starts.astype(np.uint64))
+    return [group for group in groups if bounds[group] < bounds[group + 1]]
+
+
 class _Rows:
     """A batch without columns."""
 
@@ -249,20 +274,8 @@ def _empty(rows: int) -> pa.RecordBatch:
 
 def _among(chosen: pa.Array, first: int, rows: int) -> pa.Array:
     """Which of the rows from `first` on are chosen."""
-    start, end = _position(chosen, first), _position(chosen, first + rows)
-    here = chosen.slice(start, end - start)
-    if len(here) == 0:
-        return pa.repeat(False, rows)
-    return pc.is_in(pa.array(range(first, first + rows), pa.uint64()), here)
-
-
-def _position(numbers: pa.Array, value: int) -> int:
-    """How many of the ascending numbers lie below a value."""
-    low, high = 0, len(numbers)
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle].as_py() < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    numbers = chosen.to_numpy()
+    start, end = np.searchsorted(numbers, np.array([first, first + rows], np.uint64))
+    mask = np.zeros(rows, bool)
+    mask[numbers[start:end] - np.uint64(first)] = True
+    return pa.array(mask)

@@ -84,7 +84,8 @@ def bind(
     """A filter over the rows of a table with this schema.
 
     Args:
-        filters: SQL, in which double quotes name columns, a pyarrow expression, or tuples `(column, operator, value)`:
+        filters: SQL, in which double quotes name columns and numbers beside texts are texts, a pyarrow expression, or
+            tuples `(column, operator, value)`:
             a list of them, all of which must hold, or a list of such lists, of which one must.
         schema: The table's columns.
         partition_by: Those whose empty text is null.
@@ -105,8 +106,8 @@ def bind(
         given, filters = filters, columns_in_backticks(filters)
         zoned = in_zone(schema, session_timezone)
         with in_own_words(given, filters):
-            predicate = Predicate.parse_sql(filters, zoned)
-            expression = Expression.parse_sql(filters, zoned)
+            predicate = Predicate.parse_sql(filters, zoned, True)
+            expression = Expression.parse_sql(filters, zoned, True)
         return BoundFilter([predicate], predicate.columns, sql=expression, terms=terms_of(predicate))
     expression = (
         filters

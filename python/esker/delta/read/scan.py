@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
@@ -21,6 +22,7 @@ from .file_errors import each_batch
 from .file_reader import BATCH_ROWS, TableFile, TableFileReader, guarantee
 from .filesystem import FileLocator
 from .filters import BoundFilter
+from .fragment_guarantees import fragment_guarantees
 from .hidden_nulls import loosened, may_hide
 from .parquet_footer import ParquetSources
 
@@ -89,6 +91,10 @@ class TableScan:
             for row, path in enumerate(batch.column("path").to_pylist())
         ]
 
+    def guarantees(self, data_files: list[TableFile]) -> list[pc.Expression]:
+        """For each of the files an expression that is true for all its rows, by the log."""
+        return fragment_guarantees(data_files, self._selection, self._store)
+
     def is_plain(self, data_files: list[TableFile]) -> bool:
         """Whether pyarrow's dataset reads these files right."""
         if self._reader.mode != "none" or any(_was_widened(field) for field in self._reader.annotated):
@@ -104,6 +110,7 @@ class TableScan:
         schema: pa.Schema | None = None,
         read_options: ds.ParquetReadOptions | None = None,
         is_filtered: bool = True,
+        guarantees: Sequence[pc.Expression] | None = None,
     ) -> ds.FileSystemDataset:
         """The files as pyarrow's dataset; partition values are known to it without opening a file.
 
@@ -112,6 +119,7 @@ class TableScan:
             schema: In place of the table's.
             read_options: How pyarrow reads Parquet.
             is_filtered: Whether its rows may be filtered.
+            guarantees: For each file what is true of all its rows; its partition values if not given.
         """
         import pyarrow.dataset as ds
 
@@ -121,10 +129,11 @@ class TableScan:
         )
         fragments = []
         sources = ParquetSources(is_filtered=is_filtered)
-        for file in data_files:
+        for number, file in enumerate(data_files):
             filesystem, path = self._files.locate(file.path)
             source, where = sources.of(filesystem, path)
-            fragments.append(format_.make_fragment(source, where, partition_expression=guarantee(file.partition)))
+            known = guarantee(file.partition) if guarantees is None else guarantees[number]
+            fragments.append(format_.make_fragment(source, where, partition_expression=known))
         return ds.FileSystemDataset(fragments, schema or self.read_schema, format_, self._files.filesystem)
 
     def batches(
@@ -181,9 +190,14 @@ class TableScan:
         *,
         extra: Sequence[pa.Field] = (),
         only: pa.Array | None = None,
+        numbered: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one file; arguments as in `TableFileReader.read`."""
-        return self._reader.read(file, columns, where, extra=extra, only=only)
+        return self._reader.read(file, columns, where, extra=extra, only=only, numbered=numbered)
+
+    def count(self, file: TableFile) -> int:
+        """The number of rows that a file holds, deleted ones among them."""
+        return self._reader.count(file)
 
     def deleted(self, file: TableFile) -> pa.Array | None:
         """The numbers of a file's deleted rows, ascending, None if all are there."""

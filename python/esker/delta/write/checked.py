@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ..definition.constraints import Constraints
 from .plan import DeltaWritePlan
-from .row_predicate import RowPredicate
 
 
 def checked(batches: Iterable[pa.RecordBatch], plan: DeltaWritePlan) -> Iterator[pa.RecordBatch]:
@@ -26,9 +25,7 @@ def checked(batches: Iterable[pa.RecordBatch], plan: DeltaWritePlan) -> Iterator
     """
     after, request = plan.after, plan.request
     constraints = Constraints(after.schema, after.configuration, after.protocol)
-    predicate = None
-    if request.predicate is not None:
-        predicate = RowPredicate(request.predicate, after.schema.to_arrow(), request.session_timezone)
+    predicate = request.row_predicate(after.schema.to_arrow())
     for batch in batches:
         whole = constraints.generate(batch, set(plan.missing))
         constraints.enforce(whole)

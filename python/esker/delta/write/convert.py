@@ -121,7 +121,7 @@ def convert_to_deltalake(
         "CONVERT",
         {"numFiles": str(len(adds)), "partitionedBy": str(names), "collectStats": str(collect_stats).lower()},
         [*after.actions_after(None), *(("add", add) for add in adds)],
-        metrics={"numConvertedFiles": len(adds)},
+        metrics={"numConvertedFiles": str(len(adds))},
     )
     commit = DeltaCommit(
         WriteTarget(where, store, None, storage_options),

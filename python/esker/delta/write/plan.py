@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+import pyarrow as pa
+
 from ...exceptions import InvalidArgumentError, UnsupportedError
 from ...store.pickling import pickled_options
 from ..definition.constraints import Constraints
@@ -18,6 +20,7 @@ from ..log.target import WriteTarget
 from ..properties import WriterProperties
 from ..schema import Schema
 from .incoming import check_names
+from .row_predicate import RowPredicate
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"]
@@ -70,6 +73,18 @@ class WriteRequest:
     def partition_columns(self) -> list[str] | None:
         """The columns to partition by, None if the caller names none."""
         return [self.partition_by] if isinstance(self.partition_by, str) else self.partition_by
+
+    def row_predicate(self, schema: pa.Schema) -> RowPredicate | None:
+        """The predicate over a table's columns, None if there is none.
+
+        Raises:
+            InvalidArgumentError: It does not parse, or names no column.
+        """
+        if self.predicate is None:
+            return None
+        # Spark, whose SQL comes as it is, makes numbers of texts.
+        is_deltalakes = self.given_predicate is not None
+        return RowPredicate(self.predicate, schema, self.session_timezone, numbers_as_text=is_deltalakes)
 
     def check(self) -> None:
         """Raises for arguments that do not go together.

@@ -32,19 +32,17 @@ class Replacement:
 
     Args:
         target: The table, in that version.
-        predicate: Which rows are removed, as SQL; all if not given.
-        session_timezone: What times without a zone mean in it; UTC if not given.
+        predicate: Which rows are removed; all if not given.
 
     Example:
-        `removes = Replacement(target, "day = '2024-01-01'").removes()`
+        `removes = Replacement(target, request.row_predicate(schema)).removes()`
     """
 
-    def __init__(self, target: WriteTarget, predicate: str | None = None, session_timezone: str | None = None) -> None:
+    def __init__(self, target: WriteTarget, predicate: RowPredicate | None = None) -> None:
         store, snapshot = target.store, target.base
         files = FileLocator(store, snapshot.root, dict(target.storage_options or {}))
         self._snapshot = snapshot
-        schema = TableScan.schema_of(snapshot)
-        self._where = RowPredicate(predicate, schema, session_timezone) if predicate is not None else None
+        self._where = predicate
         predicates = self._where.predicates if self._where is not None else None
         self._selection = snapshot.select(store, predicates)
         self._scan = TableScan(store, snapshot, files, self._selection)
@@ -155,7 +153,7 @@ def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | N
         raise InvalidArgumentError(
             f"the table at {plan.uri} is append-only (delta.appendOnly): an overwrite would remove rows"
         )
-    found = Replacement(target, request.predicate, request.session_timezone)
+    found = Replacement(target, request.row_predicate(TableScan.schema_of(target.base)))
     found.stage()
     return found
 

@@ -17,6 +17,8 @@ class RowPredicate:
         sql: Its text.
         schema: The table's columns.
         session_timezone: What times without a zone mean in it; UTC if not given.
+        numbers_as_text: Whether a number that is compared with text is its text, as deltalake has it; if not, that is
+            refused.
 
     Raises:
         InvalidArgumentError: It does not parse, or names no column.
@@ -28,12 +30,14 @@ class RowPredicate:
         [False, True, False]
     """
 
-    def __init__(self, sql: str, schema: pa.Schema, session_timezone: str | None = None) -> None:
+    def __init__(
+        self, sql: str, schema: pa.Schema, session_timezone: str | None = None, *, numbers_as_text: bool = False
+    ) -> None:
         schema = in_zone(schema, session_timezone)
-        predicate = Predicate.parse_sql(sql, schema)
+        predicate = Predicate.parse_sql(sql, schema, numbers_as_text)
         self.predicates = [predicate]
         self.columns = predicate.columns
-        self._expression = Expression.parse_sql(sql, schema)
+        self._expression = Expression.parse_sql(sql, schema, numbers_as_text)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether each row is one of them: null is no yes."""

@@ -26,3 +26,4 @@ mod statistics_text;
 
 pub(crate) use fuzzed::{parsed_columns, typed_json};
 pub use plan::{CheckpointPlan, CheckpointWritten, SidecarPlan};
+pub(crate) use statistics_text::statistics_json;

@@ -1,12 +1,16 @@
-//! `read_deletion_vector`, `deletion_vector_elsewhere` and `canonical_path`.
+//! `encode_deletion_vector`, `decode_deletion_vector`, `deletion_vector_file`, `z85_text`, `read_deletion_vector`, `deletion_vector_elsewhere` and `canonical_path`.
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_array::UInt64Array;
 use esker_delta::actions::DeletionVectorDescriptor;
-use esker_delta::{DeletionVector, TableRoot};
+use esker_delta::{DeletionVector, DeltaError, TableRoot};
 use esker_store::block_on;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3_arrow::PyArray;
 
 use super::arrow_data::PyArrowData;
 use super::error::raised;
@@ -45,6 +49,50 @@ pub(super) fn read_deletion_vector(
     });
     let rows: UInt64Array = vector.map_err(raised)?.rows().collect::<Vec<u64>>().into();
     Ok(PyArrowData::array(Arc::new(rows)))
+}
+
+/// The bytes of a vector of some rows, and how many rows those are.
+#[pyfunction]
+pub(super) fn encode_deletion_vector<'py>(py: Python<'py>, rows: Vec<PyArray>) -> Result<(Bound<'py, PyBytes>, u64)> {
+    let arrays: Vec<_> = rows.into_iter().map(|rows| rows.into_inner().0).collect();
+    let encoded = py.detach(|| {
+        let mut columns = Vec::with_capacity(arrays.len());
+        for array in &arrays {
+            let column = array.as_primitive_opt::<UInt64Type>().ok_or_else(|| {
+                let found = array.data_type();
+                DeltaError::InvalidArgument(format!("expected the numbers of rows as uint64, found {found}"))
+            })?;
+            columns.push(column);
+        }
+        let vector = DeletionVector::of(columns.iter().flat_map(|column| column.values().iter().copied()));
+        Ok((vector.encode()?, vector.len()))
+    });
+    let (bytes, rows) = encoded.map_err(raised)?;
+    Ok((PyBytes::new(py, &bytes), rows))
+}
+
+/// The rows of a vector's bytes, ascending.
+#[pyfunction]
+pub(super) fn decode_deletion_vector(py: Python<'_>, data: &[u8]) -> Result<PyArrowData> {
+    let vector = py.detach(|| DeletionVector::decode(data, "deletion vector"));
+    let rows: UInt64Array = vector.map_err(raised)?.rows().collect::<Vec<u64>>().into();
+    Ok(PyArrowData::array(Arc::new(rows)))
+}
+
+/// The bytes of a file of vectors, and the offset of each.
+#[pyfunction]
+pub(super) fn deletion_vector_file<'py>(
+    py: Python<'py>,
+    vectors: Vec<Vec<u8>>,
+) -> Result<(Bound<'py, PyBytes>, Vec<u64>)> {
+    let (bytes, offsets) = py.detach(|| esker_delta::vector_file(&vectors)).map_err(raised)?;
+    Ok((PyBytes::new(py, &bytes), offsets))
+}
+
+/// Bytes in Z85, filled up with zeros.
+#[pyfunction]
+pub(super) fn z85_text(data: &[u8]) -> String {
+    esker_delta::z85_text(data)
 }
 
 /// The path of a vector's file, if it lies outside of the table at `root`.

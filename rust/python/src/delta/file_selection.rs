@@ -68,6 +68,11 @@ impl PyFileSelection {
         Ok(PyArrowData::batch(batch))
     }
 
+    fn statistics_texts(&self, py: Python<'_>, store: &PyStore) -> Result<Vec<Option<String>>> {
+        let found = py.detach(|| block_on(self.snapshot.statistics_texts(store.store(), &self.selection)));
+        Ok(found.map_err(raised)?)
+    }
+
     #[pyo3(signature = (store, *, bounds = true))]
     fn statistics(&self, py: Python<'_>, store: &PyStore, bounds: bool) -> Result<(Vec<Vec<String>>, PyArrowData)> {
         let found = py.detach(|| block_on(self.snapshot.statistics(store.store(), &self.selection, bounds)));

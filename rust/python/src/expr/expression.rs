@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{Field, SchemaRef};
-use esker_expr::Expression;
+use esker_expr::{Expression, Numbers};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
@@ -17,7 +17,16 @@ use crate::error::{python, Result};
 pub(crate) struct PyExpression {
     expression: Expression,
     sql: String,
+    numbers_as_text: bool,
     schema: SchemaRef,
+}
+
+/// The meaning of numbers beside text.
+pub(super) fn numbers(as_text: bool) -> Numbers {
+    match as_text {
+        true => Numbers::AsText,
+        false => Numbers::Refused,
+    }
 }
 
 /// An array for Python, by the PyCapsule interface.
@@ -42,11 +51,13 @@ impl Values {
 #[pymethods]
 impl PyExpression {
     #[staticmethod]
-    fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
+    #[pyo3(signature = (sql, schema, numbers_as_text = false))]
+    fn parse_sql(sql: String, schema: PySchema, numbers_as_text: bool) -> Result<Self> {
         let schema = schema.into_inner();
         Ok(PyExpression {
-            expression: Expression::parse_sql(&sql, &schema)?,
+            expression: Expression::parse_sql_with(&sql, &schema, numbers(numbers_as_text))?,
             sql,
+            numbers_as_text,
             schema,
         })
     }
@@ -83,9 +94,12 @@ impl PyExpression {
         format!("Expression({:?})", self.expression.to_string())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>, bool))> {
         let this = slf.get();
         let schema = picklable(slf.py(), &this.schema)?;
-        Ok((slf.get_type().getattr("parse_sql")?, (this.sql.clone(), schema)))
+        Ok((
+            slf.get_type().getattr("parse_sql")?,
+            (this.sql.clone(), schema, this.numbers_as_text),
+        ))
     }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3_arrow::PySchema;
 
-use super::expression::Values;
+use super::expression::{numbers, Values};
 use crate::arrow::schema_capsule;
 use crate::error::{python, Result};
 
@@ -22,7 +22,7 @@ pub(crate) struct PyPredicate {
 
 /// What the predicate was parsed from, for pickling.
 enum Source {
-    Sql(String),
+    Sql(String, bool),
     ArrowExpression(Vec<u8>, bool),
     Substrait(Vec<u8>),
 }
@@ -55,11 +55,12 @@ impl PyPredicate {
 #[pymethods]
 impl PyPredicate {
     #[staticmethod]
-    fn parse_sql(sql: String, schema: PySchema) -> Result<Self> {
+    #[pyo3(signature = (sql, schema, numbers_as_text = false))]
+    fn parse_sql(sql: String, schema: PySchema, numbers_as_text: bool) -> Result<Self> {
         let schema = schema.into_inner();
         Ok(PyPredicate {
-            predicate: Predicate::parse_sql(&sql, &schema)?,
-            source: Source::Sql(sql),
+            predicate: Predicate::parse_sql_with(&sql, &schema, numbers(numbers_as_text))?,
+            source: Source::Sql(sql, numbers_as_text),
             schema,
         })
     }
@@ -124,7 +125,7 @@ impl PyPredicate {
         let (py, this) = (slf.py(), slf.get());
         let schema = picklable(py, &this.schema)?;
         let (maker, arguments) = match &this.source {
-            Source::Sql(sql) => ("parse_sql", (sql, schema).into_pyobject(py)?),
+            Source::Sql(sql, as_text) => ("parse_sql", (sql, schema, *as_text).into_pyobject(py)?),
             Source::ArrowExpression(data, as_arrow) => (
                 "from_arrow_expression",
                 (PyBytes::new(py, data), schema, *as_arrow).into_pyobject(py)?,

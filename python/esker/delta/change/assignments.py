@@ -1,0 +1,169 @@
+"""What an update makes of rows: expressions over the old row, cast to the types of the columns that they are for.
+
+Spec: "Generated Columns", "CHECK Constraints", "Column Invariants".
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ..._native.expr import Expression
+from ...exceptions import InvalidArgumentError
+from ..definition.constraints import Constraints
+from ..definition.table_state import TableState
+from ..read.conform import plain
+from ..read.session_zone import in_zone
+from ..read.sql_names import columns_in_backticks, in_own_words
+
+
+def sql_assignments(updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None) -> dict[str, str]:
+    """The SQL for each column, from SQL or from values of Python.
+
+    Args:
+        updates: SQL by column.
+        new_values: Numbers, booleans, texts, times, or lists of them by column.
+
+    Raises:
+        InvalidArgumentError: Both are given, or none.
+        TypeError: A value of another kind.
+
+    Example:
+        >>> from esker.delta.change.assignments import sql_assignments
+        >>> sql_assignments(None, {"name": "O'Neill", "n": 3})
+        {'name': "'O''Neill'", 'n': '3'}
+    """
+    if updates is not None and new_values is not None:
+        raise InvalidArgumentError("Passing updates and new_values at same time is not allowed, pick one.")
+    if updates is not None:
+        if any(not isinstance(part, str) for pair in updates.items() for part in pair):
+            raise TypeError(
+                f"The values of the updates parameter must all be SQL strings. Got {updates}. Did you mean to use the "
+                "new_values parameter?"
+            )
+        return dict(updates)
+    if new_values is None:
+        raise InvalidArgumentError("Either updates or new_values need to be passed to update the table.")
+    return {name: _literal(value) for name, value in new_values.items()}
+
+
+def _literal(value: Any) -> str:
+    """A value of Python as SQL."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"cast('{value}' as double)"
+    if isinstance(value, bool | int | float):
+        return str(value)
+    if isinstance(value, datetime):
+        # Microseconds, as deltalake has them: an integer becomes a time of any kind.
+        return str(int(value.timestamp() * 1000 * 1000))
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(item) for item in value)}]"
+    raise TypeError(
+        "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
+    )
+
+
+class Assignments:
+    """The new values of columns, over rows of one table.
+
+    Args:
+        state: The table.
+        sql: SQL by column. Columns that the table does not have are left out, with a warning.
+        strict: Whether a value that does not fit its column is an error; if not, it becomes null.
+        session_timezone: What times without a zone mean in it; UTC if not given.
+
+    Raises:
+        InvalidArgumentError: SQL that does not parse, or names no column; a field within a column.
+        UnsupportedError: A constraint that this release does not evaluate.
+
+    Example:
+        `new = Assignments(state, {"n": "n + 1"}).applied(rows)`
+    """
+
+    def __init__(
+        self, state: TableState, sql: Mapping[str, str], *, strict: bool = True, session_timezone: str | None = None
+    ) -> None:
+        self._schema = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in state.schema.to_arrow()])
+        self._constraints = Constraints(state.schema, state.configuration, state.protocol)
+        self._strict = strict
+        self._values: dict[str, Expression] = {}
+        zoned = in_zone(self._schema, session_timezone)
+        for given, text in sql.items():
+            name = self._column(given)
+            if name is None:
+                continue
+            prepared = columns_in_backticks(text)
+            with in_own_words(text, prepared):
+                self._values[name] = Expression.parse_sql(prepared, zoned, True)
+
+    def _column(self, given: str) -> str | None:
+        """The column that a caller names; None if the table has none of that name."""
+        bare = given[1:-1] if len(given) > 1 and given[0] == given[-1] and given[0] in '`"' else given
+        for name in (given, bare):
+            if name in self._schema.names:
+                return name
+        top = given.partition(".")[0]
+        if top != given and top in self._schema.names:
+            raise InvalidArgumentError(
+                f"expected columns to update, found {given!r}, a field within column {top!r}; give the whole column, "
+                "built with named_struct",
+                column=given,
+            )
+        warnings.warn(
+            f"the table has no column {given!r}, which is left out of the update, as deltalake leaves it out; its "
+            f"columns are {', '.join(self._schema.names)}",
+            stacklevel=2,
+        )
+        return None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no column gets another value."""
+        return not self._values
+
+    def applied(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with their new values, generated columns computed anew, constraints enforced.
+
+        Raises:
+            InvalidArgumentError: A value that does not fit its column; rows that a constraint refuses.
+        """
+        made = pa.RecordBatch.from_arrays(rows.columns, schema=_loose(rows.schema))
+        for name, expression in self._values.items():
+            index = rows.schema.get_field_index(name)
+            values = self._evaluated(expression, rows, self._schema.field(index).type)
+            made = made.set_column(index, made.schema.field(index), values)
+        made = self._constraints.generate(made, self._constraints.generated - self._values.keys())
+        self._constraints.enforce(made)
+        return made
+
+    def _evaluated(self, expression: Expression, rows: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+        def values(part: pa.RecordBatch) -> pa.Array:
+            return pa.array(expression.evaluate(part, data_type=kind)).cast(kind)
+
+        return values(rows) if self._strict else _nulls_for_errors(values, rows, kind)
+
+
+def _loose(schema: pa.Schema) -> pa.Schema:
+    # Constraints report nulls where there may be none, by the column's name.
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _nulls_for_errors(
+    values: Callable[[pa.RecordBatch], pa.Array], rows: pa.RecordBatch, kind: pa.DataType
+) -> pa.Array:
+    """The values of rows, null where one is an error: halves are tried until the rows with errors are alone."""
+    try:
+        return values(rows)
+    except InvalidArgumentError:
+        if rows.num_rows <= 1:
+            return pa.nulls(rows.num_rows, kind)
+        half = rows.num_rows // 2
+        parts = [_nulls_for_errors(values, part, kind) for part in (rows.slice(0, half), rows.slice(half))]
+        return pa.concat_arrays(parts)

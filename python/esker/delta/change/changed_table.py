@@ -1,0 +1,207 @@
+"""The version that a change of rows is computed from: its state, its files, and which rows a predicate means."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
+from ..._native.store import Store
+from ...exceptions import InvalidArgumentError
+from ..definition.table_state import TableState
+from ..log.conflict import ReadSet
+from ..log.entries import commit_path
+from ..log.target import WriteTarget
+from ..read.filesystem import FileLocator
+from ..read.filters import BoundFilter
+from ..read.scan import TableFile, TableScan
+from ..read.selection import bind_to
+from ..write.replacement import remove_actions
+
+_THREADS = 4
+
+
+@dataclass(frozen=True)
+class MatchedFile:
+    """A file of which some rows are meant.
+
+    Args:
+        file: The file.
+        remove: The action that removes it.
+        modification_time: When it was written, in milliseconds since the epoch.
+        statistics: Its statistics in the log, as JSON.
+        encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if all are.
+        matched: How many rows are meant; None if that is not known.
+    """
+
+    file: TableFile
+    remove: dict[str, Any]
+    modification_time: int
+    statistics: str | None
+    encoded: bytes | None
+    matched: int | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its rows are meant."""
+        return self.encoded is None
+
+    def rows(self) -> pa.Array:
+        """The numbers of the rows that are meant, ascending."""
+        return pa.array(decode_deletion_vector(self.encoded or b""))
+
+
+class ChangedTable:
+    """One version of a table, whose rows are about to change.
+
+    Args:
+        target: The table, in that version.
+        predicate: Which rows are meant, as SQL; all if not given.
+
+    Raises:
+        InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
+        UnsupportedError: The table asks its writers for what this release does not have.
+
+    Example:
+        `ChangedTable(target, "day = '2024-01-01'").matched()`
+    """
+
+    def __init__(self, target: WriteTarget, predicate: str | None) -> None:
+        self.target = target
+        self.snapshot = target.base
+        self.state = TableState.of(self.snapshot)
+        self.state.check_writable()
+        if self.state.is_append_only:
+            raise InvalidArgumentError(
+                f"the table at {target.uri} is append-only (delta.appendOnly): no row of it may be changed or removed",
+                uri=target.uri,
+            )
+        self.where = bind_to(self.snapshot, predicate, target.session_timezone)
+        self._selection = self.snapshot.select(target.store, self.where.predicates if self.where is not None else None)
+        files = FileLocator(target.store, self.snapshot.root, dict(target.storage_options or {}))
+        self.scan = TableScan(target.store, self.snapshot, files, self._selection)
+
+    @property
+    def names(self) -> list[str]:
+        """The table's columns."""
+        return list(self.scan.schema.names)
+
+    @property
+    def writes_vectors(self) -> bool:
+        """Whether rows are removed by deletion vectors rather than by new files."""
+        return self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
+
+    def matched(self, *, statistics: bool = False) -> list[MatchedFile]:
+        """The files that have rows that are meant.
+
+        Args:
+            statistics: Whether their statistics are looked up, too.
+        """
+        files = self.scan.table_files()
+        removes = remove_actions(self.snapshot, self._selection)
+        texts: list[str | None] = [None] * len(files)
+        if statistics:
+            texts = self._selection.statistics_texts(self.target.store)
+        times = self._times()
+        if self.where is None or set(self.where.columns or [""]) <= set(self.snapshot.partition_columns):
+            counts = self._rows_by_statistics()
+            mask = self._partitions_meant(self.where)
+            parts = zip(zip(files, removes, times, texts, strict=True), counts, mask, strict=True)
+            return [MatchedFile(*known, None, count) for known, count, meant in parts if meant]
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-match") as pool:
+            try:
+                found = pool.map(self._match, files, removes, times, texts)
+                return [file for file in found if file is not None]
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _times(self) -> list[int]:
+        times = pa.record_batch(self._selection.describe()).column("modification_time")
+        found: list[int] = times.cast(pa.int64()).to_pylist()
+        return found
+
+    def _match(self, file: TableFile, remove: dict[str, Any], time: int, text: str | None) -> MatchedFile | None:
+        where = self.where
+        columns = (where.columns if where is not None else None) or self.names
+        numbers = [batch.column(-1) for batch in self.scan.read(file, columns, where, numbered=True)]
+        matched = sum(map(len, numbers))
+        if not matched:
+            return None
+        encoded, _ = encode_deletion_vector(numbers)
+        live = self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
+        return MatchedFile(file, remove, time, text, None if matched == live else encoded, matched)
+
+    def _rows_by_statistics(self) -> list[int | None]:
+        """How many rows each file has, None where the log does not say."""
+        batch = pa.record_batch(self._selection.statistics(self.target.store, bounds=False)[1])
+        gone = pa.record_batch(self._selection.describe()).column("deletion_vector").field("cardinality")
+        found: list[int | None] = pc.subtract(batch.column(0), pc.fill_null(gone, 0)).to_pylist()
+        return found
+
+    def _partitions_meant(self, where: BoundFilter | None) -> list[bool]:
+        """For each file whether its partition values are meant, by a predicate that reads no other columns."""
+        described = pa.record_batch(self._selection.describe())
+        if where is None or where.sql is None:
+            return [True] * described.num_rows
+        partition = described.column("partition")
+        names = [partition.type.field(i).name for i in range(partition.type.num_fields)]
+        # The paths give the batch its length where it reads no column at all.
+        columns = [*(partition.field(i) for i in range(len(names))), described.column("path")]
+        batch = pa.record_batch(columns, names=[*names, "esker.path"])
+        mask = pa.array(where.sql.evaluate(batch)).cast(pa.bool_())
+        found: list[bool] = pc.fill_null(mask, False).to_pylist()
+        return found
+
+    def read_set(self, matched: list[MatchedFile]) -> ReadSet:
+        """The files and rows that a concurrent commit must not have changed."""
+        if self.where is None:
+            return ReadSet(whole_table=True)
+        partition = (self.scan.schema.field(name).type for name in self.snapshot.partition_columns)
+        # Texts of partition values without a zone may be of any: nothing is ruled out by them.
+        may_match = (lambda _: True) if any(map(pa.types.is_timestamp, partition)) else self._would_read()
+        return ReadSet(files=frozenset(found.file.path for found in matched), matches=may_match)
+
+    def _would_read(self) -> Callable[[Mapping[str, Any]], bool]:
+        """Whether an added file may have rows that are meant, by its partition values and its statistics."""
+        predicates = self.where.predicates if self.where is not None else []
+        head = [{name: fields} for name, fields in self.state.actions_after(None)]
+
+        def may_match(add: Mapping[str, Any]) -> bool:
+            # A log with this file alone, kept in memory while it is asked.
+            place = Store(f"memory://{uuid.uuid4()}")
+            lines = [json.dumps(line) for line in [*head, {"add": dict(add)}]]
+            place.put(commit_path(0), "\n".join(lines).encode())
+            try:
+                return len(Snapshot.load(place).select(place, predicates)) > 0
+            finally:
+                place.delete(commit_path(0))
+
+        return may_match
+
+    def split(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """The rows of a file, with a mask of those that are meant."""
+        rows = found.rows().to_numpy() if not found.is_whole else None
+        for batch in self.scan.read(found.file, self.names, numbered=True):
+            numbers = batch.column(-1).to_numpy()
+            plain = batch.select(self.names)
+            if rows is None:
+                yield plain, pa.repeat(True, batch.num_rows)
+                continue
+            start, end = np.searchsorted(rows, [numbers[0], numbers[-1] + np.uint64(1)])
+            mask = np.zeros(batch.num_rows, bool)
+            mask[np.searchsorted(numbers, rows[start:end])] = True
+            yield plain, pa.array(mask)
+
+    def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that are meant."""
+        only = None if found.is_whole else found.rows()
+        return self.scan.read(found.file, self.names, only=only)

@@ -1,0 +1,107 @@
+"""The files that a change of rows stages: data files, files of changes, deletion vectors; and their actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...commit.orphans import StagedFiles
+from ..properties import WriterProperties
+from ..write.change_data import ChangeDataWriter
+from ..write.conformed import conformed
+from ..write.data_files import DataFileWriter
+from .changed_table import ChangedTable, MatchedFile
+from .vectors import VectorWriter
+
+
+class ChangedFiles:
+    """Stages what a change of rows writes. As a context manager it stops its writers.
+
+    Args:
+        table: The version that is changed.
+        staged: Takes in each file before it is put.
+        parquet: How Parquet is written.
+        keeps_changes: Whether files of changes are written.
+
+    Example:
+        `with ChangedFiles(table, staged, None, keeps_changes=False) as files: files.remove(found)`
+    """
+
+    def __init__(
+        self, table: ChangedTable, staged: StagedFiles, parquet: WriterProperties | None, *, keeps_changes: bool
+    ) -> None:
+        state = table.state
+        self._schema = state.schema
+        self._removes: list[dict[str, Any]] = []
+        self._data = DataFileWriter(
+            table.target.store,
+            state.schema,
+            state.partition_by,
+            state.configuration,
+            mapped=state.mapped,
+            properties=parquet,
+            tight=table.writes_vectors,
+            staged=staged,
+        )
+        self._vectors = VectorWriter(table, staged)
+        self._changes: ChangeDataWriter | None = None
+        if keeps_changes:
+            self._changes = ChangeDataWriter(table.target.store, state, properties=parquet, staged=staged)
+        self.added = self.changed = self.vectors = 0
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether files of changes are written."""
+        return self._changes is not None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Rows for new data files."""
+        for batch in conformed([rows], self._schema):
+            self._data.write(batch)
+
+    def change(self, rows: pa.RecordBatch, kind: str) -> None:
+        """Rows that changed, where files of changes are written."""
+        if self._changes is not None and rows.num_rows:
+            for batch in conformed([rows], self._schema):
+                self._changes.write(batch, kind)
+
+    def remove(self, found: MatchedFile) -> None:
+        """Takes a file out."""
+        self._removes.append(found.remove)
+
+    def delete(self, found: MatchedFile) -> None:
+        """Takes a file out, and puts it in again without the rows that are meant."""
+        self.remove(found)
+        self._vectors.delete(found)
+        self.vectors += 1
+
+    @property
+    def removed(self) -> int:
+        """How many files are taken out for good."""
+        return len(self._removes) - self.vectors
+
+    def close(self) -> list[tuple[str, dict[str, Any]]]:
+        """Finishes all files, which are at the store then, and hands out the actions."""
+        adds = self._data.close()
+        changes = self._changes.close() if self._changes is not None else []
+        self.added, self.changed = len(adds), len(changes)
+        return [
+            *(("remove", action) for action in self._removes),
+            *(("add", action) for action in self._vectors.close()),
+            *(("add", _as_logged(action)) for action in adds),
+            *(("cdc", _as_logged(action)) for action in changes),
+        ]
+
+    def __enter__(self) -> ChangedFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._changes is not None:
+            self._changes.stop()
+        self._data.stop()
+
+
+def _as_logged(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in action.items() if key != "_staged"}
