@@ -133,3 +133,27 @@ def test_an_update_of_own_rows_with_stable_ids_is_a_conflict_once_others_have_th
     found = esker.dataset(uri).to_table(with_row_id=True)
     assert found["id"].to_pylist() == [1, 8, 9, 10, 3]
     assert len(set(found["_rowid"].to_pylist())) == 5
+
+
+@pytest.mark.parametrize("versions", [1, 2, 4])
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_a_table_that_a_transaction_makes_anew_and_others_overwrite_is_a_conflict(
+    repo: Repository, format: str, versions: int
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    write(format, uri, 2)
+
+    def ours(tx: TransactionBranch) -> None:
+        for found in list(tx.objects(prefix="t/")):
+            tx.object(found.path).delete()
+        for number in range(versions):
+            write(format, tx.store_uri("t"), 50 + number, mode="append" if number else "overwrite")
+        # Refers to none of the files that the transaction takes away.
+        write(format, uri, 9, mode="overwrite")
+
+    with pytest.raises(TableConflictError) as raised:
+        transact(repo, ours)
+    assert [(found.table, found.kind) for found in raised.value.tables] == [("t", "replaced")]
+    assert ids(format, uri) == [9]
+    assert list(repo.fsck(tables=True)) == []
