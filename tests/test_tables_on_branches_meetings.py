@@ -157,3 +157,22 @@ def test_a_table_that_a_transaction_makes_anew_and_others_overwrite_is_a_conflic
     assert [(found.table, found.kind) for found in raised.value.tables] == [("t", "replaced")]
     assert ids(format, uri) == [9]
     assert list(repo.fsck(tables=True)) == []
+
+
+def test_a_handle_of_a_reset_table_whose_version_is_not_there_overwrites_nothing_else(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("delta", uri, 1, mode="overwrite")
+    before = main.get_commit()
+    write("delta", uri, 2)
+    handle = DeltaTable(uri)
+    main.reset_to(before)
+    write("delta", uri, 50)
+    with pytest.raises(NotFoundError, match="version 7"):
+        handle.load_as_version(7)
+    with pytest.raises(TableConflictError, match="was reset"):
+        write("delta", handle, 99, mode="overwrite")
+    assert sorted(handle.to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    handle.update_incremental()
+    write("delta", handle, 99, mode="overwrite")
+    assert ids("delta", uri) == [99]
