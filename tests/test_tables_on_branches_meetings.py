@@ -133,3 +133,46 @@ def test_an_update_of_own_rows_with_stable_ids_is_a_conflict_once_others_have_th
     found = esker.dataset(uri).to_table(with_row_id=True)
     assert found["id"].to_pylist() == [1, 8, 9, 10, 3]
     assert len(set(found["_rowid"].to_pylist())) == 5
+
+
+@pytest.mark.parametrize("versions", [1, 2, 4])
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_a_table_that_a_transaction_makes_anew_and_others_overwrite_is_a_conflict(
+    repo: Repository, format: str, versions: int
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    write(format, uri, 2)
+
+    def ours(tx: TransactionBranch) -> None:
+        for found in list(tx.objects(prefix="t/")):
+            tx.object(found.path).delete()
+        for number in range(versions):
+            write(format, tx.store_uri("t"), 50 + number, mode="append" if number else "overwrite")
+        # Refers to none of the files that the transaction takes away.
+        write(format, uri, 9, mode="overwrite")
+
+    with pytest.raises(TableConflictError) as raised:
+        transact(repo, ours)
+    assert [(found.table, found.kind) for found in raised.value.tables] == [("t", "replaced")]
+    assert ids(format, uri) == [9]
+    assert list(repo.fsck(tables=True)) == []
+
+
+def test_a_handle_of_a_reset_table_whose_version_is_not_there_overwrites_nothing_else(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("delta", uri, 1, mode="overwrite")
+    before = main.get_commit()
+    write("delta", uri, 2)
+    handle = DeltaTable(uri)
+    main.reset_to(before)
+    write("delta", uri, 50)
+    with pytest.raises(NotFoundError, match="version 7"):
+        handle.load_as_version(7)
+    with pytest.raises(TableConflictError, match="was reset"):
+        write("delta", handle, 99, mode="overwrite")
+    assert sorted(handle.to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    handle.update_incremental()
+    write("delta", handle, 99, mode="overwrite")
+    assert ids("delta", uri) == [99]

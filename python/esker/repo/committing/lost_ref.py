@@ -228,6 +228,14 @@ class _Landing:
         own = [number for number in ours.entries if number not in base.entries]
         if relation is Relation.EXTENDS:
             self._check_deleted(folder, dest, base)
+            kept, parted = ours.relation(base)
+            # A clean-up of its own may have taken the version that it began at.
+            is_cleaned = kept is Relation.UNKNOWN and ours.newest.number > base.newest.number
+            if kept not in (Relation.SAME, Relation.EXTENDS) and not is_cleaned:
+                # Put together with the others' versions, what it has left would be no log.
+                why = f"the commit has another table in its place, and others have committed version {version + 1}"
+                self._refuse(folder, format, "replaced", parted, f"{why} meanwhile", retryable=True)
+                return False
             return bool(own) and self._may_replay(folder, format, own, dest)
         if relation is Relation.SAME:
             self._check_deleted(folder, dest, base)
