@@ -128,6 +128,11 @@ class Assignments:
         """Whether no column gets another value."""
         return not self._values
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns whose values may become others."""
+        return self._values.keys() | self._constraints.generated
+
     def applied(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with their new values, generated columns computed anew, constraints enforced.
 

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +38,9 @@ class MatchedFile:
         remove: The action that removes it.
         modification_time: When it was written, in milliseconds since the epoch.
         statistics: Its statistics in the log, as JSON.
-        encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if all are.
+        is_whole: Whether all of its rows are meant.
+        encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if they are not known:
+            the predicate tells.
         matched: How many rows are meant; None if that is not known.
     """
 
@@ -46,13 +48,9 @@ class MatchedFile:
     remove: dict[str, Any]
     modification_time: int
     statistics: str | None
-    encoded: bytes | None
-    matched: int | None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of its rows are meant."""
-        return self.encoded is None
+    is_whole: bool
+    encoded: bytes | None = None
+    matched: int | None = None
 
     def rows(self) -> pa.Array:
         """The numbers of the rows that are meant, ascending."""
@@ -99,26 +97,29 @@ class ChangedTable:
         """Whether rows are removed by deletion vectors rather than by new files."""
         return self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
 
-    def matched(self, *, statistics: bool = False) -> list[MatchedFile]:
+    def matched(self, *, finds_whole: bool) -> list[MatchedFile]:
         """The files that have rows that are meant.
 
+        Where the table has vectors, the rows are known, and the files' statistics; else some of them were seen.
+
         Args:
-            statistics: Whether their statistics are looked up, too.
+            finds_whole: Whether files are looked for of which all rows are meant.
         """
         files = self.scan.table_files()
         removes = remove_actions(self.snapshot, self._selection)
         texts: list[str | None] = [None] * len(files)
-        if statistics:
+        if self.writes_vectors:
             texts = self._selection.statistics_texts(self.target.store)
         times = self._times()
         if self.where is None or set(self.where.columns or [""]) <= set(self.snapshot.partition_columns):
             counts = self._rows_by_statistics()
             mask = self._partitions_meant(self.where)
             parts = zip(zip(files, removes, times, texts, strict=True), counts, mask, strict=True)
-            return [MatchedFile(*known, None, count) for known, count, meant in parts if meant]
+            return [MatchedFile(*known, True, None, count) for known, count, meant in parts if meant]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-match") as pool:
             try:
-                found = pool.map(self._match, files, removes, times, texts)
+                look = self._match if self.writes_vectors else partial(self._look, finds_whole)
+                found = pool.map(look, files, removes, times, texts)
                 return [file for file in found if file is not None]
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -129,16 +130,37 @@ class ChangedTable:
         found: list[int] = times.cast(pa.int64()).to_pylist()
         return found
 
+    @property
+    def _read(self) -> list[str]:
+        """The columns that tell which rows are meant."""
+        return (self.where.columns if self.where is not None else None) or self.names
+
+    def _look(
+        self, finds_whole: bool, file: TableFile, remove: dict[str, Any], time: int, text: str | None
+    ) -> MatchedFile | None:
+        """Looks for a row that is meant, and for one that is not."""
+        if next(self.scan.read(file, self._read, self.where), None) is None:
+            return None
+        is_whole = finds_whole and all(pc.all(self._mask(batch)).as_py() for batch in self.scan.read(file, self._read))
+        return MatchedFile(file, remove, time, text, is_whole, None, self._live(file) if is_whole else None)
+
+    def _live(self, file: TableFile) -> int:
+        """How many rows a file has, deleted ones not counted."""
+        return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
+
+    def _mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Which rows of a batch are meant: null is no yes."""
+        if self.where is None or self.where.sql is None:
+            return pa.repeat(True, batch.num_rows)
+        return pc.fill_null(pa.array(self.where.sql.evaluate(batch)).cast(pa.bool_()), False)
+
     def _match(self, file: TableFile, remove: dict[str, Any], time: int, text: str | None) -> MatchedFile | None:
-        where = self.where
-        columns = (where.columns if where is not None else None) or self.names
-        numbers = [batch.column(-1) for batch in self.scan.read(file, columns, where, numbered=True)]
+        numbers = [batch.column(-1) for batch in self.scan.read(file, self._read, self.where, numbered=True)]
         matched = sum(map(len, numbers))
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
-        live = self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
-        return MatchedFile(file, remove, time, text, None if matched == live else encoded, matched)
+        return MatchedFile(file, remove, time, text, matched == self._live(file), encoded, matched)
 
     def _rows_by_statistics(self) -> list[int | None]:
         """How many rows each file has, None where the log does not say."""
@@ -157,8 +179,7 @@ class ChangedTable:
         # The paths give the batch its length where it reads no column at all.
         columns = [*(partition.field(i) for i in range(len(names))), described.column("path")]
         batch = pa.record_batch(columns, names=[*names, "esker.path"])
-        mask = pa.array(where.sql.evaluate(batch)).cast(pa.bool_())
-        found: list[bool] = pc.fill_null(mask, False).to_pylist()
+        found: list[bool] = self._mask(batch).to_pylist()
         return found
 
     def read_set(self, matched: list[MatchedFile]) -> ReadSet:
@@ -189,17 +210,8 @@ class ChangedTable:
 
     def split(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """The rows of a file, with a mask of those that are meant."""
-        rows = found.rows().to_numpy() if not found.is_whole else None
-        for batch in self.scan.read(found.file, self.names, numbered=True):
-            numbers = batch.column(-1).to_numpy()
-            plain = batch.select(self.names)
-            if rows is None:
-                yield plain, pa.repeat(True, batch.num_rows)
-                continue
-            start, end = np.searchsorted(rows, [numbers[0], numbers[-1] + np.uint64(1)])
-            mask = np.zeros(batch.num_rows, bool)
-            mask[np.searchsorted(numbers, rows[start:end])] = True
-            yield plain, pa.array(mask)
+        for batch in self.scan.read(found.file, self.names):
+            yield batch, pa.repeat(True, batch.num_rows) if found.is_whole else self._mask(batch)
 
     def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are meant."""

@@ -49,23 +49,21 @@ def _prepare(
 ) -> PreparedChange:
     started = time.monotonic()
     table = ChangedTable(target, predicate)
-    matched = table.matched(statistics=table.writes_vectors)
+    matched = table.matched(finds_whole=True)
     scanned = time.monotonic()
     # Files that are removed as a whole tell by themselves what went.
     keeps_changes = table.state.keeps_change_feed and not all(found.is_whole for found in matched)
-    copied = 0
-    with ChangedFiles(table, staged, parquet, keeps_changes=keeps_changes) as files:
-        for found in matched:
-            copied += _delete(table, files, found)
+    like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
+    with ChangedFiles(table, staged, parquet, keeps_changes=keeps_changes, copied=like) as files:
+        counts = [_delete(table, files, found) for found in matched]
         actions = files.close()
-    counts = [found.matched for found in matched]
-    known = [count for count in counts if count is not None]
+    known = [deleted for deleted, _ in counts if deleted is not None]
     metrics: dict[str, Any] = {
         # As deltalake counts: files of changes among them.
         "num_added_files": files.added + files.changed,
         "num_removed_files": files.removed,
         "num_deleted_rows": sum(known),
-        "num_copied_rows": copied,
+        "num_copied_rows": sum(copied for _, copied in counts),
     }
     if len(known) < len(counts):
         del metrics["num_deleted_rows"]
@@ -83,8 +81,8 @@ def _prepare(
     return PreparedChange(LogEntry("DELETE", parameters, actions, table.read_set(matched), metrics), metrics)
 
 
-def _delete(table: ChangedTable, files: ChangedFiles, found: MatchedFile) -> int:
-    """Deletes the rows of one file; how many others were copied."""
+def _delete(table: ChangedTable, files: ChangedFiles, found: MatchedFile) -> tuple[int | None, int]:
+    """Deletes the rows of one file: how many, if that is known, and how many others were copied."""
     if found.is_whole or table.writes_vectors:
         if found.is_whole:
             files.remove(found)
@@ -93,13 +91,13 @@ def _delete(table: ChangedTable, files: ChangedFiles, found: MatchedFile) -> int
         if files.keeps_changes:
             for batch in table.meant(found):
                 files.change(batch, "delete")
-        return 0
-    copied = 0
+        return found.matched, 0
+    deleted, copied = 0, 0
     files.remove(found)
     for batch, mask in table.split(found):
         kept = batch.filter(pc.invert(mask))
-        copied += kept.num_rows
+        deleted, copied = deleted + batch.num_rows - kept.num_rows, copied + kept.num_rows
         files.write(kept)
         if files.keeps_changes:
             files.change(batch.filter(mask), "delete")
-    return copied
+    return deleted, copied

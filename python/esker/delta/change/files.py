@@ -13,7 +13,10 @@ from ..write.change_data import ChangeDataWriter
 from ..write.conformed import conformed
 from ..write.data_files import DataFileWriter
 from .changed_table import ChangedTable, MatchedFile
+from .copied_encodings import encodings_like
 from .vectors import VectorWriter
+
+_MEMORY_LIMIT = 128 * 1024 * 1024
 
 
 class ChangedFiles:
@@ -24,15 +27,24 @@ class ChangedFiles:
         staged: Takes in each file before it is put.
         parquet: How Parquet is written.
         keeps_changes: Whether files of changes are written.
+        copied: A file that is copied: numbers are encoded as they are there.
 
     Example:
         `with ChangedFiles(table, staged, None, keeps_changes=False) as files: files.remove(found)`
     """
 
     def __init__(
-        self, table: ChangedTable, staged: StagedFiles, parquet: WriterProperties | None, *, keeps_changes: bool
+        self,
+        table: ChangedTable,
+        staged: StagedFiles,
+        parquet: WriterProperties | None,
+        *,
+        keeps_changes: bool,
+        copied: MatchedFile | None = None,
     ) -> None:
         state = table.state
+        if copied is not None:
+            parquet = encodings_like(table.scan.footer(copied.file), parquet)
         self._schema = state.schema
         self._removes: list[dict[str, Any]] = []
         self._data = DataFileWriter(
@@ -42,6 +54,7 @@ class ChangedFiles:
             state.configuration,
             mapped=state.mapped,
             properties=parquet,
+            memory_limit=_MEMORY_LIMIT,
             tight=table.writes_vectors,
             staged=staged,
         )

@@ -72,10 +72,13 @@ def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -
     assignments = Assignments(
         table.state, request.assignments, strict=request.strict, session_timezone=target.session_timezone
     )
-    matched = [] if assignments.is_empty else table.matched(statistics=table.writes_vectors)
+    matched = [] if assignments.is_empty else table.matched(finds_whole=table.writes_vectors)
     scanned = time.monotonic()
     updated = copied = 0
-    with ChangedFiles(table, staged, request.parquet, keeps_changes=table.state.keeps_change_feed) as files:
+    like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
+    with ChangedFiles(
+        table, staged, request.parquet, keeps_changes=table.state.keeps_change_feed, copied=like
+    ) as files:
         for found in matched:
             new, kept = _update(table, files, found, assignments)
             updated, copied = updated + new, copied + kept
@@ -123,17 +126,20 @@ def _update(table: ChangedTable, files: ChangedFiles, found: MatchedFile, assign
         elif meant == batch.num_rows:
             files.write(changed(batch))
         else:
-            files.write(_merged(batch, mask, changed(batch.filter(mask))))
+            files.write(_merged(batch, mask, changed(batch.filter(mask)), assignments.columns))
     return updated, copied
 
 
-def _merged(old: pa.RecordBatch, mask: pa.Array, new: pa.RecordBatch) -> pa.RecordBatch:
+def _merged(old: pa.RecordBatch, mask: pa.Array, new: pa.RecordBatch, changed: set[str]) -> pa.RecordBatch:
     """The rows of a batch in their order, those of the mask with their new values."""
     chosen = mask.to_numpy(zero_copy_only=False)
     places = np.arange(old.num_rows)
     places[chosen] = old.num_rows + np.arange(new.num_rows)
     columns = []
-    for before, after in zip(old.columns, new.columns, strict=True):
+    for name, before, after in zip(old.schema.names, old.columns, new.columns, strict=True):
+        if name not in changed:
+            columns.append(before)
+            continue
         both = pa.concat_arrays([before, after.cast(before.type)])
         columns.append(both.take(pa.array(places)))
     return pa.RecordBatch.from_arrays(columns, schema=new.schema)

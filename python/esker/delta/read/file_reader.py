@@ -127,7 +127,16 @@ class TableFileReader:
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
         # Deletion vectors name rows by their number in the file.
         for first, batch in batches:
-            rows = batch.num_rows
+            rows, kept = batch.num_rows, None
+            if only is not None:
+                kept = _among(only, first, rows)
+            elif deleted is not None:
+                kept = pc.invert(_among(deleted, first, rows))
+            numbers = pa.array(np.arange(first, first + rows, dtype=np.uint64)) if numbered else None
+            if kept is not None and names:
+                # Before values are cast: they may be a few of many.
+                batch, numbers = batch.filter(kept), numbers.filter(kept) if numbers is not None else None
+                rows, kept = batch.num_rows, None
             arrays = []
             for field, index in zip(fields, found, strict=True):
                 if field.name in file.partition:
@@ -137,24 +146,22 @@ class TableFileReader:
                 else:
                     arrays.append(conform(batch.column(there[index].name), field.type, self.mode, field.name))
             made = pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else _empty(rows)
-            if numbered:
-                made = made.append_column(ROW_NUMBER, pa.array(np.arange(first, first + rows, dtype=np.uint64)))
-            if only is not None:
-                made = made.filter(_among(only, first, rows))
-            elif deleted is not None:
-                made = made.filter(pc.invert(_among(deleted, first, rows)))
+            if numbers is not None:
+                made = made.append_column(ROW_NUMBER, numbers)
+            if kept is not None:
+                made = made.filter(kept)
             if where is not None:
                 made = where.keep(made)
             if made.num_rows:
                 yield made
 
-    def count(self, file: TableFile) -> int:
-        """The number of rows that a file holds, deleted ones among them."""
+    def footer(self, file: TableFile) -> pq.FileMetaData:
+        """The footer of a file."""
         import pyarrow.parquet as pq
 
         filesystem, path = self.files.locate(file.path)
         with file_errors(self.version, file.path):
-            return int(pq.ParquetFile(ParquetSources(is_filtered=False).open(filesystem, path)).metadata.num_rows)
+            return pq.ParquetFile(ParquetSources(is_filtered=False).open(filesystem, path)).metadata
 
     def _row_groups(
         self, parquet: pq.ParquetFile, source: tuple[Any, Any], file: TableFile, where: BoundFilter | None

@@ -28,6 +28,7 @@ from .parquet_footer import ParquetSources
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
 __all__ = ["TableFile", "TableScan"]
 
@@ -195,9 +196,13 @@ class TableScan:
         """The rows of one file; arguments as in `TableFileReader.read`."""
         return self._reader.read(file, columns, where, extra=extra, only=only, numbered=numbered)
 
+    def footer(self, file: TableFile) -> pq.FileMetaData:
+        """The footer of a file."""
+        return self._reader.footer(file)
+
     def count(self, file: TableFile) -> int:
         """The number of rows that a file holds, deleted ones among them."""
-        return self._reader.count(file)
+        return int(self.footer(file).num_rows)
 
     def deleted(self, file: TableFile) -> pa.Array | None:
         """The numbers of a file's deleted rows, ascending, None if all are there."""
