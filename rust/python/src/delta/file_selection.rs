@@ -70,7 +70,7 @@ impl PyFileSelection {
 
     fn statistics_texts(&self, py: Python<'_>, store: &PyStore) -> Result<Vec<Option<String>>> {
         let found = py.detach(|| block_on(self.snapshot.statistics_texts(store.store(), &self.selection)));
-        Ok(found.map_err(raised)?)
+        found.map_err(raised)
     }
 
     #[pyo3(signature = (store, *, bounds = true))]
