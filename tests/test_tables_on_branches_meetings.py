@@ -176,3 +176,21 @@ def test_a_handle_of_a_reset_table_whose_version_is_not_there_overwrites_nothing
     handle.update_incremental()
     write("delta", handle, 99, mode="overwrite")
     assert ids("delta", uri) == [99]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_an_import_over_another_table_is_a_conflict(repo: Repository, format: str, tmp_path: Path) -> None:
+    main = repo.branch("main")
+    uri, elsewhere = main.store_uri("t"), str(tmp_path / "elsewhere")
+    for number in range(4):
+        write(format, uri, number, mode="append" if number else "overwrite")
+    for number in range(2):
+        write(format, elsewhere, 100 + number, mode="append" if number else "overwrite")
+    with pytest.raises(TableConflictError) as raised:
+        main.import_data("over it").prefix(elsewhere, destination="t/").run()
+    assert [(found.table, found.kind) for found in raised.value.tables] == [("t", "replaced")]
+    assert ids(format, uri) == [0, 1, 2, 3]
+    main.import_data("beside it").prefix(elsewhere, destination="u/").run()
+    write(format, elsewhere, 102)
+    main.import_data("what has come since").prefix(elsewhere, destination="u/").run()
+    assert ids(format, main.store_uri("u")) == [100, 101, 102]
