@@ -194,3 +194,31 @@ def test_an_import_over_another_table_is_a_conflict(repo: Repository, format: st
     write(format, elsewhere, 102)
     main.import_data("what has come since").prefix(elsewhere, destination="u/").run()
     assert ids(format, main.store_uri("u")) == [100, 101, 102]
+
+
+def test_a_handle_of_a_table_that_was_reset_says_to_which_version(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+    before = main.get_commit()
+    write("lance", uri, 2)
+    write("lance", uri, 3)
+    handle = esker.dataset(uri)
+    main.reset_to(before)
+    with pytest.raises(TableConflictError, match="was open at version 3, and 'main' was reset to version 1 of it"):
+        handle.delete("id = 1")
+
+
+def test_the_other_side_of_a_merge_that_restored_is_told_from_another_table(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+    january = repo.branch("january").create("main")
+    write("lance", january.store_uri("t"), 2)
+    write("lance", uri, 3)
+    merge = january.merge_into("main", strategy="source-wins")
+    with pytest.raises(TableConflictError, match="take the other parent_number") as raised:
+        main.revert(merge, parent_number=2)
+    assert [found.kind for found in raised.value.tables] == ["diverged"]
+    main.revert(merge, parent_number=1)
+    assert ids("lance", uri) == [1, 3]
