@@ -33,9 +33,10 @@ def write(format: str, uri: Any, *ids: int, mode: str = "append", **options: Any
         write_deltalake(uri, rows(*ids), mode=mode, **options)  # type: ignore[arg-type]
 
 
-def ids(format: str, uri: str) -> list[int]:
-    table = esker.dataset(uri).to_table() if format == "lance" else DeltaTable(uri).to_pyarrow_table()
-    return sorted(table["id"].to_pylist())
+def ids(format: str, uri: str, version: int | None = None) -> list[int]:
+    if format == "lance":
+        return sorted(esker.dataset(uri, version=version).to_table()["id"].to_pylist())
+    return sorted(DeltaTable(uri, version=version).to_pyarrow_table()["id"].to_pylist())
 
 
 def transact(repo: Repository, work: Callable[[TransactionBranch], None]) -> None:
@@ -222,3 +223,25 @@ def test_the_other_side_of_a_merge_that_restored_is_told_from_another_table(repo
     assert [found.kind for found in raised.value.tables] == ["diverged"]
     main.revert(merge, parent_number=1)
     assert ids("lance", uri) == [1, 3]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_commits_that_threads_noted_in_another_order_are_made_again_in_that_of_their_versions(
+    repo: Repository, format: str
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+
+    def ours(tx: TransactionBranch) -> None:
+        write(format, tx.store_uri("t"), 2)
+        write(format, tx.store_uri("t"), 3)
+        # As two threads of it may leave them: an entry is there before it is noted.
+        tx._staging.entries.reverse()
+        write(format, uri, 9)
+
+    transact(repo, ours)
+    added = [
+        sorted(set(ids(format, uri, version)) - set(ids(format, uri, version - 1)))
+        for version in ((3, 4) if format == "lance" else (2, 3))
+    ]
+    assert added == [[2], [3]]

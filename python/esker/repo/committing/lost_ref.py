@@ -87,7 +87,7 @@ def landed_on(
 
 def _numbers(entries: list[StagedEntry]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.number):
         found[entry.folder] = (*found.get(entry.folder, ()), entry.number)
     return found
 
@@ -282,7 +282,8 @@ class _Landing:
         """Commits again what is staged for some tables, each commit in its turn; the versions that it becomes."""
         replays: dict[tuple[str, str], Callable[[StagedEntry], int]] = {}
         found: dict[str, tuple[int, ...]] = dict.fromkeys(folders, ())
-        for entry in self._staging.entries:
+        # Threads of a transaction may have noted a later version of a table first.
+        for entry in sorted(self._staging.entries, key=lambda entry: entry.number):
             if entry.folder not in found:
                 continue
             key = (entry.folder, entry.format)

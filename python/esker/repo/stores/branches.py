@@ -133,7 +133,8 @@ class BranchStore(FolderStore):
             why, what = f"a clean-up has removed version {newest.number} of {path!r}, which was open", "cleaned-up"
         elif kind is Relation.BEHIND:
             why, what = (
-                f"{path!r} was open at version {newest.number}, and {self.branch!r} was reset to version {version} of it",
+                f"{path!r} was open at version {newest.number}, and {self.branch!r} was reset to version {version} of "
+                "it",
                 "reset",
             )
         else:
