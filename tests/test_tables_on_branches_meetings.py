@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import esker
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import NotFoundError
+from esker.lance.operation.index import Index
 from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
 from esker.repo.transaction import TransactionBranch
 
@@ -245,3 +247,25 @@ def test_commits_that_threads_noted_in_another_order_are_made_again_in_that_of_t
         for version in ((3, 4) if format == "lance" else (2, 3))
     ]
     assert added == [[2], [3]]
+
+
+def test_an_index_of_own_rows_is_a_conflict_once_others_have_their_fragment_s_number(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def indexed(fragments: set[int]) -> Callable[[TransactionBranch], None]:
+        def ours(tx: TransactionBranch) -> None:
+            place = tx.store_uri("t")
+            write("lance", place, 2)
+            version = esker.dataset(place).version
+            index = Index(str(uuid.uuid4()), "i", [0], version, fragments, 0)
+            esker.LanceDataset.commit(place, esker.LanceOperation.CreateIndex([index], []), read_version=version)
+            write("lance", uri, 9)
+
+        return ours
+
+    with pytest.raises(TableConflictError, match="CreateIndex") as raised:
+        transact(repo, indexed({0, 1}))
+    assert raised.value.retryable
+    transact(repo, indexed({0}))
+    assert ids("lance", uri) == [1, 2, 9, 9]
