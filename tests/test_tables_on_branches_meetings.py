@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections.abc import Callable
@@ -268,4 +269,25 @@ def test_an_index_of_own_rows_is_a_conflict_once_others_have_their_fragment_s_nu
         transact(repo, indexed({0, 1}))
     assert raised.value.retryable
     transact(repo, indexed({0}))
+    assert ids("lance", uri) == [1, 2, 9, 9]
+
+
+def test_a_tag_of_an_own_version_is_a_conflict_once_others_have_its_number(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def tagged(version: int) -> Callable[[TransactionBranch], None]:
+        def ours(tx: TransactionBranch) -> None:
+            write("lance", tx.store_uri("t"), 2)
+            told = json.dumps({"branch": None, "version": version, "manifestSize": 1})
+            tx.object("t/_refs/tags/january.json").upload(told.encode())
+            write("lance", uri, 9)
+
+        return ours
+
+    with pytest.raises(TableConflictError, match=r"january.json' names version 2, whose number others have taken"):
+        transact(repo, tagged(2))
+    transact(repo, tagged(1))
+    assert main.object("t/_refs/tags/january.json").exists()
     assert ids("lance", uri) == [1, 2, 9, 9]
