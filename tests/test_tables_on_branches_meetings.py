@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import esker
 from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import NotFoundError
+from esker.lance.operation.index import Index
 from esker.repo import HookEvent, HookRefusedError, Repository, TableConflictError
 from esker.repo.transaction import TransactionBranch
 
@@ -33,9 +36,10 @@ def write(format: str, uri: Any, *ids: int, mode: str = "append", **options: Any
         write_deltalake(uri, rows(*ids), mode=mode, **options)  # type: ignore[arg-type]
 
 
-def ids(format: str, uri: str) -> list[int]:
-    table = esker.dataset(uri).to_table() if format == "lance" else DeltaTable(uri).to_pyarrow_table()
-    return sorted(table["id"].to_pylist())
+def ids(format: str, uri: str, version: int | None = None) -> list[int]:
+    if format == "lance":
+        return sorted(esker.dataset(uri, version=version).to_table()["id"].to_pylist())
+    return sorted(DeltaTable(uri, version=version).to_pyarrow_table()["id"].to_pylist())
 
 
 def transact(repo: Repository, work: Callable[[TransactionBranch], None]) -> None:
@@ -176,3 +180,114 @@ def test_a_handle_of_a_reset_table_whose_version_is_not_there_overwrites_nothing
     handle.update_incremental()
     write("delta", handle, 99, mode="overwrite")
     assert ids("delta", uri) == [99]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_an_import_over_another_table_is_a_conflict(repo: Repository, format: str, tmp_path: Path) -> None:
+    main = repo.branch("main")
+    uri, elsewhere = main.store_uri("t"), str(tmp_path / "elsewhere")
+    for number in range(4):
+        write(format, uri, number, mode="append" if number else "overwrite")
+    for number in range(2):
+        write(format, elsewhere, 100 + number, mode="append" if number else "overwrite")
+    with pytest.raises(TableConflictError) as raised:
+        main.import_data("over it").prefix(elsewhere, destination="t/").run()
+    assert [(found.table, found.kind) for found in raised.value.tables] == [("t", "replaced")]
+    assert ids(format, uri) == [0, 1, 2, 3]
+    main.import_data("beside it").prefix(elsewhere, destination="u/").run()
+    write(format, elsewhere, 102)
+    main.import_data("what has come since").prefix(elsewhere, destination="u/").run()
+    assert ids(format, main.store_uri("u")) == [100, 101, 102]
+
+
+def test_a_handle_of_a_table_that_was_reset_says_to_which_version(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+    before = main.get_commit()
+    write("lance", uri, 2)
+    write("lance", uri, 3)
+    handle = esker.dataset(uri)
+    main.reset_to(before)
+    with pytest.raises(TableConflictError, match="was open at version 3, and 'main' was reset to version 1 of it"):
+        handle.delete("id = 1")
+
+
+def test_the_other_side_of_a_merge_that_restored_is_told_from_another_table(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+    january = repo.branch("january").create("main")
+    write("lance", january.store_uri("t"), 2)
+    write("lance", uri, 3)
+    merge = january.merge_into("main", strategy="source-wins")
+    with pytest.raises(TableConflictError, match="take the other parent_number") as raised:
+        main.revert(merge, parent_number=2)
+    assert [found.kind for found in raised.value.tables] == ["diverged"]
+    main.revert(merge, parent_number=1)
+    assert ids("lance", uri) == [1, 3]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
+def test_commits_that_threads_noted_in_another_order_are_made_again_in_that_of_their_versions(
+    repo: Repository, format: str
+) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+
+    def ours(tx: TransactionBranch) -> None:
+        write(format, tx.store_uri("t"), 2)
+        write(format, tx.store_uri("t"), 3)
+        # As two threads of it may leave them: an entry is there before it is noted.
+        tx._staging.entries.reverse()
+        write(format, uri, 9)
+
+    transact(repo, ours)
+    added = [
+        sorted(set(ids(format, uri, version)) - set(ids(format, uri, version - 1)))
+        for version in ((3, 4) if format == "lance" else (2, 3))
+    ]
+    assert added == [[2], [3]]
+
+
+def test_an_index_of_own_rows_is_a_conflict_once_others_have_their_fragment_s_number(repo: Repository) -> None:
+    uri = repo.branch("main").store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def indexed(fragments: set[int]) -> Callable[[TransactionBranch], None]:
+        def ours(tx: TransactionBranch) -> None:
+            place = tx.store_uri("t")
+            write("lance", place, 2)
+            version = esker.dataset(place).version
+            index = Index(str(uuid.uuid4()), "i", [0], version, fragments, 0)
+            esker.LanceDataset.commit(place, esker.LanceOperation.CreateIndex([index], []), read_version=version)
+            write("lance", uri, 9)
+
+        return ours
+
+    with pytest.raises(TableConflictError, match="CreateIndex") as raised:
+        transact(repo, indexed({0, 1}))
+    assert raised.value.retryable
+    transact(repo, indexed({0}))
+    assert ids("lance", uri) == [1, 2, 9, 9]
+
+
+def test_a_tag_of_an_own_version_is_a_conflict_once_others_have_its_number(repo: Repository) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write("lance", uri, 1, mode="create")
+
+    def tagged(version: int) -> Callable[[TransactionBranch], None]:
+        def ours(tx: TransactionBranch) -> None:
+            write("lance", tx.store_uri("t"), 2)
+            told = json.dumps({"branch": None, "version": version, "manifestSize": 1})
+            tx.object("t/_refs/tags/january.json").upload(told.encode())
+            write("lance", uri, 9)
+
+        return ours
+
+    with pytest.raises(TableConflictError, match=r"january.json' names version 2, whose number others have taken"):
+        transact(repo, tagged(2))
+    transact(repo, tagged(1))
+    assert main.object("t/_refs/tags/january.json").exists()
+    assert ids("lance", uri) == [1, 2, 9, 9]

@@ -17,7 +17,7 @@ from ..exceptions import CommitConflictError
 from .commit import DeletionMerge, LanceCommit
 from .log import LanceLog
 
-_KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "CreateIndex", "UpdateBases")
+_KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "UpdateBases")
 """Operations that name no fragment of the version that they were computed from."""
 
 
@@ -88,6 +88,11 @@ class LanceReplay:
 
     def _with_ids(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
         fields = operation.fields()
+        # An index holds addresses of rows, with the ids of their fragments.
+        if operation.name == "CreateIndex" and not any(
+            index.fragment_ids is None or moved.keys() & set(index.fragment_ids) for index in fields["new_indices"]
+        ):
+            return operation
         if operation.name == "Delete":
             return Operation.delete(
                 [self._with_id(fragment, moved) for fragment in fields["updated_fragments"]],

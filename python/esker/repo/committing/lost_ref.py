@@ -12,6 +12,7 @@ A free number proves nothing: the entry before it must be the one that was read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,6 +24,7 @@ from ..objects.batches import infos, rows
 from ..objects.object_info import Conflict, ConflictKind, ObjectInfo, TableConflict
 from ..objects.staging import StagedEntry, Staging
 from ..refs.commits import Commit
+from ..tables.own_files import TAGS
 from ..tables.references import references_of
 from ..tables.roots import TableRoots, logs_at
 from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived
@@ -87,7 +89,7 @@ def landed_on(
 
 def _numbers(entries: list[StagedEntry]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.number):
         found[entry.folder] = (*found.get(entry.folder, ()), entry.number)
     return found
 
@@ -150,6 +152,7 @@ class _Landing:
             content = self._path_wise(self._ours)
             return Landing(content, self._staging, versions)
         self._check_objects(left_out)
+        self._check_tags(left_out, again)
         rest = storage.apply(self._base, self._staging.without(left_out), rule=self._core.settings().rule())
         workspace = TableWorkspace(self._core, self._path_wise(rest.metarange_id or self._base), self._branch)
         entries = {entry.path for entry in self._staging.entries if entry.folder in again}
@@ -198,6 +201,23 @@ class _Landing:
                 conflicts=found,
                 count=len(found),
             )
+
+    def _check_tags(self, paths: list[str], again: list[str]) -> None:
+        """Refuses tags of versions that get other numbers: they would name the others'."""
+        for folder in again:
+            own = {entry.number for entry in self._staging.entries if (entry.folder, entry.format) == (folder, "lance")}
+            for path in paths:
+                tag = self._staging.get(path) if path.startswith(folder + TAGS) else None
+                if tag is None or tag.address_type == "full":
+                    continue
+                try:
+                    version = json.loads(self._core.store.get(tag.physical_address))["version"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # What no reader can make sense of does no harm.
+                if version in own:
+                    why = f"the tag {path!r} names version {version}, whose number others have taken meanwhile"
+                    self._refuse(folder, "lance", "lost", version, why, retryable=True)
+        self._raise_conflicts()
 
     def _judge(self, folder: str) -> bool:
         """Whether the commits of a table are to be made again; notes what is in the way of it."""
@@ -282,7 +302,8 @@ class _Landing:
         """Commits again what is staged for some tables, each commit in its turn; the versions that it becomes."""
         replays: dict[tuple[str, str], Callable[[StagedEntry], int]] = {}
         found: dict[str, tuple[int, ...]] = dict.fromkeys(folders, ())
-        for entry in self._staging.entries:
+        # Threads of a transaction may have noted a later version of a table first.
+        for entry in sorted(self._staging.entries, key=lambda entry: entry.number):
             if entry.folder not in found:
                 continue
             key = (entry.folder, entry.format)

@@ -131,6 +131,12 @@ class BranchStore(FolderStore):
             why, what = f"the table {path!r} is not on {self.branch!r} any more", "dropped"
         elif kind is Relation.UNKNOWN:
             why, what = f"a clean-up has removed version {newest.number} of {path!r}, which was open", "cleaned-up"
+        elif kind is Relation.BEHIND:
+            why, what = (
+                f"{path!r} was open at version {newest.number}, and {self.branch!r} was reset to version {version} of "
+                "it",
+                "reset",
+            )
         else:
             why, what = (
                 f"{path!r} was open at version {newest.number}, and version {version} is another one by now: "

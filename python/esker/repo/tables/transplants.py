@@ -121,6 +121,14 @@ def _go_on(change: TableChange, roots: TableRoots) -> None:
     if relation is Relation.SAME:
         check_no_log_change(change, roots)
         return
+    if relation is Relation.PARTED and change.source.known.shares_with(change.base.known):
+        change.refuse(
+            "diverged",
+            f"the commit is no change of {change.name} on the side that was asked for: that went another way from "
+            f"version {at} on",
+            "for a merge, take the other parent_number",
+            at,
+        )
     if relation is Relation.PARTED:
         change.refuse("replaced", f"the commit puts another table in the place of {change.name}", BY_HAND, at)
     if change.dest.log is None:
