@@ -117,6 +117,24 @@ def test_a_lost_race_is_no_retry_of_the_same_entry(place: Place) -> None:
 
 
 @pytest.mark.parametrize("action", ["drop", "lose", "mask"])
+@pytest.mark.parametrize("put", [COMMIT, "deletion_vector_"])
+def test_a_delete_with_vectors_whose_reply_is_lost_is_done_once(
+    place: Place, proxy: FaultyProxy, action: str, put: str
+) -> None:
+    data = pa.table({"id": range(3000), "p": ["x"] * 3000})
+    on: dict[str, str | None] = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(place.uri, data, configuration=on, storage_options=place.options)
+    proxy.plan(Rule(action, "PUT", put, times=1, status=500))
+    table = DeltaTable(place.uri, storage_options=proxy.through(place.options))
+    assert table.delete("id % 3 = 0")["num_deletion_vectors_added"] == 1
+    assert proxy.hits() == [f"{action} PUT"]
+    assert both(place) == [n for n in range(3000) if n % 3]
+    table = DeltaTable(place.uri, storage_options=place.options)
+    assert table.update({"p": "'y'"}, predicate="id = 1")["num_updated_rows"] == 1
+    assert (table.version(), len(both(place))) == (2, 2000)
+
+
+@pytest.mark.parametrize("action", ["drop", "lose", "mask"])
 def test_a_reply_that_is_lost_commits_once(place: Place, proxy: FaultyProxy, action: str) -> None:
     write_deltalake(place.uri, rows(1), storage_options=place.options)
     proxy.plan(Rule(action, "PUT", COMMIT, times=1, status=500))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pytest
 
-from esker.delta import DeltaTable, write_deltalake
+import esker.delta
+from esker import exceptions
+from esker.delta import DeltaTable, Field, Schema, write_deltalake
 
 _ROWS = pa.table({"id": [1, 2, 3], "s": ["a", "b", "10"]})
 
@@ -64,3 +68,40 @@ def test_they_mean_the_same_in_an_overwrite(tmp_path: Path) -> None:
     write_deltalake(tmp_path, _ROWS)
     write_deltalake(tmp_path, _ROWS.slice(2), mode="overwrite", predicate="s = 10")
     assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
+
+
+_DAYS = [date(1899, 12, 31), date(1969, 12, 29), date(1970, 1, 1), date(2020, 6, 15), date(2024, 12, 30), None]
+
+
+@pytest.mark.parametrize("unit", ["YEAR", "yyyy", "YY", "quarter", "MONTH", "mon", "MM", "week"])
+def test_trunc_generates_the_days_that_deltalake_generates(tmp_path: Path, unit: str) -> None:
+    fields = [("d", "date"), ("t", "timestamp")]
+    generated = {"delta.generationExpression": f"TRUNC(d, '{unit}')"}
+    for name, make in (("ours", DeltaTable), ("theirs", deltalake.DeltaTable)):
+        there: Any = deltalake if name == "theirs" else esker.delta
+        kinds = [there.Field(field, there.schema.PrimitiveType(kind)) for field, kind in fields]
+        g = there.Field("g", there.schema.PrimitiveType("date"), metadata=generated)
+        make.create(tmp_path / name, there.Schema([*kinds, g]))
+        rows = pa.table({"d": _DAYS, "t": pa.array([None] * len(_DAYS), pa.timestamp("us", "UTC"))})
+        there.write_deltalake(tmp_path / name, rows, mode="append")
+    ours = DeltaTable(tmp_path / "ours").to_pyarrow_table()["g"].to_pylist()
+    assert ours == DeltaTable(tmp_path / "theirs").to_pyarrow_table()["g"].to_pylist()
+    # We write to theirs by the same rule.
+    write_deltalake(tmp_path / "theirs", pa.table({"d": [date(2021, 5, 5)], "t": [None]}), mode="append")
+    wrong = pa.table(
+        {"d": [date(2021, 5, 5)], "t": pa.array([None], pa.timestamp("us", "UTC")), "g": [date(2021, 5, 5)]}
+    )
+    with pytest.raises(exceptions.InvalidArgumentError, match="generated column 'g'"):
+        write_deltalake(tmp_path / "theirs", wrong, mode="append")
+
+
+def test_trunc_of_times_is_of_their_day_in_utc(tmp_path: Path) -> None:
+    generated = {"delta.generationExpression": "trunc(`t`, 'month')"}
+    DeltaTable.create(tmp_path, Schema([Field("t", "timestamp"), Field("g", "date", metadata=generated)]))
+    times = [datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2024, 2, 29, 23, 0, tzinfo=UTC)]
+    write_deltalake(tmp_path, pa.table({"t": times}), mode="append")
+    assert DeltaTable(tmp_path).to_pyarrow_table()["g"].to_pylist() == [date(1969, 12, 1), date(2024, 2, 1)]
+    other = {"delta.generationExpression": "trunc(t, 'century')"}
+    schema = Schema([Field("t", "timestamp"), Field("g", "date", metadata=other)])
+    with pytest.raises(exceptions.UnsupportedError, match=r"trunc\(\)"):
+        DeltaTable.create(tmp_path / "o", schema)

@@ -167,3 +167,26 @@ def test_any_rows_may_go_one_delete_after_another(
         assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == sorted(left)
         assert table.count() == len(left)
     assert sorted(read_by_theirs(path)["id"].to_pylist()) == sorted(left)
+
+
+@pytest.mark.parametrize("change", ["no feature", "off again"])
+def test_without_the_feature_or_the_property_files_are_rewritten(tmp_path: Path, change: str) -> None:
+    data = pa.table({"id": range(10)})
+    write_deltalake(tmp_path, data, configuration=ON if change == "off again" else None)
+    table = DeltaTable(tmp_path)
+    if change == "off again":
+        table.delete("id = 1")
+        table.alter.set_table_properties({"delta.enableDeletionVectors": "false"})
+    else:
+        # A property that an old writer kept, of which its protocol knows nothing.
+        log = tmp_path / "_delta_log" / f"{0:020}.json"
+        log.write_text(
+            log.read_text().replace('"configuration":{}', '"configuration":{"delta.enableDeletionVectors":"true"}')
+        )
+        table = DeltaTable(tmp_path)
+        assert table.metadata().configuration == ON
+    found = table.delete("id < 3")
+    assert found["num_copied_rows"] == 7
+    assert "deletionVector" not in actions(tmp_path, table.version(), "add")[0]
+    assert ("deletionVector" in actions(tmp_path, table.version(), "remove")[0]) == (change == "off again")
+    assert sorted(read_by_theirs(tmp_path)["id"].to_pylist()) == list(range(3, 10))

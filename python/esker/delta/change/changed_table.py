@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
 from ..._native.store import Store
 from ...exceptions import InvalidArgumentError
+from ..definition.protocol import features_of
 from ..definition.table_state import TableState
 from ..log.conflict import ReadSet
 from ..log.entries import commit_path
@@ -95,7 +96,8 @@ class ChangedTable:
     @property
     def writes_vectors(self) -> bool:
         """Whether rows are removed by deletion vectors rather than by new files."""
-        return self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
+        is_on = self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
+        return is_on and "deletionVectors" in features_of(self.state.protocol)
 
     def matched(self, *, finds_whole: bool) -> list[MatchedFile]:
         """The files that have rows that are meant.

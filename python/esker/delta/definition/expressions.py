@@ -3,7 +3,8 @@
 The text of a constraint or of a generated column may have these parts: columns (plain, in backticks, fields of
 structs), literals, `=`, `==`, `<=>`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `AND`, `OR`, `NOT`, `IS [NOT] NULL`, `IN`,
 `BETWEEN`, `LIKE`, `CASE`, `+`, `-`, `*`, `%`, `||`, `CAST`, and the functions `abs`, `coalesce`, `length`, `lower`,
-`upper`; as a whole also `year(x)`, `month(x)`, `day(x)`, `dayofmonth(x)` and `hour(x)`. Times are of UTC.
+`upper`; as a whole also `year(x)`, `month(x)`, `day(x)`, `dayofmonth(x)`, `hour(x)`, and of days or times
+`trunc(x, 'year')`, with `quarter`, `month` and `week`. Times are of UTC.
 
 Refused: `/`, which gives fractions in Spark and integers here; double quotes, which mean text there and a column here.
 
@@ -43,6 +44,14 @@ _KEYWORDS = {
 }
 _CALL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)\s*\(")
 _PART = re.compile(r"^\s*(year|month|day|dayofmonth|hour)\s*\(\s*`?([^`()]+?)`?\s*\)\s*$", re.IGNORECASE)
+_TRUNC = re.compile(r"^\s*[`\"]?trunc[`\"]?\s*\(\s*`?([^`(),]+?)`?\s*,\s*'(\w+)'\s*\)\s*$", re.IGNORECASE)
+_UNITS = {
+    **dict.fromkeys(["year", "yyyy", "yy"], "year"),
+    **dict.fromkeys(["month", "mon", "mm"], "month"),
+    "quarter": "quarter",
+    "week": "week",
+}
+"""Of Spark's `trunc`; a week starts on a Monday."""
 _LITERAL = re.compile(r"'(?:[^']|'')*'|`[^`]*`")
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "year": pc.year,
@@ -77,11 +86,17 @@ class TableExpression:
     def __init__(self, sql: str, schema: pa.Schema, where: str, *, is_new: bool = False) -> None:
         self.sql = sql
         self._part: tuple[str, str] | None = None
+        self._floor: tuple[str, str] | None = None
         self._expression: Expression | None = None
         part = _PART.match(sql)
         if part is not None and part.group(2) in schema.names:
             self._part = (part.group(1).lower(), part.group(2))
             self.columns = [part.group(2)]
+            return
+        floor = _TRUNC.match(sql)
+        if floor is not None and _is_of_days(schema, floor.group(1)) and floor.group(2).lower() in _UNITS:
+            self._floor = (_UNITS[floor.group(2).lower()], floor.group(1))
+            self.columns = [floor.group(1)]
             return
         _check(sql, where)
         try:
@@ -97,6 +112,8 @@ class TableExpression:
     @property
     def data_type(self) -> pa.DataType:
         """The type of its values."""
+        if self._floor is not None:
+            return pa.date32()
         if self._expression is None:
             return pa.int64()
         return pa.field(self._expression).type
@@ -106,9 +123,22 @@ class TableExpression:
         if self._part is not None:
             name, column = self._part
             found = _PARTS[name](batch.column(column))
+        elif self._floor is not None:
+            unit, column = self._floor
+            # The day of a time first: casts round up before 1970.
+            days = pc.floor_temporal(batch.column(column), unit="day").cast(pa.date32())
+            found = pc.floor_temporal(days, unit=unit)
         elif self._expression is not None:
             found = pa.array(self._expression.evaluate(with_nulls_below(batch.select(self.columns))))
         return found if data_type is None else found.cast(data_type)
+
+
+def _is_of_days(schema: pa.Schema, name: str) -> bool:
+    """Whether a column has days, or times."""
+    if name not in schema.names:
+        return False
+    kind = schema.field(name).type
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 def _check(sql: str, where: str) -> None:

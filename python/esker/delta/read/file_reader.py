@@ -125,6 +125,8 @@ class TableFileReader:
         if names:
             batches = each_batch(_numbered(parquet, names, groups), self.version, file.path)
         target = pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in fields])
+        # pyarrow filters no views, in which deltalake writes texts.
+        is_filtered_first = bool(names) and not any("view" in str(f.type) for f in there if f.name in names)
         # Deletion vectors name rows by their number in the file.
         for first, batch in batches:
             rows, kept = batch.num_rows, None
@@ -133,7 +135,7 @@ class TableFileReader:
             elif deleted is not None:
                 kept = pc.invert(_among(deleted, first, rows))
             numbers = pa.array(np.arange(first, first + rows, dtype=np.uint64)) if numbered else None
-            if kept is not None and names:
+            if kept is not None and is_filtered_first:
                 # Before values are cast: they may be a few of many.
                 batch, numbers = batch.filter(kept), numbers.filter(kept) if numbers is not None else None
                 rows, kept = batch.num_rows, None

@@ -296,11 +296,12 @@ class DataFileWriter:
         if file.writer is None or file.sink is None:
             return
         file.writer.close()
-        data = file.sink.getvalue()
-        add["size"], add["modificationTime"] = data.size, time.time_ns() // 1_000_000
-        add["stats"] = file.statistics.json()
+        data = file.sink.getvalue().to_pybytes()
+        # Before the put, so that the file is in memory once while it is on its way.
         file.sink = file.writer = None
-        self._store.put(add["_staged"], data.to_pybytes())
+        add["size"], add["modificationTime"] = len(data), time.time_ns() // 1_000_000
+        add["stats"] = file.statistics.json()
+        self._store.put(add["_staged"], data)
         file.written = 0
 
 
