@@ -245,7 +245,7 @@ class DeltaCommit:
             own: The write ids of commits of the same transaction, which this one has read.
         """
         again = copy.copy(self)
-        again._store, again._external = store, None
+        again._store, again._external, again._uri = store, None, store.uri
         again.read_version = common
         again._own, again._changes, again._known = own, {}, NO_TABLE
         # What the hooks would write, a later commit writes.

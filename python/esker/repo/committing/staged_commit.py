@@ -86,7 +86,8 @@ def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> No
     if 0 < grace < staging.age_s:
         raise InvalidArgumentError(
             f"branch {branch!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
-            "collection may have taken it for left behind: reset the changes and write them again"
+            "collection may have taken it for left behind: reset the changes, where a handle has staged them, and "
+            "write them again"
         )
 
 
