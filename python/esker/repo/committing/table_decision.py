@@ -195,7 +195,7 @@ class TableRules:
             dest.newest.number,
             f"the manifests of {self.name} have names of one scheme on {self._sides.source} and of another on "
             f"{self._sides.dest}",
-            'merge with strategy="dest-wins", or write the rows again on the destination; this release renames none',
+            "rename them on both sides (`migrate_manifest_paths_v2`), and merge then",
         )
 
     def _cleaned_up(self, found: Decision, version: int) -> Decision:
