@@ -49,7 +49,7 @@ coverage: .venv/.dev $(NATIVE) ## run the Python tests and print how much of eac
 interop: .venv/.dev $(NATIVE) ## compare with Pebble, RocksDB, lakeFS and Spark's Delta, which are built or fetched (ARGS=entries)
 	$(PY) -m tests.interop $(ARGS)
 	$(SPARK) $(PY) -m pytest -q tests/interop/tables.py tests/interop/server.py tests/interop/server_refs.py \
-	  tests/interop/server_merges.py tests/interop/delta.py tests/interop/delta_rules.py
+	  tests/interop/server_merges.py tests/interop/server_tables.py tests/interop/delta.py tests/interop/delta_rules.py
 
 bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|large)
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install

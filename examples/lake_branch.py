@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import esker
-from esker.repo import HookEvent, Repository
+from esker.repo import HookEvent, HookRefusedError, Repository
 
 
 def main(folder: Path) -> None:
@@ -19,11 +19,11 @@ def main(folder: Path) -> None:
     lake = Repository.create(str(folder / "lake"))
 
     def check(event: HookEvent) -> None:
-        """Called before each merge of this handle: what raises stops it."""
-        sales = esker.dataset(lake.ref(str(event.source)).store_uri("tables/sales"))
+        """Called before each merge of this handle, with the content that main would get: what raises stops it."""
+        sales = esker.dataset(event.ref.store_uri("tables/sales"))
         wrong = sales.count_rows("amount < 0 OR amount IS NULL")
         if wrong:
-            raise ValueError(f"{wrong} of {sales.count_rows()} sales without an amount")
+            raise HookRefusedError(f"{wrong} of {sales.count_rows()} sales without an amount")
 
     lake.add_hook("pre-merge", check)
     trunk = lake.branch("main")
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
         print(f"{name}:", [f"{change.type} {change.path.split('/')[0]}/" for change in trunk.diff(name)])
         try:
             load.merge_into("main")
-        except ValueError as error:
+        except HookRefusedError as error:
             print(f"{name} stays out: {error}")
 
     # Readers of main have never seen what failed. The branch is there to be mended.

@@ -33,7 +33,7 @@ def test_the_demo_passes_its_own_checks(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "esker.demo", "--output", str(tmp_path), "--months", "2", "--rows", "200"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "All 20 checks passed" in done.stdout
+    assert "All 25 checks passed" in done.stdout
     assert "51,955" in done.stdout
     assert (tmp_path / "flights.png").read_bytes().startswith(b"\x89PNG")
 

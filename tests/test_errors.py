@@ -137,8 +137,8 @@ def test_arguments_out_of_range(table: str) -> None:
     for arguments in wrong:
         with pytest.raises(InvalidArgumentError):
             esker.write_dataset(people(1), table, mode="append", **arguments)
-    with pytest.raises(UnsupportedError, match="auto_cleanup_options"):
-        esker.write_dataset(people(1), table, mode="append", auto_cleanup_options={})  # type: ignore[call-arg]
+    with pytest.raises(UnsupportedError, match="table_id"):
+        esker.write_dataset(people(1), table, mode="append", table_id=["t"])  # type: ignore[call-arg]
 
 
 def test_a_missing_data_file(table: str) -> None:

@@ -174,13 +174,13 @@ def test_tools_that_look_at_all_attributes_pass_over_what_is_missing(uri: str) -
         assert inspect.getmembers(thing)
         assert copy.copy(thing) is not None
         assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
-    assert not hasattr(dataset, "tags")
-    assert getattr(dataset, "stats", None) is None
-    with pytest.raises(UnsupportedError, match="by their numbers") as caught:
-        _ = dataset.tags
+    assert not hasattr(dataset, "has_index")
+    assert getattr(dataset, "has_index", None) is None
+    with pytest.raises(UnsupportedError, match="scans read only what a filter needs") as caught:
+        _ = dataset.has_index
     assert isinstance(caught.value, MissingAttributeError)
     again = pickle.loads(pickle.dumps(caught.value))
-    assert (type(again), str(again), again.operation) == (MissingAttributeError, str(caught.value), "tags")
+    assert (type(again), str(again), again.operation) == (MissingAttributeError, str(caught.value), "has_index")
     for module in ("", *MODULES):
         assert inspect.getmembers(_ours(module))
     assert "create_index" in pydoc.plain(pydoc.render_doc(esker.LanceDataset))
@@ -191,7 +191,7 @@ def test_each_argument_of_dataset_is_there_or_refused(uri: str) -> None:
     ours = inspect.signature(esker.dataset).parameters
     assert {"session", "base_store_params"} <= set(ours)
     lacking = set(inspect.signature(lance.dataset).parameters) - set(ours)
-    assert lacking == {"read_params", "namespace_client", "table_id"}
+    assert lacking == {"namespace_client", "table_id"}
     for name in lacking:
         assert f"`{name}`" in (esker.dataset.__doc__ or "")
         given: dict[str, Any] = {name: {"a": "b"}}

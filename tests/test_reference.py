@@ -58,7 +58,13 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_names_of_ours_in_the_pages_lead_somewhere() -> None:
     # Of these the first segment is no package: keys of a table's config and of a transaction's properties.
-    keys = {"esker.application.id", "esker.application.version", "esker.detached", "esker.max_field_id"}
+    keys = {
+        "esker.application.id",
+        "esker.application.version",
+        "esker.detached",
+        "esker.max_field_id",
+        "esker.reverted",
+    }
     lost = []
     for page in [*DOCS.rglob("*.md"), *DOCS.parent.glob("*.md")]:
         for path in set(re.findall(r"`(esker(?:\.\w+)+)(?:\([^`]*\))?`", page.read_text())) - keys:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +17,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+import esker
 from esker.commit.external import open_manifest_store
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from esker.repo import (
@@ -481,3 +484,27 @@ def test_an_external_store_lends_what_a_store_lacks(tmp_path: Path) -> None:
     assert len(read(Repository(repo.uri, manifest_store=lender), "main")) == 9
     assert final.exists()
     assert not staged.exists()
+
+
+def test_a_repository_with_a_lender_is_not_written_without_it(tmp_path: Path) -> None:
+    lender = f"sqlite://{tmp_path}/manifests.db"
+    repo = Repository.create(tmp_path / "repo", manifest_store=lender)
+    uri = repo.branch("main").store_uri("t")
+    table = pa.table({"id": [1]})
+    # By the handle's own URIs, in its process, and by what is pickled, it is.
+    esker.write_dataset(table, uri)
+    pickle.loads(pickle.dumps(esker.dataset(uri))).insert(table)
+    without = Repository(repo.uri)
+    assert [found.path for found in without.ref("main").objects(prefix="t/_versions/")]
+    without.branch("main").object("a").upload("x")
+    for change in (
+        lambda: without.branch("main").commit("lost"),
+        lambda: without.branch("other").create("main"),
+        lambda: without.tag("v1").create("main"),
+    ):
+        with pytest.raises(UnsupportedError, match="manifest_store"):
+            change()
+    code = f"import esker, pyarrow as pa; esker.write_dataset(pa.table({{'id': [2]}}), {uri!r}, mode='append')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "UnsupportedError" in done.stderr
+    assert esker.dataset(uri).count_rows() == 2

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import esker
+from esker.delta import DeltaTable, write_deltalake
 from esker.exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from esker.repo import Branch, Repository
 
@@ -115,3 +118,27 @@ def test_a_server_that_dumped_nothing_is_asked_to(namespace: Path) -> None:
 def test_nobody_creates_a_repository_there(namespace: Path) -> None:
     with pytest.raises(UnsupportedError, match="belongs to a lakeFS server"):
         Repository.create(namespace)
+
+
+def test_tables_of_the_namespace_are_read_and_never_written(tmp_path: Path) -> None:
+    source = Repository.create(str(tmp_path / "with-tables"))
+    rows = pa.table({"id": [1, 2]})
+    with source.branch("main").transact("tables") as tx:
+        esker.write_dataset(rows, tx.store_uri("t"))
+        write_deltalake(tx.store_uri("d"), rows)
+    source.dump_refs()
+    namespace = tmp_path / "server"
+    for below in ("_lakefs", "data"):
+        shutil.copytree(Path(source.uri, below), namespace / below)
+    (namespace / MARKER).write_bytes(b"this is dummy data")
+    found = Repository(namespace)
+    for ref in (found.ref("main"), found.branch("main")):
+        assert esker.dataset(ref.store_uri("t")).count_rows() == 2
+        assert DeltaTable(ref.store_uri("d")).to_pyarrow_table().num_rows == 2
+    before = sorted(path for path in namespace.rglob("*"))
+    with pytest.raises(UnsupportedError):
+        esker.write_dataset(rows, found.branch("main").store_uri("t"), mode="append")
+    with pytest.raises(UnsupportedError):
+        write_deltalake(found.branch("main").store_uri("d"), rows, mode="append")
+    assert sorted(path for path in namespace.rglob("*")) == before
+    assert list(found.fsck(tables=True)) == []

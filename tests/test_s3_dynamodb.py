@@ -227,3 +227,25 @@ def test_an_object_store_without_conditional_puts(s3: S3Server, tmp_path: Path) 
     detached = esker.LanceOperation.Append([fragment.metadata for fragment in dataset.get_fragments()])
     made = esker.LanceDataset.commit(dataset, detached, read_version=3, detached=True)
     assert made.count_rows() == 2
+
+
+def test_branches_have_entries_of_their_own(place: Place) -> None:
+    uri = place.uri("a/t.lance")
+    options = place.options
+    esker.write_dataset(_ids(0), uri, storage_options=options)
+    dataset = esker.write_dataset(_ids(1), uri, mode="append", storage_options=options)
+    branch = dataset.create_branch("feat", 1)
+    assert branch.uri == f"s3+ddb://{place.bucket}/a/t.lance/tree/feat?ddbTableName={place.commits}"
+    branch.insert(_ids(10))
+    assert place.rows(branch.uri) == [0, 10]
+    again = esker.dataset(uri, ("feat", None), storage_options=options)
+    again.delete("id = 0")
+    assert place.rows(branch.uri) == [10]
+    assert place.rows(uri) == [0, 1]
+    again.tags.create("t")
+    assert esker.dataset(uri, "t", storage_options=options).version == 3
+    assert {base for base, _ in place.entries()} == {"a/t.lance", "a/t.lance/tree/feat"}
+    dataset.tags.delete("t")
+    dataset.branches.delete("feat")
+    assert {base for base, _ in place.entries()} == {"a/t.lance"}
+    assert dataset.create_branch("feat", 2).version == 2

@@ -249,6 +249,24 @@ def test_a_handle_notices_a_reset_after_which_others_went_on(repo: Repository, f
 
 
 @pytest.mark.parametrize("format", ["lance", "delta"])
+def test_a_handle_knows_its_own_commits_as_well(repo: Repository, format: str) -> None:
+    main = repo.branch("main")
+    uri = main.store_uri("t")
+    write(format, uri, 1, mode="overwrite")
+    handle = opened(format, uri)
+    write(format, uri, 2)
+    write(format, handle, 3)
+    second = main.get_commit().id
+    write(format, handle, 4)
+    main.reset_to(second)
+    write(format, uri, 5)
+    write(format, uri, 6)
+    with pytest.raises(TableConflictError):
+        write(format, handle, 7)
+    assert ids(format, uri) == [1, 2, 3, 5, 6]
+
+
+@pytest.mark.parametrize("format", ["lance", "delta"])
 def test_an_open_handle_reads_on_whatever_becomes_of_the_branch(repo: Repository, format: str) -> None:
     main = repo.branch("main")
     uri = main.store_uri("t")

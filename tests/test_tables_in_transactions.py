@@ -286,6 +286,18 @@ def test_objects_beside_tables_still_conflict_by_their_paths(repo: Repository) -
     assert ids(repo, "t") == [1, 2, 3, 20]
 
 
+def test_objects_within_a_table_that_both_changed_are_a_conflict(repo: Repository) -> None:
+    def note(text: str) -> Work:
+        return lambda tx: tx.object("t/README").upload(text)
+
+    with pytest.raises(MergeConflictError) as caught:
+        run(repo, [note("ours")], [note("theirs"), lance_append(20)])
+    assert [conflict.path for conflict in caught.value.conflicts] == ["t/README"]
+    run(repo, [note("ours")], [lance_append(21)])
+    assert ids(repo, "t") == [1, 2, 3, 20, 21]
+    assert repo.ref("main").object("t/README").reader().read() == b"ours"
+
+
 def test_entries_that_were_uploaded_as_objects_are_never_mixed_in(repo: Repository) -> None:
     def by_hand(tx: Any) -> None:
         manifest = next(found.path for found in tx.objects(prefix="t/_versions/"))

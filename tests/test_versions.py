@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import esker
-from esker.exceptions import CorruptFileError, NotFoundError
+from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
 from tests.samples import people, same
 
 
@@ -152,11 +152,12 @@ def test_pylance_goes_on_where_esker_stopped(three: str) -> None:
     same(lance.dataset(three).to_table(), dataset.to_table())
 
 
-def test_a_version_number_must_be_one(three: str) -> None:
-    with pytest.raises(NotImplementedError, match="tags"):
-        esker.dataset(three, version="stable")  # type: ignore[arg-type]
-    with pytest.raises(NotImplementedError, match="tags"):
-        esker.dataset(three).checkout_version("stable")  # type: ignore[arg-type]
+def test_what_is_no_reference_to_a_version_is_refused(three: str) -> None:
+    for wrong in (1.0, True, ("main",), ("main", "3"), b"stable"):
+        with pytest.raises(InvalidArgumentError, match="expected a"):
+            esker.dataset(three, version=wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match="expected a"):
+            esker.dataset(three).checkout_version(wrong)  # type: ignore[arg-type]
 
 
 def test_schema_of_a_version_is_its_own(uri: str) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from .lance.io_stats import IOStats, Session
     from .lance.operation import Index
+    from .lance.statistics import DataStatistics, FieldStatistics
     from .schema import json_to_schema, schema_to_json
     from .udf import BatchUDF, batch_udf
 
@@ -52,7 +53,9 @@ __all__ = [
     "CleanupExplanation",
     "CleanupReferencedBranch",
     "CleanupStats",
+    "DataStatistics",
     "DatasetBasePath",
+    "FieldStatistics",
     "FragmentMetadata",
     "IOStats",
     "Index",
@@ -98,6 +101,7 @@ _HOMES = {
     "lance.base_path": ("DatasetBasePath",),
     "lance.io_stats": ("IOStats", "Session"),
     "lance.operation": ("Index",),
+    "lance.statistics": ("DataStatistics", "FieldStatistics"),
     "schema": ("json_to_schema", "schema_to_json"),
     "udf": ("BatchUDF", "batch_udf"),
 }

@@ -5,7 +5,8 @@ EskerError
 ├── InvalidArgumentError   ValueError                      fix the call
 │   ├── SchemaMismatchError    OSError                     give the data the table's schema
 │   ├── OutOfRangeError        IndexError                  ask for rows that exist
-│   └── TaggedVersionsError    OSError                     remove the tags, or keep these versions
+│   ├── TaggedVersionsError    OSError                     remove the tags, or keep these versions
+│   └── InvalidRefError        OSError                     choose another name for the tag or branch
 ├── UnsupportedError       NotImplementedError             newer than this release, or not written yet
 ├── CorruptFileError       ValueError                      restore the file
 ├── NotFoundError          ValueError, LookupError, FileNotFoundError   fix the path or the version
@@ -13,6 +14,7 @@ EskerError
 │   └── CommitStateUnknownError                            look for the transaction before you try again
 ├── ConflictError                                          somebody was there first
 │   ├── AlreadyExistsError     FileExistsError             another path, or another mode
+│   ├── RefConflictError       ValueError, OSError         another name, or what refers to it first
 │   └── CommitConflictError    OSError                     open the newest version and do it again
 └── NotCommittedError                                      nothing became visible
     └── CommitConflictError                                the same class, under both
@@ -35,9 +37,11 @@ __all__ = [
     "EskerError",
     "IOFailedError",
     "InvalidArgumentError",
+    "InvalidRefError",
     "NotCommittedError",
     "NotFoundError",
     "OutOfRangeError",
+    "RefConflictError",
     "SchemaMismatchError",
     "TaggedVersionsError",
     "UnsupportedError",
@@ -134,6 +138,12 @@ class TaggedVersionsError(InvalidArgumentError, OSError):
     kind: ClassVar[str] = "tagged_versions"
 
 
+class InvalidRefError(InvalidArgumentError, OSError):
+    """No tag or branch of a table can have this name. Facts: `found` (the name)."""
+
+    kind: ClassVar[str] = "invalid_ref"
+
+
 class UnsupportedError(EskerError, NotImplementedError):
     """A table or file was written by a newer writer, or a feature is not supported yet."""
 
@@ -190,6 +200,15 @@ class CommitStateUnknownError(IOFailedError):
     """
 
     kind: ClassVar[str] = "commit_state_unknown"
+
+
+class RefConflictError(ConflictError, ValueError, OSError):
+    """A tag or branch of this name exists already, or others refer to the branch that is to be deleted.
+
+    Facts: `uri`, `path`.
+    """
+
+    kind: ClassVar[str] = "ref_conflict"
 
 
 class CommitConflictError(ConflictError, NotCommittedError, OSError):

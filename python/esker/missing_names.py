@@ -14,12 +14,7 @@ VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYL
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 COMPACTION = f"compact with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
-TAGS = "name versions by their numbers: dataset(uri, version=N)"
-BRANCHES = (
-    "open versions by their numbers, clone a table with shallow_clone, or keep branches of a lake with esker.repo"
-)
 SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
-STATISTICS = "see LanceDataset.get_version()['metadata'] for totals, and the command esker inspect for columns"
 COST = "see LanceDataset.io_stats for requests and bytes"
 BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
@@ -35,11 +30,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "BlobDescriptor": BLOBS,
         "BlobDescriptorArrayBuilder": BLOBS,
         "CompactedSsTable": LOG_OF_ROWS,
-        "DataStatistics": STATISTICS,
         "DedicatedBlobWriter": BLOBS,
         "ExecutionPlan": "see LanceScanner.explain_plan and analyze_plan for the plan of a scan",
         "FFILanceTableProvider": "register LanceDataset.scanner().to_reader(), or query with DuckDB",
-        "FieldStatistics": STATISTICS,
         "FtsToken": TEXTS,
         "IndexFile": INDEX,
         "IndexProgress": INDEX,
@@ -80,30 +73,20 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "esker.dataset": {
         "AlterColumn": 'pass a dict: alter_columns({"path": "a", "name": "b"})',
-        "AutoCleanupConfig": "call cleanup_old_versions, or run the command esker cleanup",
         "Bitmap": INTERNAL,
-        "Branch": BRANCHES,
-        "Branches": BRANCHES,
         "BatchUDFCheckpoint": KEPT,
         "Compaction": COMPACTION,
         "CompactionMetrics": COMPACTION,
-        "DataStatistics": STATISTICS,
-        "DatasetOptimizer": COMPACTION,
-        "DatasetStats": STATISTICS,
         "DocumentGranularity": TEXTS,
-        "FieldStatistics": STATISTICS,
         "FullTextQuery": TEXTS,
         "IndexConfig": INDEX,
         "IndexFile": INDEX,
         "IndexInformation": INDEX,
         "IndexSegment": INDEX,
-        "LanceStats": STATISTICS,
         "MinHashQuery": TEXTS,
         "SqlQuery": SQL,
         "SqlQueryBuilder": SQL,
         "SupportedDistributedIndices": INDEX,
-        "Tag": TAGS,
-        "Tags": TAGS,
         "VectorIndexReader": VECTORS,
         "VectorSearchQuery": VECTORS,
         "VersionRef": "see LanceDataset.version_refs, which returns dicts",

@@ -3,28 +3,43 @@
 from typing import TYPE_CHECKING
 
 from ..fragment import write_fragments
+from ..lance.cleanup.automatic import AutoCleanupConfig
 from ..lance.history.versions import Version
 from ..lance.merge.outcome import ExecuteResult
 from ..lance.operation import LANCE_COMMIT_MESSAGE_KEY, LanceOperation, Transaction
 from ..lance.scan.options import ColumnOrdering, ScanStatistics
+from ..lance.statistics import DatasetStats, DataStatistics, FieldStatistics
 from ..missing import names_of_peer
 from ..scanner import LanceScanner, ScannerBuilder
+from .inventory import LanceStats
 from .lance_dataset import LanceDataset, dataset
 from .merge_insert import MergeInsertBuilder
+from .optimizer import DatasetOptimizer
+from .refs import Branch, Branches, Tag, Tags
 from .rows import DeleteResult, UpdateResult
 from .write import write_dataset
 
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
+    "AutoCleanupConfig",
+    "Branch",
+    "Branches",
     "ColumnOrdering",
+    "DataStatistics",
+    "DatasetOptimizer",
+    "DatasetStats",
     "DeleteResult",
     "ExecuteResult",
+    "FieldStatistics",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
+    "LanceStats",
     "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
+    "Tag",
+    "Tags",
     "Transaction",
     "UpdateResult",
     "Version",

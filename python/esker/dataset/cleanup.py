@@ -10,6 +10,8 @@ from ..lance.cleanup.explanation import CleanupExplanation, CleanupStats
 from ..lance.cleanup.policy import CleanupPolicy
 from ..lance.cleanup.run import cleanup, explain
 from ..lance.handle import DatasetHandle
+from ..lance.log import LanceLog
+from ..lance.refs.places import log_of
 from ..progress import Progress, as_progress
 
 
@@ -73,8 +75,13 @@ class CleanupApi(DatasetHandle):
             rate_limit=delete_rate_limit,
             concurrency=delete_concurrency,
         )
+        log, main = self._logs()
+        return cleanup(log, self._table.manifest, policy, as_progress(progress, "files"), main=main)
+
+    def _logs(self) -> tuple[LanceLog, LanceLog]:
+        """The log to clean up, and that of the main line, which has tags and branches."""
         log = self._table.writable_log(durable=False)
-        return cleanup(log, self._table.manifest, policy, as_progress(progress, "files"))
+        return log, log if self._manifest.branch is None else log_of(self._table, None, durable=False)
 
     def explain_cleanup_old_versions(
         self,
@@ -123,5 +130,5 @@ class CleanupApi(DatasetHandle):
             error_if_tagged=error_if_tagged_old_versions,
             rate_limit=delete_rate_limit,
         )
-        log = self._table.writable_log(durable=False)
-        return explain(log, self._table.manifest, policy, include_files=include_files, max_files=max_files)
+        log, main = self._logs()
+        return explain(log, self._table.manifest, policy, include_files=include_files, max_files=max_files, main=main)

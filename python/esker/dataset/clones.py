@@ -8,10 +8,11 @@ from typing import Any, Self
 
 from ..lance.base_path import DatasetBasePath, base_paths_of, checked_base
 from ..lance.change.run import commit_change
-from ..lance.clone import clone, version_of
+from ..lance.clone import clone
 from ..lance.handle import DatasetHandle
 from ..lance.log import LanceLog
 from ..lance.operation import LanceOperation
+from ..lance.refs.places import Reference, place_of, table_at
 
 
 class BasePathsApi(DatasetHandle):
@@ -61,7 +62,7 @@ class BasePathsApi(DatasetHandle):
     def shallow_clone(
         self,
         target_path: str | os.PathLike[str],
-        reference: int | str | tuple[str | None, int | None],
+        reference: Reference,
         storage_options: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -72,15 +73,14 @@ class BasePathsApi(DatasetHandle):
 
         Args:
             target_path: The path or URI of the clone. There must be no table, and no other process may be creating one.
-            reference: The version to clone; (None, version) and ("main", version) are the same, (None, None) is the
-                latest.
+            reference: The version to clone: a number on the branch of this dataset, a tag, or (branch, number); no
+                branch and "main" are the main line, no number is the newest version.
             storage_options: Options of the clone's store; those of this table by default.
             **kwargs: Passed on to `LanceDataset`, which opens the clone.
 
         Raises:
             AlreadyExistsError: There is a table at `target_path`.
-            NotFoundError: There is no such version.
-            UnsupportedError: The reference is a tag or a branch.
+            NotFoundError: There is no such version, tag or branch.
 
         Example:
             >>> import esker, pyarrow as pa
@@ -95,7 +95,7 @@ class BasePathsApi(DatasetHandle):
     def deep_clone(
         self,
         target_path: str | os.PathLike[str],
-        reference: int | str | tuple[str | None, int | None],
+        reference: Reference,
         storage_options: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -115,16 +115,12 @@ class BasePathsApi(DatasetHandle):
     def _clone(
         self,
         target_path: str | os.PathLike[str],
-        reference: int | str | tuple[str | None, int | None],
+        reference: Reference,
         storage_options: dict[str, str] | None,
         is_shallow: bool,
         options: dict[str, Any],
     ) -> Self:
-        source, version = self._table, version_of(reference)
-        if version is None:
-            source = source.newest()
-        elif version != source.number:
-            source = source.at(source.log.open(version)[0])
+        source = table_at(self._table, place_of(self._table, reference))
         chosen = storage_options if storage_options is not None else source.storage_options
         log = LanceLog.at(target_path, storage_options=chosen, manifest_store=options.get("manifest_store"))
         clone(source, log, is_shallow=is_shallow)

@@ -13,6 +13,9 @@ from ..commit.loop import Backoff
 from ..commit.protocol import CommitLock
 from ..lance.handle import DatasetHandle, table_or_uri
 from ..lance.operation import LanceOperation, Transaction, merged_append
+from ..lance.refs.opening import open_at
+from ..lance.refs.places import Reference, place_of, table_at
+from ..lance.version import TableVersion
 from ..lance.write.prepared import commit_prepared, prepared_change
 from ..lance.write.table import WriteCommit
 from ..lance.write.target import open_target
@@ -36,7 +39,7 @@ class CommitsApi(DatasetHandle):
         cls,
         base_uri: str | os.PathLike[str] | DatasetHandle,
         operation: LanceOperation.BaseOperation | Transaction,
-        read_version: int | None = None,
+        read_version: Reference | None = None,
         commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
@@ -58,7 +61,8 @@ class CommitsApi(DatasetHandle):
         Args:
             base_uri: The table.
             operation: The operation, or a whole transaction.
-            read_version: The base version of the operation; not needed for an overwrite or a restore.
+            read_version: The base version of the operation; not needed for an overwrite or a restore. A tag, or a tuple
+                (branch, number), commits to the branch of that version.
             commit_lock: Held around the put, for stores without put-if-absent; by default the lock that a dataset given
                 as `base_uri` was opened with. The returned dataset keeps it.
             storage_options: Options of the store.
@@ -100,9 +104,13 @@ class CommitsApi(DatasetHandle):
             timeout=commit_timeout,
             backoff=backoff,
         )
-        prepared = prepared_change(operation, read_version, how)
+        table: Any = table_or_uri(base_uri)
+        if isinstance(read_version, str | tuple):
+            table = _branch_at(table, read_version, storage_options, manifest_store)
+        number = table.number if isinstance(read_version, str | tuple) else read_version
+        prepared = prepared_change(operation, number, how)
         target = open_target(
-            table_or_uri(base_uri),  # type: ignore[arg-type]
+            table,
             storage_options=storage_options,
             durable=durable,
             manifest_store=manifest_store,
@@ -168,3 +176,15 @@ class CommitsApi(DatasetHandle):
             manifest_store=manifest_store,
         )
         return {"dataset": committed, "merged": merged}
+
+
+def _branch_at(
+    table: TableVersion | str | os.PathLike[str],
+    reference: Reference,
+    storage_options: dict[str, str] | None,
+    manifest_store: ExternalManifestStore | str | None,
+) -> TableVersion:
+    """The version that a change was prepared from, by a tag or on a branch."""
+    if isinstance(table, TableVersion):
+        return table_at(table, place_of(table, reference))
+    return open_at(table, reference, storage_options=storage_options, manifest_store=manifest_store)

@@ -20,9 +20,11 @@ from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
 from ..fragment import LanceFragment
-from ..lance.history.versions import check_version, version_asof
+from ..lance.history.versions import version_asof
 from ..lance.io_stats import IOMeter, IOStats, Session
 from ..lance.log import LanceLog
+from ..lance.refs.opening import open_at
+from ..lance.refs.places import Reference
 from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
 from ..lance.scan.predicate import Filter
 from ..lance.scan.take import take_rows
@@ -41,7 +43,10 @@ from .cleanup import CleanupApi
 from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
+from .inventory import InventoryApi, check_read_params
 from .merge_insert import MergeInsertApi
+from .optimizer import OptimizeApi
+from .refs import RefsApi
 from .row_ids import RowIdsApi
 from .rows import RowsApi
 from .settings import SettingsApi
@@ -60,12 +65,15 @@ class LanceDataset(
     RowsApi,
     MergeInsertApi,
     VersionsApi,
+    RefsApi,
     CommitsApi,
     SettingsApi,
     ColumnsApi,
     BlobsApi,
     BasePathsApi,
     CleanupApi,
+    OptimizeApi,
+    InventoryApi,
     ValidationApi,
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]
@@ -74,7 +82,8 @@ class LanceDataset(
 
     Args:
         uri: The table: a path, or a URI of a registered scheme.
-        version: The version to show, the latest by default.
+        version: The version to show, the latest by default: its number, the name of a tag, or a tuple (branch, number)
+            as `checkout_version` takes it.
         storage_options: Options of the store, such as credentials.
         default_scan_options: Default options of the user's scans: `scanner`, `to_table`, `to_batches`, `to_pandas`,
             `head`, `slice`, `schema`, and the dataset as a source of rows. They do not apply to counts, takes, samples,
@@ -85,10 +94,11 @@ class LanceDataset(
         manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers must use it.
         base_store_params: Options by the path of a base path; they replace `storage_options` for it.
+        read_params: Hints of pylance, of no effect here: what is decoded is validated in any case.
         **pylance_only: Refused unless None.
 
     Raises:
-        NotFoundError: There is no table, or no such version.
+        NotFoundError: There is no table, or no such version, tag or branch.
         CorruptFileError: The manifest is damaged.
         UnsupportedError: The table needs a newer reader, or this release does not have an option.
 
@@ -110,7 +120,7 @@ class LanceDataset(
     def __init__(
         self,
         uri: str | os.PathLike[str],
-        version: int | None = None,
+        version: Reference | None = None,
         block_size: int | None = None,
         index_cache_size: int | None = None,
         metadata_cache_size: int | None = None,
@@ -120,16 +130,18 @@ class LanceDataset(
         default_scan_options: dict[str, Any] | None = None,
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
+        read_params: dict[str, Any] | None = None,
         session: Session | None = None,
         manifest_store: ExternalManifestStore | str | None = None,
         base_store_params: dict[str, dict[str, str]] | None = None,
         **pylance_only: Any,
     ) -> None:
+        check_read_params(read_params)
         del block_size, index_cache_size, metadata_cache_size, metadata_cache_size_bytes, index_cache_size_bytes
         refuse_options(serialized_manifest=serialized_manifest, **pylance_only)
-        table = TableVersion.open(
+        table = open_at(
             uri,
-            None if version is None else check_version(version),
+            version,
             storage_options=storage_options,
             commit_lock=commit_lock,
             manifest_store=manifest_store,
@@ -417,7 +429,7 @@ class LanceDataset(
 
 def dataset(
     uri: str | os.PathLike[str],
-    version: int | None = None,
+    version: Reference | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
     commit_lock: CommitLock | None = None,
@@ -426,8 +438,9 @@ def dataset(
     default_scan_options: dict[str, Any] | None = None,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
-    manifest_store: ExternalManifestStore | str | None = None,
+    read_params: dict[str, Any] | None = None,
     session: Session | None = None,
+    manifest_store: ExternalManifestStore | str | None = None,
     base_store_params: dict[str, dict[str, str]] | None = None,
     **pylance_only: Any,
 ) -> LanceDataset:
@@ -435,7 +448,8 @@ def dataset(
 
     Args:
         uri: A path, or a URI of a registered scheme (`file://`, `memory://NAME`).
-        version: The version to open, the latest by default.
+        version: The version to open, the latest by default: its number, the name of a tag, or a tuple (branch, number)
+            as `LanceDataset.checkout_version` takes it.
         asof: Opens the latest version before this time (local if it has no time zone) if `version` is not given.
         block_size: A hint of pylance, of no effect here, like the cache sizes.
         commit_lock: Held around commits, for stores without put-if-absent.
@@ -448,10 +462,11 @@ def dataset(
             `esker.commit.ExternalManifestStore`, or the URI of one.
         session: Keeps one account of what several datasets cost.
         base_store_params: By the place of a base path, its options in place of `storage_options`.
-        **pylance_only: Refused unless None: `read_params`, `namespace_client`, `table_id`.
+        read_params: Hints of pylance, of no effect here.
+        **pylance_only: Refused unless None: `namespace_client`, `table_id`.
 
     Raises:
-        NotFoundError: There is no table, no such version, or none before `asof`.
+        NotFoundError: There is no table, no such version, tag or branch, or none before `asof`.
         CorruptFileError: The manifest is damaged.
         UnsupportedError: The table needs a newer reader.
 
@@ -471,6 +486,7 @@ def dataset(
         manifest_store=manifest_store,
         session=session,
         base_store_params=base_store_params,
+        read_params=read_params,
         **pylance_only,
     )
     if version is None and asof is not None:

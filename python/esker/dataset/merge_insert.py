@@ -27,8 +27,6 @@ from ..missing_names import LOG_OF_ROWS
 from ..progress import Progress, as_progress
 from ..storage_version import storage_version
 
-_AS_TABLE = "call the method without _batches with pa.Table.from_batches(batches)"
-
 
 class MergeInsertApi(DatasetHandle):
     """The methods of `LanceDataset` that upsert."""
@@ -180,9 +178,6 @@ class MergeInsertBuilder:
         return self
 
     mark_sstables_as_compacted = missing_method("MergeInsertBuilder", "mark_sstables_as_compacted", LOG_OF_ROWS)
-    analyze_plan_batches = missing_method("MergeInsertBuilder", "analyze_plan_batches", _AS_TABLE)
-    execute_batches = missing_method("MergeInsertBuilder", "execute_batches", _AS_TABLE)
-    execute_uncommitted_batches = missing_method("MergeInsertBuilder", "execute_uncommitted_batches", _AS_TABLE)
 
     def execute(
         self,
@@ -266,3 +261,26 @@ class MergeInsertBuilder:
         condition = spec.clauses.update_condition(source.schema, table)
         plan = explained(table, spec.on, spec.clauses, source.schema, condition)
         return analyzed(plan, merged, source.rows, elapsed)
+
+    def execute_batches(self, new_data: ReaderLike) -> ExecuteResult:
+        """`execute` of rows that are in memory. pylance has it apart; here both know such rows by themselves.
+
+        Args:
+            new_data: The source: a table, batches, or a reader over them.
+        """
+        return self.execute(_in_memory(new_data))
+
+    def execute_uncommitted_batches(self, new_data: ReaderLike) -> tuple[Transaction, ExecuteResult]:
+        """`execute_uncommitted` of rows that are in memory; see `execute_batches`."""
+        return self.execute_uncommitted(_in_memory(new_data))
+
+    def analyze_plan_batches(self, new_data: ReaderLike) -> str:
+        """`analyze_plan` of rows that are in memory; see `execute_batches`."""
+        return self.analyze_plan(_in_memory(new_data))
+
+
+def _in_memory(data: ReaderLike) -> ReaderLike:
+    """The rows as a table, so that they are not kept a second time; what is no list of batches is left as it is."""
+    if isinstance(data, list) and data and all(isinstance(batch, pa.RecordBatch) for batch in data):
+        return pa.Table.from_batches(data)
+    return data.read_all() if isinstance(data, pa.RecordBatchReader) else data

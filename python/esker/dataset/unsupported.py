@@ -6,25 +6,19 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
-from ..missing_names import BRANCHES, COMPACTION, INDEX, LOG_OF_ROWS, SQL, STATISTICS, TAGS, VECTORS
+from ..missing_names import INDEX, LOG_OF_ROWS, SQL, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
-_FILES = "list the table's folder; explain_cleanup_old_versions(include_files=True) names what no version needs"
 _OPTIONS = "keep the storage_options that you have passed to dataset()"
 
 
 class UnsupportedApi:
     """The methods of pylance's `LanceDataset` that raise `UnsupportedError`."""
 
-    branches = missing_property(_OWNER, "branches", BRANCHES)
     has_index = missing_property(_OWNER, "has_index", INDEX)
-    initial_storage_options = missing_property(_OWNER, "initial_storage_options", _OPTIONS)
-    optimize = missing_property(_OWNER, "optimize", COMPACTION)
     partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
-    stats = missing_property(_OWNER, "stats", STATISTICS)
     storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
-    tags = missing_property(_OWNER, "tags", TAGS)
 
     # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")
@@ -37,15 +31,12 @@ class UnsupportedApi:
             operation="scanner",
         )
 
-    all_files = missing_method(_OWNER, "all_files", _FILES)
     centroids = missing_method(_OWNER, "centroids", VECTORS)
     commit_existing_index_segments = missing_method(_OWNER, "commit_existing_index_segments", INDEX)
-    create_branch = missing_method(_OWNER, "create_branch", BRANCHES)
     create_index = missing_method(_OWNER, "create_index", INDEX)
     create_index_uncommitted = missing_method(_OWNER, "create_index_uncommitted", INDEX)
     create_scalar_index = missing_method(_OWNER, "create_scalar_index", INDEX)
     describe_indices = missing_method(_OWNER, "describe_indices", INDEX)
-    drop = missing_method(_OWNER, "drop", "delete the table's folder, or its objects, with the tools of its store")
     drop_index = missing_method(_OWNER, "drop_index", INDEX)
     filter = missing_method(_OWNER, "filter", "pass filter= to scanner, to_table or to_batches")
     from_pydantic_model = missing_method(_OWNER, "from_pydantic_model", "pass rows and a schema to write_dataset")
@@ -54,15 +45,11 @@ class UnsupportedApi:
     initialize_mem_wal = missing_method(_OWNER, "initialize_mem_wal", LOG_OF_ROWS)
     join = missing_method(_OWNER, "join", _PLAIN_ROWS)
     join_asof = missing_method(_OWNER, "join_asof", _PLAIN_ROWS)
-    latest_storage_options = missing_method(_OWNER, "latest_storage_options", _OPTIONS)
     list_indices = missing_method(_OWNER, "list_indices", INDEX)
     mem_wal_index_details = missing_method(_OWNER, "mem_wal_index_details", LOG_OF_ROWS)
     mem_wal_writer = missing_method(_OWNER, "mem_wal_writer", LOG_OF_ROWS)
     merge_existing_index_segments = missing_method(_OWNER, "merge_existing_index_segments", INDEX)
     merge_index_metadata = missing_method(_OWNER, "merge_index_metadata", INDEX)
-    migrate_manifest_paths_v2 = missing_method(
-        _OWNER, "migrate_manifest_paths_v2", "tables with V1 names are read and written as they are"
-    )
     new_file_session = missing_method(_OWNER, "new_file_session", "open one by its place: esker.file.LanceFileSession")
     optimize_indices = missing_method(_OWNER, "optimize_indices", INDEX)
     prewarm_index = missing_method(_OWNER, "prewarm_index", INDEX)
@@ -73,4 +60,3 @@ class UnsupportedApi:
     session = missing_method(_OWNER, "session", "make an esker.Session and pass it to dataset(session=...)")
     sort_by = missing_method(_OWNER, "sort_by", "pass order_by= to scanner, to_table or to_batches")
     sql = missing_method(_OWNER, "sql", SQL)
-    tracked_files = missing_method(_OWNER, "tracked_files", _FILES)

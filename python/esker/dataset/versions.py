@@ -8,13 +8,13 @@ from ..lance.change.run import commit_change
 from ..lance.handle import DatasetHandle
 from ..lance.history.versions import (
     Version,
-    check_version,
     describe,
     find_transaction,
     read_transaction,
     versions,
 )
 from ..lance.operation import LanceOperation, Transaction
+from ..lance.refs.places import Reference, place_of, table_at
 
 
 class VersionsApi(DatasetHandle):
@@ -42,17 +42,24 @@ class VersionsApi(DatasetHandle):
         """The numbers of all versions, oldest first, from one listing."""
         return [{"version": number} for number in self._table.log.listing().versions]
 
-    def checkout_version(self, version: int) -> Self:
+    def checkout_version(self, version: Reference) -> Self:
         """The table at another version.
 
+        Args:
+            version: The number of a version on the branch of this dataset, the name of a tag, or a tuple (branch,
+                number), where no branch and "main" are the main line and no number is the newest version.
+
         Raises:
-            NotFoundError: There is no such version.
-            UnsupportedError: It is the name of a tag or a branch.
+            NotFoundError: There is no such version, tag or branch.
+            InvalidArgumentError: It is none of these.
+
+        Example:
+            `dataset.checkout_version(("experiment", None))`
         """
-        return self._at(self._table.at(self._table.log.open(check_version(version))[0]))
+        return self._at(table_at(self._table, place_of(self._table, version)))
 
     def checkout_latest(self) -> None:
-        """Moves this dataset to the newest version."""
+        """Moves this dataset to the newest version of its branch."""
         self._move_to(self._table.newest())
 
     def restore(self) -> None:

@@ -58,6 +58,9 @@ def write_dataset(
         commit_timeout: The time for all attempts together; None for no limit.
         backoff: The pauses between attempts.
         session: Counts the requests of several datasets together.
+        auto_cleanup_options: Has a new table clean itself up: after how many versions (`interval`, by default 20), and
+            how old the versions must be that go (`older_than_seconds`, by default 14 days). The keys
+            `lance.auto_cleanup.*` of the config hold it. Of no effect on a table that exists, as in pylance.
         manifest_store: The external manifest store of a table whose store has no put-if-absent: an
             `esker.commit.ExternalManifestStore`, or the URI of one. All writers of the table must use it.
         initial_bases: The base paths of a new table: places outside its root that may hold files of it.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -299,26 +300,38 @@ class DeltaTable(RowChanges, MissingMethods):
         """
         if isinstance(version, bool) or not isinstance(version, int | str | datetime):
             raise TypeError(f"expected a version as int, str or datetime, found {type(version).__name__}")
-        if not isinstance(version, int):
-            version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
-        self._look_again()
-        self._snapshot = self._load(version)
+        with self._looking_again():
+            if not isinstance(version, int):
+                version = versions.version_at(self._commit_times(), version, self._uri, self._session_timezone)
+            self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
         """Goes to the newest version. Only the commits since the one that is open are read."""
-        if self._look_again():
-            self._snapshot = self._load(None)
-            return
-        self._finish_newest()
-        self._snapshot = self._snapshot.refresh(self._store)
+        with self._looking_again() as is_another:
+            if is_another:
+                self._snapshot = self._load(None)
+                return
+            self._finish_newest()
+            self._snapshot = self._snapshot.refresh(self._store)
 
-    def _look_again(self) -> bool:
-        """Looks at what others have committed to a branch; True if the table is another one now: its store is anew."""
+    @contextmanager
+    def _looking_again(self) -> Iterator[bool]:
+        """Looks at what others have committed to a branch; True if the table is another one now: its store is anew.
+
+        Where that one's version cannot be loaded, the store stays the one that knows of it: what is written on top of
+        the version that is open would land on another table's log.
+        """
         refresh(self._store)
         if not has_moved(self._store):
-            return False
+            yield False
+            return
+        before = self._store
         self._store = resolve(self._uri, storage_options=self._storage_options, durable=self._durable)
-        return True
+        try:
+            yield True
+        except BaseException:
+            self._store = before
+            raise
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What the writers of the versions say of them, the newest first.

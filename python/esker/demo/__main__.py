@@ -18,7 +18,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         type=Path,
         required=True,
         metavar="DIR",
-        help="folder for the table, the chart and the source; an earlier run's flights.lance in it is replaced",
+        help="folder for the table, the chart and the source; those of an earlier run are replaced",
     )
     parser.add_argument(
         "--months", type=int, default=12, choices=range(1, 13), metavar="N", help="months to load, 1-12"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from esker.demo.branch import Published
 from esker.demo.expected import KEY, ORDER, expected_answers
 from esker.demo.questions import Answers
 
@@ -90,6 +91,18 @@ def check_answers(expected: pa.Table, answers: Answers) -> list[Check]:
         agree = "agrees" if rounded(wanted) == rounded(found) else "differs"
         checks.append(Check(f"answer on {topic}, {wanted.num_rows} groups", "agrees", agree))
     return checks
+
+
+def check_published(expected: pa.Table, published: Published) -> list[Check]:
+    """January is on main, in both tables, and the row that was wrong is not."""
+    january = pc.sum(pc.equal(expected["month"], 1)).as_py()
+    return [
+        Check("the wrong row kept January from main", "1 flight has a negative distance", published.refused),
+        Check("rows of January on main, Python", january, published.rows),
+        Check("rows of January on main, Spark", january, published.rows_through_spark),
+        Check("flights by airline on main", january, published.flights_by_airline),
+        Check("findings in the repository's tables", [], published.findings),
+    ]
 
 
 def rounded(table: pa.Table) -> list[list[object]]:

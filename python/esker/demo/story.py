@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from esker.demo import branch, pipeline, questions, readback
 from esker.demo import checks as check
-from esker.demo import pipeline, questions, readback
 from esker.demo.chart import draw_chart
 from esker.demo.expected import expected_table
 from esker.demo.report import MONTHS, Report
@@ -95,6 +95,16 @@ def run(*, output: Path, months: int = 12, rows: int = 1000, seed: int = 2013) -
             report.line(
                 f"version {past.number} still has its {counts.opened:,} rows; the latest has {history[-1].rows:,}"
             )
+
+        with report.step("Publish January by a branch"):
+            report.code(
+                'with branch.transact("January") as tx: ...   # a Lance and a Delta table, together\n'
+                'repository.add_hook("pre-merge", audit)\nbranch.merge_into("main")'
+            )
+            published = branch.publish_january(spark, through_python, output / "lake")
+            report.line(f"refused first: [yellow]{published.refused}[/yellow]; mended on the branch, then merged")
+            for message in published.commits:
+                report.line(f"[dim]{message}[/dim]")
     finally:
         spark.stop()
 
@@ -113,6 +123,7 @@ def run(*, output: Path, months: int = 12, rows: int = 1000, seed: int = 2013) -
                 )
             ),
             *check.check_answers(expected, answers),
+            *check.check_published(expected, published),
         ]
         report.checks(checks)
 

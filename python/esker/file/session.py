@@ -13,6 +13,7 @@ from .._native.store import Store
 from ..exceptions import NotFoundError
 from ..missing import missing_method
 from ..missing_names import BLOBS
+from ..store.staging import flush
 from ..store.stores import resolve
 from .place import refuse_namespace
 from .reader import LanceFileReader
@@ -135,10 +136,12 @@ class LanceFileSession:
         """
         self._store.head(path)
         self._store.delete(path)
+        flush(self._store, f"Delete {path} from")
 
     def upload_file(self, local_path: str | Path, remote_path: str) -> None:
         """Copies a local file to `remote_path`, relative to the root."""
         self._store.put(remote_path, Path(local_path).read_bytes())
+        flush(self._store, f"Upload {remote_path} to")
 
     def download_file(self, remote_path: str, local_path: str | Path) -> None:
         """Copies the file at `remote_path`, relative to the root, to a local file.

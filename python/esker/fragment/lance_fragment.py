@@ -17,7 +17,8 @@ from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
 from ..lance.scan.options import blobs_as
 from ..lance.scan.take import take_rows
-from ..missing import missing_method, missing_property
+from ..lance.validation import validate_fragment
+from ..missing import missing_property
 from ..progress import Watcher
 from ..scanner import LanceScanner, ScannerBuilder
 from ..scanner.lance_scanner import ScannedDataset, pinned
@@ -159,7 +160,18 @@ class LanceFragment(FragmentChangesApi):
         return self._table.schema
 
     partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
-    validate = missing_method("LanceFragment", "validate", "check the whole version: LanceDataset.validate()")
+
+    def validate(self) -> None:
+        """Checks that the files of this fragment agree with the manifest, as `LanceDataset.validate` does for all.
+
+        Raises:
+            CorruptFileError: Something does not agree; the message says what and where.
+            NotFoundError: A file is missing.
+
+        Example:
+            `dataset.get_fragment(0).validate()`
+        """
+        validate_fragment(self._table, self._fragment)
 
     def data_files(self) -> list[DataFile]:
         """The data files, each with all rows of some columns."""

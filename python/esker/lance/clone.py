@@ -6,9 +6,9 @@ import time
 
 from .._native import table as native
 from .._native.store import Store, path_at_home
-from ..exceptions import AlreadyExistsError, UnsupportedError
-from .history.versions import check_version
+from ..exceptions import AlreadyExistsError
 from .log import TRANSACTIONS, LanceLog
+from .refs.marking import with_branch
 from .version import TableVersion
 
 
@@ -47,11 +47,15 @@ def files_of(store: Store, manifest: native.Manifest) -> list[str]:
 
 def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None:
     version = source.number
+    branch = source.manifest.branch
     operation = native.Operation.clone_of(
-        is_shallow=is_shallow, ref_name=None, ref_version=version, ref_path=source.log.uri
+        is_shallow=is_shallow, ref_name=branch, ref_version=version, ref_path=source.log.uri
     )
     transaction = native.Transaction(version, operation)
     made = transaction.apply_clone(source.manifest, timestamp_ns=time.time_ns())
+    if branch is not None:
+        # A table of its own, with a main line only.
+        made = with_branch(made, None)
     taken = log.listing().versions
     if not taken:
         name = f"{transaction.read_version}-{transaction.uuid}.txn"
@@ -62,17 +66,3 @@ def _commit_clone(source: TableVersion, log: LanceLog, is_shallow: bool) -> None
     raise AlreadyExistsError(
         f"a table at {log.uri} exists already, expected none where a clone goes; choose another place", uri=log.uri
     )
-
-
-def version_of(reference: int | str | tuple[str | None, int | None]) -> int | None:
-    """The number of the version to clone, None for the newest.
-
-    Raises:
-        UnsupportedError: The reference is a tag or a branch.
-    """
-    if isinstance(reference, tuple):
-        branch, version = reference
-        if branch not in (None, "main"):
-            raise UnsupportedError(f"expected a version of the main branch, found branch {branch!r}: not supported yet")
-        return None if version is None else check_version(version)
-    return check_version(reference)

@@ -46,7 +46,7 @@ Reconcile: TypeAlias = Callable[[Transaction, Manifest, Transaction], Transactio
 fragment. Returns ours adapted to that version (both deleted rows of one fragment, for example), or None if it must be
 computed again."""
 
-_MAX_FIELD_ID = "esker.max_field_id"
+MAX_FIELD_ID = "esker.max_field_id"
 """A config key that every operation which removes fields sets: it does not tell who committed."""
 
 _NEW_SCHEMA = ("Merge", "Project", "Overwrite", "Restore")
@@ -119,6 +119,8 @@ class LanceCommit:
         lock: Held around the put, for stores without put-if-absent.
         base: The manifest of the base version, if it is at hand: it saves reading it.
         reconcile: Adapts the transaction to another one that touched the same fragments, where that is possible.
+        restored: The manifest that a Restore brings back, if it is none of this log: that of another branch of a
+            repository, whose files lie in this table's folder already. Its version is the one that the Restore names.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class LanceCommit:
         lock: CommitLock | None = None,
         base: Manifest | None = None,
         reconcile: Reconcile | None = None,
+        restored: Manifest | None = None,
     ) -> None:
         if lock is not None and isinstance(log.store, StagingStore):
             raise UnsupportedError(
@@ -150,7 +153,7 @@ class LanceCommit:
         self._scheme = scheme
         self._lock = lock
         self._reconcile = reconcile
-        self._restored: Manifest | None = None
+        self._restored = restored
         self._base = base
         self._put_on: Manifest | None = None
         self._read = base if base is not None and base.version == transaction.read_version else None
@@ -336,8 +339,8 @@ class LanceCommit:
 
     def is_in_history(self, version: int) -> bool:
         """Whether `version`, just put, is the newest, or one that other writers' newer versions were built on."""
-        if self.log.manifest_store is not None:
-            # An external manifest store keeps its entries: no number becomes free again.
+        if self.log.manifest_store is not None or isinstance(self.log.store, StagingStore):
+            # An external manifest store keeps its entries, and a branch takes an entry only after the one before it.
             return True
         if is_behind_network(self.uri) and self._staged_for_s() < LOOK_AGAIN_S:
             # Saves a request: no clean-up removes versions after the read version of a transaction this young.
@@ -393,7 +396,7 @@ class LanceCommit:
         """
         before = self._put_on.config if self._put_on is not None else {}
         made = self._made.config if self._made is not None and self.transaction.operation != "Restore" else {}
-        new = {key: made[key] for key in made if key != _MAX_FIELD_ID and before.get(key) != made[key]}
+        new = {key: made[key] for key in made if key != MAX_FIELD_ID and before.get(key) != made[key]}
         if not new and not self._new_files():
             raise CommitStateUnknownError(
                 f"the version before {version} of {self.uri} is ours, and seems younger than that one: a clock was set "

@@ -262,13 +262,15 @@ class LanceLog:
         """
         name = manifest_name(version, scheme)
         if isinstance(self.store, StagingStore):
-            return put_entry(
-                self.store, VERSIONS + name, data, change, lambda: self.refresh_latest_copy(scheme, is_landed=False)
-            )
+
+            def accompany(store: Store) -> None:
+                LanceLog(store, self.uri).refresh_latest_copy(scheme, is_landed=False)
+
+            return put_entry(self.store, VERSIONS + name, data, change, accompany)
         if self._external is not None and not is_detached(version):
             return self._external.put(version, name, data)
         # No other writer uses the random number of a detached version: it needs no put-if-absent.
-        put = _put_under_lock if locked or self._external is not None else Store.put_if_absent
+        put = put_under_lock if locked or self._external is not None else Store.put_if_absent
         return put(self.store, VERSIONS + name, data)
 
     def landed(self, version: int, scheme: NamingScheme | None = None) -> None:
@@ -276,6 +278,11 @@ class LanceLog:
         if self._external is not None:
             self._external.finish(version)
         self.refresh_latest_copy(scheme)
+
+    def forget_entries(self) -> None:
+        """Deletes the entries of the external manifest store, if there is one: once the manifests are gone."""
+        if self._external is not None:
+            self._external.external.delete(self._external.base_uri)
 
     def path_of(self, version: int, scheme: NamingScheme) -> str:
         """The path of a version's manifest, whether that exists or not. A staged one is copied to its final path."""
@@ -327,7 +334,7 @@ class LanceLog:
         return manifest.inline_transaction()
 
 
-def _put_under_lock(store: Store, path: str, data: bytes) -> bool:
+def put_under_lock(store: Store, path: str, data: bytes) -> bool:
     """Puts an object if absent while a lock keeps other writers away: the store may have no put-if-absent."""
     try:
         store.head(path)

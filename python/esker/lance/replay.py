@@ -10,14 +10,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._native.table import Fragment, Manifest, Operation, Transaction
+from ..commit.conflicts import application_conflict
 from ..commit.loop import CommitLimits, commit
 from ..commit.protocol import CommittedChange, Verdict
 from ..exceptions import CommitConflictError
 from .commit import DeletionMerge, LanceCommit
 from .log import LanceLog
 
-_KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "CreateIndex", "UpdateBases")
+_KEEP_IDS = ("Append", "Overwrite", "UpdateConfig", "ReserveFragments", "Project", "UpdateBases")
 """Operations that name no fragment of the version that they were computed from."""
+
+
+STABLE_ROW_IDS = 2
+"""The bit for stable row ids in the reader feature flags."""
 
 
 class LanceReplay:
@@ -37,6 +42,7 @@ class LanceReplay:
         self._own: set[str] = set()
         self._versions: dict[int, int] = {}
         self._fragments: dict[int, int] = {}
+        self._has_stable_row_ids = False
 
     def again(self, version: int, first: LanceCommit) -> int:
         """Commits once more what was committed as `version`; the version that it is now.
@@ -49,12 +55,16 @@ class LanceReplay:
             raise CommitConflictError(
                 f"version {version} of {self._log.uri} cannot be committed again: run it again", retryable=True
             )
-        transaction = self._renumbered(first.transaction, made)
+        self._has_stable_row_ids = bool(made.reader_feature_flags & STABLE_ROW_IDS)
+        transaction = self._renumbered(first.transaction)
         replayed = _Replayed(self._log, transaction, first, self._common, self._own)
         self._own.add(transaction.uuid)
+        if replayed.applied(replayed.latest()):
+            raise application_conflict(self._log.uri, first.operation)
         now = commit(replayed, limits=CommitLimits(max_retries=0, max_reruns=0))
         self._versions[version] = now
-        if replayed.made is not None:
+        # What a restore brings back has the ids that it had.
+        if replayed.made is not None and first.operation != "Restore":
             self._note_fragments(before, made, replayed.put_on, replayed.made)
         return now
 
@@ -65,7 +75,7 @@ class LanceReplay:
         for old, new in zip(_new_ids(before, made), _new_ids(before_now, made_now), strict=True):
             self._fragments[old] = new
 
-    def _renumbered(self, transaction: Transaction, made: Manifest) -> Transaction:
+    def _renumbered(self, transaction: Transaction) -> Transaction:
         """The transaction with the numbers that versions and fragments of this transaction have now."""
         read = self._versions.get(transaction.read_version, transaction.read_version)
         operation = transaction.decoded()
@@ -78,6 +88,11 @@ class LanceReplay:
 
     def _with_ids(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
         fields = operation.fields()
+        # An index holds addresses of rows, with the ids of their fragments.
+        if operation.name == "CreateIndex" and not any(
+            index.fragment_ids is None or moved.keys() & set(index.fragment_ids) for index in fields["new_indices"]
+        ):
+            return operation
         if operation.name == "Delete":
             return Operation.delete(
                 [self._with_id(fragment, moved) for fragment in fields["updated_fragments"]],
@@ -85,6 +100,14 @@ class LanceReplay:
                 fields["predicate"],
             )
         if operation.name == "Update" and not fields.get("updated_fragment_offsets"):
+            touched = {*fields["removed_fragment_ids"], *(fragment.id for fragment in fields["updated_fragments"])}
+            if self._has_stable_row_ids and touched & moved.keys():
+                raise CommitConflictError(
+                    f"Update of {self._log.uri} carries row ids of rows that the same transaction has made, and others "
+                    "have taken those ids meanwhile; nothing was committed: run the transaction again",
+                    operation=operation.name,
+                    retryable=True,
+                )
             changed: dict[str, Any] = {
                 **fields,
                 "removed_fragment_ids": [moved.get(id, id) for id in fields["removed_fragment_ids"]],

@@ -23,13 +23,32 @@ def validate(table: TableVersion) -> None:
         if fragment.id <= before:
             raise _damage(table, f"expected fragments with rising ids, found {fragment.id} after {before}")
         before = fragment.id
-        _check_columns(table, fragment)
-        for file in fragment.files:
-            _check_file(table, table.store, fragment, file)
-    # Reads all deletion files, and checks them against their fragments.
-    expected = table.num_rows
-    rows = Scan(table, ScanOptions(columns=[], with_row_address=True)).to_batches()
-    found = sum(batch.num_rows for batch in rows)
+        _check_fragment(table, fragment)
+    _check_rows(table, table.num_rows, None)
+
+
+def validate_fragment(table: TableVersion, fragment: native.Fragment) -> None:
+    """Checks that the files of one fragment agree with the manifest; see `LanceFragment.validate`.
+
+    Raises:
+        CorruptFileError: Something does not agree; the message says what and where.
+        NotFoundError: A file is missing.
+    """
+    _check_fragment(table, fragment)
+    if fragment.num_rows is not None:
+        _check_rows(table, fragment.num_rows, (fragment.id,))
+
+
+def _check_fragment(table: TableVersion, fragment: native.Fragment) -> None:
+    _check_columns(table, fragment)
+    for file in fragment.files:
+        _check_file(table, table.store, fragment, file)
+
+
+def _check_rows(table: TableVersion, expected: int, fragment_ids: tuple[int, ...] | None) -> None:
+    """Reads the deletion files, and checks them against their fragments."""
+    options = ScanOptions(columns=[], with_row_address=True, fragment_ids=fragment_ids)
+    found = sum(batch.num_rows for batch in Scan(table, options).to_batches())
     if found != expected:
         raise _damage(table, f"expected {expected} rows, found {found}")
 

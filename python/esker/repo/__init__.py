@@ -23,9 +23,11 @@ from .errors import (
     MergeConflictError,
     NoChangesError,
     ProtectedBranchError,
+    TableConflictError,
 )
 from .import_data import ImportManager, ImportStatus
-from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo
+from .objects.merge_plan import MergePlan, PathsPlan, PlanConflict, TablePlan
+from .objects.object_info import Change, CommonPrefix, Conflict, ObjectInfo, TableConflict
 from .objects.object_io import ObjectReader, ObjectWriter
 from .objects.stored_object import StoredObject, WriteableObject
 from .reference import Reference
@@ -50,16 +52,22 @@ __all__ = [
     "ImportStatus",
     "InvalidSeekError",
     "MergeConflictError",
+    "MergePlan",
     "NoChangesError",
     "ObjectInfo",
     "ObjectReader",
     "ObjectWriter",
+    "PathsPlan",
+    "PlanConflict",
     "ProtectedBranchError",
     "Reference",
     "Repository",
     "RepositoryProperties",
     "Settings",
     "StoredObject",
+    "TableConflict",
+    "TableConflictError",
+    "TablePlan",
     "Tag",
     "TransactionBranch",
     "WriteableObject",

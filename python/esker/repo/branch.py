@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 
 from ..exceptions import AlreadyExistsError, InvalidArgumentError
 from . import branch_store
-from .committing import merging
+from .committing import transplant
+from .committing.merging import check_clean
 from .committing.needs import Needs
 from .committing.new_commit import NewCommit
 from .committing.ref_move import entry_to, move_branch
@@ -86,7 +87,7 @@ class Branch(WriteableReference):
     def reset_to(self, reference: ReferenceType) -> Commit:
         """Lets the branch lead to another commit: lakeFS's hard reset. Nothing may be staged."""
         self._core.check_unprotected(self.id)
-        merging.check_clean(self._core, self.id)
+        check_clean(self._core, self.id)
         commit = self._core.resolve(id_of(reference))
 
         def build(head: LogEntry | None) -> LogEntry:
@@ -197,7 +198,7 @@ class Branch(WriteableReference):
         given = [one for one in (reference, reference_id) if one is not None]
         if len(given) != 1:
             raise InvalidArgumentError(f"expected one reference to revert, found {len(given)}")
-        return merging.revert(self._core, self.id, id_of(given[0]), parent_number, committer, allow_empty)
+        return transplant.revert(self._core, self.id, id_of(given[0]), parent_number, committer, allow_empty)
 
     def cherry_pick(
         self,
@@ -208,7 +209,7 @@ class Branch(WriteableReference):
         allow_empty: bool = False,
     ) -> Commit:
         """Does again what a commit did, with a new commit. For a merge, say which parent counts: 1 or 2."""
-        return merging.cherry_pick(self._core, self.id, id_of(reference), parent_number or 0, committer, allow_empty)
+        return transplant.cherry_pick(self._core, self.id, id_of(reference), parent_number or 0, committer, allow_empty)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> ImportManager:
         """Commits references to objects that exist elsewhere. No bytes are copied, and esker never deletes them.

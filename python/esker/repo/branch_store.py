@@ -79,7 +79,7 @@ def _open_address(uri: str, options: Mapping[str, str], durable: bool) -> Store:
 
 def _open(found: TableAddress, uri: str, options: Mapping[str, str]) -> Store:
     core = _core_of(found.repository, options)
-    if not _NO_BRANCH.search(found.ref):
+    if not core.is_read_only and not _NO_BRANCH.search(found.ref):
         entry = core.log(found.ref).head()
         if entry is not None and entry.kind != "delete":
             commit = core.commit_of(entry, found.ref)

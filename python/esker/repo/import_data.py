@@ -7,10 +7,12 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from .._native.graveler import ChangeStream, ImportedObjects
 from ..exceptions import CommitConflictError, InvalidArgumentError
 from ..store.stores import absolute
+from .committing.imported_logs import check_logs_go_on
 from .committing.new_commit import NewCommit
 from .committing.staged_commit import commit_staging
 from .core.repository_core import RepositoryCore
@@ -171,7 +173,7 @@ class ImportManager:
             self._check_not_cancelled()
             metadata = {} if self.commit_metadata is None else self.commit_metadata
             new = NewCommit(branch, self.commit_message or "Import objects", metadata, committer)
-            made = commit_staging(core, staging, new)
+            made = commit_staging(core, staging, new, check=partial(check_logs_go_on, core, branch))
             self._status = ImportStatus(True, stream.count, made, datetime.now(UTC))
 
     def _check_not_cancelled(self) -> None:

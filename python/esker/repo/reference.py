@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 from ..exceptions import InvalidArgumentError
 from ..store.stores import absolute, resolve
 from . import branch_store
+from .committing.merge_planning import plan_merge
 from .committing.merging import MergeRequest, merge_into
 from .core.repository_core import RepositoryCore
 from .differences import differences, folded, merge_preview
 from .errors import MergeConflictError
 from .objects.address import uri_of
 from .objects.export import check_exportable
+from .objects.merge_plan import MergePlan
 from .objects.object_info import Change, CommonPrefix, ObjectInfo
 from .objects.object_io import is_elsewhere
 from .objects.ref_view import RefView
@@ -200,13 +202,17 @@ class Reference:
         dry_run: bool = False,
         committer: str | None = None,
     ) -> str:
-        """Merges this ref into a branch, path by path, against what both come from.
+        """Merges this ref into a branch against what both come from: tables as a whole, all else path by path.
+
+        A table's log is never mixed: the branch takes this ref's versions if they go on from its own, and keeps its own
+        if this ref's end before. Everything else is a conflict, which names the table.
 
         Args:
             destination_branch: The branch that changes.
             message: What the commit says.
             metadata: Keys and values of the commit.
-            strategy: What becomes of paths that both changed: None fails, `source-wins`, `dest-wins`.
+            strategy: What becomes of paths and tables that both changed: None fails, `source-wins`, `dest-wins`. It
+                decides a whole table: `source-wins` restores this ref's content of it as a new version.
             squash_merge: The commit has the branch as its only parent.
             allow_empty: Commits even if nothing changes.
             force: Also into a read-only repository, in lakeFS; of no effect here.
@@ -218,6 +224,7 @@ class Reference:
 
         Raises:
             MergeConflictError: There are conflicts and no strategy; it lists them with all three sides.
+            TableConflictError: Tables are among them.
             NoChangesError: The branch has all of it already.
 
         Example:
@@ -227,6 +234,24 @@ class Reference:
             id_of(destination_branch), message, metadata, strategy, squash_merge, allow_empty, dry_run, committer
         )
         return merge_into(self._core, self.id, self.get_commit(), asked)
+
+    def merge_plan(
+        self, destination_branch: ReferenceType, *, strategy: str | None = None, max_amount: int = 100
+    ) -> MergePlan:
+        """What merging this ref into a branch would do now: which tables and paths change, and what is in the way.
+
+        Writes nothing, and reads no data file.
+
+        Args:
+            destination_branch: The branch.
+            strategy: As for `merge_into`.
+            max_amount: How many changes of paths outside of tables are listed; all are counted.
+
+        Example:
+            `[(table.path, table.outcome) for table in repository.branch("feature").merge_plan("main").tables]`
+        """
+        source = (self.id, self.get_commit())
+        return plan_merge(self._core, source, id_of(destination_branch), strategy, max_amount)
 
     def export(self, destination: str, *, prefix: str = "", storage_options: Mapping[str, str] | None = None) -> int:
         """Copies the objects whose paths start with `prefix` below a URI, at their paths; how many there were.

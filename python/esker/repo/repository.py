@@ -274,16 +274,20 @@ class Repository:
 
         return pack_refs(self._core)
 
-    def fsck(self, *, imports: bool = False, progress: StepWatcher | None = None) -> Iterator[str]:
+    def fsck(
+        self, *, imports: bool = False, tables: bool = False, progress: StepWatcher | None = None
+    ) -> Iterator[str]:
         """What is wrong with the repository, one sentence a finding. Reads all ranges that count.
 
         Args:
             imports: Looks for imported objects too, with a request each.
+            tables: Looks on all branches and tags whether each table opens, and whether every file that its versions
+                refer to is on the same ref.
             progress: Called with what is done, how much of it, and of how much, or an `esker.progress.Progress`.
         """
         from .upkeep.fsck import check
 
-        return check(self._core, imports=imports, progress=as_progress_of_steps(progress))
+        return check(self._core, imports=imports, tables=tables, progress=as_progress_of_steps(progress))
 
     def __str__(self) -> str:
         return self.id

@@ -9,10 +9,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from esker.delta.table_properties import property_name
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.spark.option_names import CATALOG, Given, checked_path
 from esker.store.pickling import pickled_options
 from esker.store.stores import absolute
@@ -24,9 +24,12 @@ __all__ = [
     "TableAddress",
     "WriteOptions",
     "pickled_source_options",
+    "read_address",
     "table_address",
+    "write_address",
 ]
 
+_OF_REPOSITORIES = re.compile(r"esker(-[a-z]+)?://", re.IGNORECASE)
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
 
 
@@ -303,6 +306,46 @@ def table_address(options: Mapping[str, str]) -> TableAddress:
     if not isinstance(parsed, dict):
         raise InvalidArgumentError(f"option {shown}: expected a JSON object, found a {type(parsed).__name__}")
     return TableAddress(absolute(os.fspath(path)), {str(name): str(value) for name, value in parsed.items()})
+
+
+def read_address(options: Mapping[str, str]) -> TableAddress:
+    """The address of the table that is read. That of a ref of a repository becomes that of the commit that it means
+    now: every process of the job reads the same.
+
+    Raises:
+        InvalidArgumentError: There is no path, or more than one.
+        UnsupportedError: It is a place that only this process knows.
+    """
+    address = table_address(options)
+    found = _OF_REPOSITORIES.match(address.uri)
+    if found is None:
+        return address
+    if found[1] in ("-tx", "-hook"):
+        raise UnsupportedError(
+            f"{address.uri}: expected a branch, a tag or a commit, found what only this process can read; commit it, "
+            "and read the branch"
+        )
+    from esker.repo.branch_store import pinned
+
+    return replace(address, uri=pinned(address.uri, address.storage_options))
+
+
+def write_address(options: Mapping[str, str]) -> TableAddress:
+    """The address of the table that is written to.
+
+    Raises:
+        InvalidArgumentError: There is no path, or more than one.
+        UnsupportedError: It is in a repository.
+    """
+    address = table_address(options)
+    if _OF_REPOSITORIES.match(address.uri):
+        raise UnsupportedError(
+            f"{address.uri}: expected a folder of a store, found one of a repository: what Spark's workers write would "
+            "not be on the branch, whose files are staged by the process that commits. Write the rows in this one, "
+            "esker.write_dataset(frame.toArrow(), uri) or write_deltalake(uri, frame.toArrow()); or write a table "
+            "elsewhere with Spark, and commit it with branch.import_data().prefix(...)"
+        )
+    return address
 
 
 def pickled_source_options(options: Mapping[str, str]) -> dict[str, str]:

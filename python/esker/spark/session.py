@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
-from esker.spark.options import ReadOptions, TableAddress, WriteOptions, table_address
+from esker.spark.options import ReadOptions, TableAddress, WriteOptions, read_address, write_address
 from esker.spark.reader import SlicePartition, SliceScan, lance_version, read_schema
 from esker.spark.session_settings import ZONE
 from esker.spark.source import EskerSource
@@ -91,7 +91,7 @@ def read(
         "timezone": None if filter is None else timezone or spark.conf.get(ZONE),
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
-    address, parsed = table_address(options), ReadOptions.parse(options)
+    address, parsed = read_address(options), ReadOptions.parse(options)
     if is_delta(address):
         parsed.check_format("delta", address.uri)
         delta_schema(open_delta(address, parsed), parsed)
@@ -163,7 +163,7 @@ def write(
         "table_format": table_format,
     }
     options = {"path": os.fspath(uri), **{name: str(value) for name, value in given.items() if value is not None}}
-    address: TableAddress = table_address(options)
+    address: TableAddress = write_address(options)
     parsed = WriteOptions.parse(options, overwrite=chosen == "overwrite")
     # Planned here to raise esker's errors early, and so that "ignore" does not compute the DataFrame for nothing. The
     # write itself uses the plan that Spark asks for later.

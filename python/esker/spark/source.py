@@ -10,7 +10,14 @@ from pyspark.sql.types import StructType
 
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
-from esker.spark.options import ReadOptions, WriteOptions, pickled_source_options, table_address
+from esker.spark.options import (
+    ReadOptions,
+    TableAddress,
+    WriteOptions,
+    pickled_source_options,
+    read_address,
+    write_address,
+)
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
 from esker.spark.table import PinnedTable
 from esker.spark.wording import in_words_of_spark
@@ -33,6 +40,7 @@ class EskerSource(DataSource):
         super().__init__(dict(options))
         self._version: int | None = None
         self._delta: bool | None = None
+        self._address: TableAddress | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -43,7 +51,7 @@ class EskerSource(DataSource):
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
         options = ReadOptions.parse(self.options)
-        address = table_address(self.options)
+        address = self._address = read_address(self.options)
         self._delta = is_delta(address)
         if self._delta:
             options.check_format("delta", address.uri)
@@ -60,7 +68,7 @@ class EskerSource(DataSource):
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:
         """The reader of the table, with rows of the given schema."""
         options = ReadOptions.parse(self.options)
-        address = table_address(self.options)
+        address = self._address or read_address(self.options)
         if self._delta is None:
             self._delta = is_delta(address)
         if self._delta:
@@ -72,7 +80,7 @@ class EskerSource(DataSource):
     @in_words_of_spark()
     def writer(self, schema: StructType, overwrite: bool) -> EskerWriter | DeltaWriter:
         """The writer of DataFrames of the given schema to the table."""
-        address = table_address(self.options)
+        address = write_address(self.options)
         options = WriteOptions.parse(self.options, overwrite=overwrite)
         if writes_delta(address, options):
             return DeltaWriter(address, schema, overwrite, options)

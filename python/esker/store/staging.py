@@ -29,14 +29,15 @@ class StagingStore(Store):
             CommitConflictError: The table was reset, dropped or replaced.
         """
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Puts a log entry if absent, and commits what is staged where entries are committed at once.
 
         Args:
             path: Of the entry.
             data: Its bytes.
             change: The change behind it, a `CommitProtocol`.
-            accompany: Writes what is to become visible with the entry: checkpoints and hints.
+            accompany: Writes what is to become visible with the entry: checkpoints and hints. It is given a store that
+                has the entry, which may be none but this one's before the commit.
 
         Returns:
             False if there is an entry already.
@@ -65,7 +66,7 @@ def check_not_moved(store: Store) -> None:
 
 
 def put_entry(
-    store: Store, path: str, data: bytes, change: object, accompany: Callable[[], None] = lambda: None
+    store: Store, path: str, data: bytes, change: object, accompany: Callable[[Store], None] = lambda _: None
 ) -> bool:
     """Puts a log entry if absent; see `StagingStore.put_entry`. Other stores do not call `accompany`."""
     if isinstance(store, StagingStore):

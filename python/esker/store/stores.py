@@ -54,6 +54,17 @@ _REGISTERED_BY = dict.fromkeys(("esker", "esker-hook", "esker-ref", "esker-tx"),
 """Schemes of packages above this one, and the modules that register them on import."""
 
 
+def is_in_repository(uri: str) -> bool:
+    """Whether a URI leads to a ref or a transaction of a repository.
+
+    Example:
+        >>> from esker.store.stores import is_in_repository
+        >>> is_in_repository("esker-ref://lake/main/t"), is_in_repository("/data/t")
+        (True, False)
+    """
+    return uri.partition("://")[0].lower() in _REGISTERED_BY
+
+
 def register(scheme: str, factory: StoreFactory) -> None:
     """Registers `factory` for URIs of `scheme`; it replaces the one that was registered before.
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ...exceptions import InvalidArgumentError, NotFoundError
 from ..amount import amount
-from ..output import Output, size_text
+from ..output import Output
 from .command import Commands, add_commit_options, open_repository, pairs, tell
-
-if TYPE_CHECKING:
-    from ...repo import Conflict
+from .merge_plan import show_conflicts, show_plan
 
 
 def add_commands(commands: Commands) -> None:
@@ -35,6 +32,7 @@ def add_commands(commands: Commands) -> None:
     merge.add_argument("--squash", action="store_true", help="leave the source's commits out of the history")
     merge.add_argument("--allow-empty", action="store_true", help="commit even if nothing changes")
     merge.add_argument("--dry-run", action="store_true", help="only look for conflicts")
+    merge.add_argument("--plan", action="store_true", help="only show what it would do, tables and paths")
     revert = commands.add("revert", "Takes back on a branch what a commit did.", revert_of, "URI", "BRANCH", "REF")
     pick = commands.add("cherry-pick", "Does again on a branch what a commit did.", pick_of, "URI", "BRANCH", "REF")
     for again in (revert, pick):
@@ -116,10 +114,13 @@ def protect_of(options: argparse.Namespace, output: Output) -> None:
 
 
 def merge_of(options: argparse.Namespace, output: Output) -> None:
-    """Merges a ref into a branch; conflicts are listed with what all three sides have."""
+    """Merges a ref into a branch, or shows what that would do; conflicts are listed with what all three sides have."""
     from ...repo import MergeConflictError
 
     source = open_repository(options).ref(options.source)
+    if options.plan:
+        show_plan(source.merge_plan(options.destination, strategy=options.strategy), output)
+        return
     try:
         id = source.merge_into(
             options.destination,
@@ -131,25 +132,9 @@ def merge_of(options: argparse.Namespace, output: Output) -> None:
             dry_run=options.dry_run,
         )
     except MergeConflictError as error:
-        listed = [_conflict(conflict) for conflict in error.conflicts]
-        if output.as_json:
-            output.json({"conflicts": listed})
-        else:
-            columns = [("conflict", False), ("base", False), ("source", False), ("destination", False)]
-            output.table(None, columns, ([one[name] or "-" for name in ("path", *_SIDES)] for one in listed))
+        show_conflicts(error, output)
         raise
     tell(output, {"commit": id})
-
-
-_SIDES = ("base", "source", "dest")
-
-
-def _conflict(conflict: Conflict) -> dict[str, str | None]:
-    told: dict[str, str | None] = {"path": conflict.path}
-    for side in _SIDES:
-        there = getattr(conflict, side)
-        told[side] = f"{size_text(there.size_bytes)} {there.checksum[:12]}" if there else None
-    return told
 
 
 def revert_of(options: argparse.Namespace, output: Output) -> None:

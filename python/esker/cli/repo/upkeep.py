@@ -24,6 +24,7 @@ def add_commands(commands: Commands) -> None:
     commands.add("refs-restore", restore, refs_restore, "URI", "[MANIFEST]")
     check = commands.add("fsck", "Checks ids, ranges, references and objects.", fsck, "URI")
     check.add_argument("--imports", action="store_true", help="look for imported objects too")
+    check.add_argument("--tables", action="store_true", help="look whether the tables of all refs are whole")
     commands.add("cat-sst", "The records of a range, a metarange or a dump.", cat_sst, "FILE")
 
 
@@ -115,7 +116,8 @@ def fsck(options: argparse.Namespace, output: Output) -> None:
     """Checks a repository; what it finds makes it fail."""
     findings = []
     with output.progress("checking refs") as tally:
-        for finding in open_repository(options).fsck(imports=options.imports, progress=tally.progress):
+        repo = open_repository(options)
+        for finding in repo.fsck(imports=options.imports, tables=options.tables, progress=tally.progress):
             findings.append(finding)
             if not output.as_json:
                 output.line(str(finding))

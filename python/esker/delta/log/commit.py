@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ from ..definition.durations import LOG_FILES, retention
 from ..definition.protocol import check_writable
 from ..properties import CommitProperties, PostCommitHookProperties
 from .conflict import CommitActions, ConflictReason, Isolation, ReadSet, conflict_of, effective_isolation
-from .entries import NO_TABLE, commit_path, newest_version, read_actions
+from .entries import NO_TABLE, commit_path, newest_version, read_actions, vector_id
 from .external import ExternalLog
 from .post_commit import PostCommit
 from .target import WriteTarget
@@ -244,7 +245,7 @@ class DeltaCommit:
             own: The write ids of commits of the same transaction, which this one has read.
         """
         again = copy.copy(self)
-        again._store, again._external = store, None
+        again._store, again._external, again._uri = store, None, store.uri
         again.read_version = common
         again._own, again._changes, again._known = own, {}, NO_TABLE
         # What the hooks would write, a later commit writes.
@@ -392,7 +393,7 @@ class DeltaCommit:
             landed = self._external.put(version, data)
         else:
             with nothing_put_on_error(self._store):
-                landed = put_entry(self._store, commit_path(version), data, self, lambda: self._hooks(version))
+                landed = put_entry(self._store, commit_path(version), data, self, partial(self._hooks, version))
         if not landed:
             self._known = max(self._known, version)
         return landed
@@ -410,7 +411,8 @@ class DeltaCommit:
 
         A number comes free when a clean-up takes its entry away. Only a writer that was held up can put one there then.
         """
-        if self._external is not None or not self._was_held_up():
+        if self._external is not None or isinstance(self._store, StagingStore) or not self._was_held_up():
+            # A branch takes an entry only after the one before it.
             return True
         try:
             # A clean-up may have deleted it by now, or the entry after it; and clocks may be set back.
@@ -518,21 +520,27 @@ class DeltaCommit:
         single: dict[str, Any] = {}
         files: dict[str, dict[str, Any]] = {"add": {}, "remove": {}}
         transactions: dict[str, int] = {}
+        domains = set()
         seen = set()
         for name, fields in self._actions:
-            key = (name, "")
+            key: tuple[str, ...] = (name, "")
             if name in files:
                 path = canonical_path(self._root, fields["path"])
                 files[name][path] = fields
-                key = ("file", f"{path} {_vector_id(fields.get('deletionVector'))}".rstrip())
+                # A file under another deletion vector is another one.
+                key = ("file", f"{path} {vector}" if (vector := vector_id(fields.get("deletionVector"))) else path)
             elif name == "txn":
                 transactions[fields["appId"]] = fields["version"]
                 key = (name, fields["appId"])
+            elif name == "domainMetadata":
+                domains.add(fields["domain"])
+                key = (name, fields["domain"])
             else:
                 single[name] = fields
             if key in seen and name != "cdc":
+                twice = " ".join(key[:2])
                 raise CommitConflictError(
-                    f"expected actions of which no two reconcile, found two of {' '.join(key)}; nothing was committed",
+                    f"expected actions of which no two reconcile, found two of {twice}; nothing was committed",
                     uri=self._uri,
                 )
             seen.add(key)
@@ -542,22 +550,15 @@ class DeltaCommit:
             protocol=single.get("protocol"),
             metadata=single.get("metaData"),
             transactions=transactions,
+            domains=frozenset(domains),
             adds=files["add"],
             removes=files["remove"],
         )
 
 
-def _vector_id(vector: Mapping[str, Any] | None) -> str:
-    """The unique id of a deletion vector, empty if there is none."""
-    if vector is None:
-        return ""
-    offset = vector.get("offset")
-    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
-
-
 def _stored_vector(vector: Mapping[str, Any] | None) -> str | None:
     """The id of a vector in a file, which has a random name; None of an inline one."""
-    return None if vector is None or vector["storageType"] == "i" else _vector_id(vector)
+    return None if vector is None or vector["storageType"] == "i" else vector_id(vector)
 
 
 def _is_on(configuration: Mapping[str, str]) -> bool:

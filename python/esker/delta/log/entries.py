@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._native.store import Store
@@ -84,6 +84,22 @@ def commit_info(store: Store, version: int) -> dict[str, Any]:
         if name == "commitInfo":
             return value if isinstance(value, dict) else {}
     return {}
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str:
+    """What tells a deletion vector from others of the same file: the protocol's `uniqueId`; empty for none.
+
+    Example:
+        >>> from esker.delta.log.entries import vector_id
+        >>> vector_id({"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4})
+        'uab^-aqEH.-t@S}K{vb[*k^@4'
+        >>> vector_id(None)
+        ''
+    """
+    if vector is None:
+        return ""
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
 def newest_version(store: Store) -> int:

@@ -40,33 +40,34 @@ class PostCommit:
         self._properties = properties or PostCommitHookProperties()
         self._snapshot = snapshot
 
-    def __call__(self, version: int) -> None:
-        """After the commit of `version`."""
+    def __call__(self, version: int, store: Store | None = None) -> None:
+        """After the commit of `version`, which another store may be the one to have."""
+        store = store or self._store
         if not self._properties.create_checkpoint or version == 0 or version % self._interval():
             return
-        snapshot = self._at(version)
+        snapshot = self._at(store, version)
         try:
-            write_checkpoint(self._store, snapshot)
+            write_checkpoint(store, snapshot)
         except NotFoundError:
             # A concurrent clean-up deleted the entries that the base version is replayed from.
-            snapshot = Snapshot.load(self._store, version=version)
-            write_checkpoint(self._store, snapshot)
+            snapshot = Snapshot.load(store, version=version)
+            write_checkpoint(store, snapshot)
         clean = self._properties.cleanup_expired_logs
         if clean is None:
             clean = self._configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true"
         if clean:
             configuration = json.loads(snapshot.metadata_json)["configuration"] or {}
-            clean_log(self._store, configuration, version)
+            clean_log(store, configuration, version)
 
-    def _at(self, version: int) -> Snapshot:
+    def _at(self, store: Store, version: int) -> Snapshot:
         if self._snapshot is not None and self._snapshot.version < version:
             try:
-                found = self._snapshot.refresh(self._store, version=version)
+                found = self._snapshot.refresh(store, version=version)
                 if found.version == version:
                     return found
             except CorruptFileError:
                 pass  # The log itself decides.
-        return Snapshot.load(self._store, version=version)
+        return Snapshot.load(store, version=version)
 
     def _interval(self) -> int:
         text = self._configuration.get(INTERVAL, str(DEFAULT_INTERVAL))

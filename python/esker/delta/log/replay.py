@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._native.store import Store
+from ...commit.conflicts import application_conflict
 from ...commit.loop import CommitLimits, commit
 from .commit import DeltaCommit
 
@@ -31,4 +32,6 @@ class DeltaReplay:
         """
         replayed = first.replayed(self._store, self._common, self._own)
         self._own |= {first.write_id}
+        if replayed.applied(replayed.latest()):
+            raise application_conflict(replayed.uri, replayed.operation)
         return commit(replayed, limits=CommitLimits(max_retries=0, max_reruns=0))

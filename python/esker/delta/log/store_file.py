@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 from ..._native.store import Store
+from ...arrow.exit_wait import watch_file
 
 
 class StoreFile(io.RawIOBase):
@@ -20,6 +21,7 @@ class StoreFile(io.RawIOBase):
         self._path = path
         self._size = store.head(path).size
         self._at = 0
+        watch_file(self)
 
     def readable(self) -> bool:
         """It is."""

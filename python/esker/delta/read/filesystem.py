@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 
 from ..._native.store import Store
+from ...arrow.exit_wait import watch_file_system
 from ...exceptions import NotFoundError, UnsupportedError
 from ...store.pickling import pickled_options
 from ...store.stores import resolve
@@ -24,6 +25,7 @@ class StoreFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        watch_file_system(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreFileSystem) and other._store.uri == self._store.uri

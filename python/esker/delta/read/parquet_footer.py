@@ -21,6 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
+from ...arrow.exit_wait import watch_file, watch_file_system
+
 _KEY, _OTHER = b"ARROW:schema", b"arrow:schema"
 _TAIL = 64 * 1024
 _MOST_FOOTER = 1 << 30
@@ -38,6 +40,7 @@ class TableFileSystem(pa_fs.FileSystemHandler):  # type: ignore[misc]
 
     def __init__(self, inner: pa_fs.FileSystem) -> None:
         self.inner = inner
+        watch_file_system(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableFileSystem) and bool(other.inner.equals(self.inner))
@@ -181,6 +184,7 @@ class _FileWithTail(io.RawIOBase):
     def __init__(self, file: pa.NativeFile, size: int, start: int, tail: bytes) -> None:
         self._file, self._size, self._start, self._tail = file, size, start, tail
         self._at = 0
+        watch_file(self)
 
     def readable(self) -> bool:
         return True

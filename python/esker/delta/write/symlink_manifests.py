@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from ..._native.delta import FileSelection
 from ..._native.store import Store
-from ...exceptions import InvalidArgumentError
+from ...exceptions import InvalidArgumentError, UnsupportedError
+from ...store.staging import StagingStore
 from ..definition.partition_text import directories, partition_text
 
 
@@ -20,10 +21,17 @@ def symlink_manifests(store: Store, selection: FileSelection) -> None:
 
     Raises:
         InvalidArgumentError: The table has deletion vectors.
+        UnsupportedError: The table is on a branch, whose files have no places of their own.
 
     Example:
         `symlink_manifests(store, snapshot.select(store))`
     """
+    if isinstance(store, StagingStore):
+        raise UnsupportedError(
+            f"{store.uri}: expected a table whose files lie in its folder, found one on a branch: other engines do not "
+            "find its files by their paths; export the ref, and generate the lists there",
+            uri=store.uri,
+        )
     described = pa.record_batch(selection.describe())
     if described.column("deletion_vector").null_count < len(selection):
         raise InvalidArgumentError("expected a table without deletion vectors: a list of files does not tell of them")

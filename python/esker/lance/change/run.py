@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..._native import table as native
 from ...commit.loop import CommitLimits, commit, follow
 from ...commit.orphans import StagedFiles
+from ..cleanup.automatic import cleaned_up
 from ..commit import DeletionMerge, LanceCommit, is_applied
 from ..log import LanceLog, NamingScheme
 from ..operation import LanceOperation, application_properties, merge_message
@@ -83,7 +84,7 @@ def commit_change(
         shown = table.at(current.committed(version))
 
     follow(show, f"version {version}")
-    return shown
+    return cleaned_up(shown)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from ..._native.cleanup import FileListing, FileReferences
-from ..._native.store import ObjectMeta
+from ..._native.store import ObjectMeta, Store
 from ..._native.table import Manifest, Transaction
 from ...commit.orphans import is_acknowledged
-from ...exceptions import CorruptFileError, IOFailedError, NotFoundError, UnsupportedError
+from ...exceptions import CorruptFileError, IOFailedError, NotFoundError
 from ..commit import DETACHED, transaction_uuid
 from ..log import TRANSACTIONS, VERSIONS, LanceLog, VersionListing
 from .explanation import CleanupCandidateFile
@@ -84,7 +84,9 @@ class Inspection:
     log: LanceLog
     policy: CleanupPolicy
     version: int
+    branch: str | None
     now_ns: int
+    main: Store
     refs: Refs
     listing: FileListing
     history: VersionListing
@@ -117,13 +119,11 @@ class Inspection:
             self.references.keep(manifest)
         for path in sizes:
             self._keep_detached(path)
-        for branch in self.refs.branch_names:
-            for manifest in branch_manifests(self.log.store, branch):
-                self.references.keep(manifest)
+        self._keep_branches(self.refs.others)
         # Transactions after versions: a writer that stages a transaction later lists the versions later, too.
         waiting = self.keep_waiting()
         # Read the tags again: one may have been created while the versions were read.
-        named = read_refs(self.log.store).versions
+        named = self.read_refs().versions
         needed = [gone for gone in self.going if waiting.needs(gone.version) or gone.version in named]
         self.unread = len(waiting.unread)
         for _, manifest in self._manifests(gone.version for gone in needed):
@@ -133,8 +133,13 @@ class Inspection:
                 self.overtaken = True
         self.going = [gone for gone in self.going if gone not in needed]
 
+    def read_refs(self) -> Refs:
+        """The tags and branches that there are now."""
+        return read_refs(self.main, self.branch)
+
     def keep_newcomers(self) -> Waiting:
-        """Keeps the files of versions committed since the listing, and of commits under way."""
+        """Keeps the files of versions and branches that came since the listing, and of commits under way."""
+        self._keep_branches([name for name in self.read_refs().others if name not in self.refs.others])
         fresh = self.log.listing()
         for _, manifest in self._manifests(number for number in fresh.versions if number not in self.known):
             if manifest is not None:
@@ -183,6 +188,11 @@ class Inspection:
             if self._is_abandoned(changed) and not self.log.is_staged_commit(meta.path):
                 kind = _FOLDER_KINDS["_versions"]
                 yield CleanupCandidateFile(meta.path, kind, meta.size, True, self._reason(False, changed))
+
+    def _keep_branches(self, names: Iterable[str]) -> None:
+        for name in names:
+            for manifest in branch_manifests(self.main, name):
+                self.references.keep(manifest)
 
     def _is_selected(self, manifest: Manifest) -> bool:
         number = manifest.version
@@ -245,26 +255,41 @@ def _going(manifest: Manifest, path: str, size: int) -> GoingVersion:
     return GoingVersion(manifest.version, manifest.timestamp_ns, path, size, transaction)
 
 
-def inspect(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, now_ns: int) -> Inspection:
+def inspect(
+    log: LanceLog,
+    main: LanceLog,
+    manifest: Manifest,
+    policy: CleanupPolicy,
+    *,
+    now_ns: int,
+    keep_from: int | None = None,
+) -> Inspection:
     """Looks at a table without changing anything.
 
     Args:
-        log: The table's log.
+        log: The log of the table, or of one of its branches.
+        main: The log of the main line, where tags and branches are kept; the same for the main line itself.
         manifest: The version that the clean-up starts from: it and later versions are kept.
         policy: Which versions are removed.
         now_ns: The current time, for ages.
+        keep_from: This version and later ones are kept; by default that of `manifest`.
 
     Raises:
         CorruptFileError: A manifest, a tag or a branch cannot be read.
-        UnsupportedError: The version is on a branch, whose files are in several places.
 
     Example:
-        `inspect(log, manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
+        `inspect(log, log, manifest, CleanupPolicy(), now_ns=time.time_ns()).going`
     """
-    if manifest.branch is not None:
-        raise UnsupportedError("a branch cannot be cleaned up yet, clean up with pylance", operation="cleanup")
     found = Inspection(
-        log, policy, manifest.version, now_ns, read_refs(log.store), FileListing.read(log.store), log.listing()
+        log,
+        policy,
+        manifest.version if keep_from is None else keep_from,
+        manifest.branch,
+        now_ns,
+        main.store,
+        read_refs(main.store, manifest.branch),
+        FileListing.read(log.store),
+        log.listing(),
     )
     found.look()
     return found

@@ -3,6 +3,7 @@
 ```
 list files -> list versions -> read transactions under way          (a dry run stops here)
   -> remove the manifests of the versions to remove, oldest first
+  -> read tags and branches again, and put back the manifests that they name by now
   -> read the versions and transactions that came meanwhile, which may need files again
   -> remove the files that no kept version refers to
 ```
@@ -14,7 +15,8 @@ and a clean-up keeps all versions after the read version of a transaction under 
 Manifests are removed before other files: a version that a reader finds has all its files. A writer that brings an old
 version back (a restore, a detached commit) stages its transaction first, and then checks that the version is still
 there. So one of the two notices the other: the writer finds the manifest gone and gives up, or the clean-up finds the
-transaction and keeps the files.
+transaction and keeps the files. Likewise somebody who tags a version, or starts a branch from it, puts the tag first
+and then looks whether the version is still there; a clean-up removes the manifest and then reads the tags.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from ..._native.table import Manifest
@@ -33,29 +35,39 @@ from ...progress import Progress, Tally
 from ...store.staging import flush
 from ..log import LanceLog
 from .explanation import CleanupCandidateFile, CleanupExplanation, CleanupStats, counted
-from .inspection import Inspection, concurrency_of, each, inspect, store_time_ns
+from .inspection import GoingVersion, Inspection, concurrency_of, each, inspect, store_time_ns
 from .policy import CleanupPolicy
 
+GROUP_BYTES = 64 * 1024**2
+"""Bytes of manifests that a clean-up holds, to put back those that were tagged while it removed them."""
 _OURS_UNFINISHED = re.compile(r"(^|/)\.tmp-[0-9a-f]{32}$")
 
 
 def explain(
-    log: LanceLog, manifest: Manifest, policy: CleanupPolicy, *, include_files: bool, max_files: int | None
+    log: LanceLog,
+    manifest: Manifest,
+    policy: CleanupPolicy,
+    *,
+    include_files: bool,
+    max_files: int | None,
+    main: LanceLog | None = None,
 ) -> CleanupExplanation:
     """What a clean-up would remove. Changes nothing.
 
     Args:
-        log: The table's log.
+        log: The log of the table, or of one of its branches.
         manifest: The version that the clean-up starts from.
         policy: Which versions are removed.
         include_files: Whether to list the files.
         max_files: How many files to list; None for all.
+        main: The log of the main line, where tags and branches are kept; by default `log`, which is that of the main
+            line then.
 
     Raises:
         TaggedVersionsError: A tagged version would be removed, and the policy makes that an error.
         CorruptFileError: A manifest, a tag or a branch cannot be read.
     """
-    found = inspect(log, manifest, policy, now_ns=time.time_ns())
+    found = inspect(log, main or log, manifest, policy, now_ns=time.time_ns())
     _refuse_tagged(found)
     files = [*found.candidates(), *(gone.candidate() for gone in found.going)]
     listed = files if max_files is None else files[:max_files]
@@ -70,14 +82,24 @@ def explain(
     )
 
 
-def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: Progress | None = None) -> CleanupStats:
+def cleanup(
+    log: LanceLog,
+    manifest: Manifest,
+    policy: CleanupPolicy,
+    progress: Progress | None = None,
+    *,
+    main: LanceLog | None = None,
+    keep_from: int | None = None,
+) -> CleanupStats:
     """Removes the files that `explain` lists.
 
     Args:
-        log: The table's log.
+        log: The log of the table, or of one of its branches.
         manifest: The version that the clean-up starts from.
         policy: Which versions are removed.
         progress: Gets the number of removed files.
+        main: The log of the main line; see `explain`.
+        keep_from: This version and later ones are kept; by default that of `manifest`.
 
     Raises:
         TaggedVersionsError: A tagged version would be removed, and the policy makes that an error.
@@ -86,12 +108,11 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: 
     """
     # With a local clock that is ahead of the store's, files would seem older than they are.
     now_ns = min(time.time_ns(), store_time_ns(log, secrets.token_hex(8)))
-    found = inspect(log, manifest, policy, now_ns=now_ns)
+    found = inspect(log, main or log, manifest, policy, now_ns=now_ns, keep_from=keep_from)
     _refuse_tagged(found)
     remover = _Remover(log, policy)
+    _remove_versions(found, remover)
     gone = [version.candidate() for version in found.going]
-    for version in found.going:
-        remover.remove(version.path)
     if gone:
         waiting = found.keep_newcomers()
     files = list(found.candidates())
@@ -107,6 +128,38 @@ def cleanup(log: LanceLog, manifest: Manifest, policy: CleanupPolicy, progress: 
             stacklevel=3,
         )
     return counted([*removed, *gone], failed=remover.failed)
+
+
+def _remove_versions(found: Inspection, remover: _Remover) -> None:
+    """Removes the manifests of the versions to remove. Those that have been tagged meanwhile come back, and stay."""
+    staying: set[int] = set()
+    for group in _groups(found.going):
+        removed: dict[int, tuple[str, bytes]] = {}
+        for version in group:
+            # Another clean-up may be at work.
+            with suppress(NotFoundError):
+                removed[version.version] = version.path, found.log.store.get(version.path)
+            remover.remove(version.path)
+        for number in found.read_refs().versions & removed.keys():
+            path, data = removed[number]
+            found.log.store.put(path, data)
+            found.references.keep(Manifest.decode(data, path))
+            staying.add(number)
+    found.going = [version for version in found.going if version.version not in staying]
+
+
+def _groups(going: list[GoingVersion]) -> Iterator[list[GoingVersion]]:
+    """The versions in groups whose manifests fit in memory."""
+    group: list[GoingVersion] = []
+    size = 0
+    for version in going:
+        group.append(version)
+        size += version.size
+        if size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 class _Remover:

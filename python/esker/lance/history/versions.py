@@ -7,7 +7,6 @@ from typing import TypedDict
 
 from ..._native.table import Manifest
 from ...exceptions import InvalidArgumentError, NotFoundError
-from ...missing import refuse_options
 from ..operation import Transaction
 from ..version import TableVersion
 
@@ -46,18 +45,6 @@ def find_transaction(table: TableVersion, key: str, value: str, after: int) -> i
         if found is not None and value == (found.uuid if key == "uuid" else found.properties.get(key)):
             return number
     return None
-
-
-def check_version(version: object) -> int:
-    """The version, checked to be a number.
-
-    Raises:
-        UnsupportedError: It is the name of a tag or a branch.
-    """
-    if not isinstance(version, int) or isinstance(version, bool):
-        refuse_options(**{f"version={version!r} (tags and branches)": True})
-        raise InvalidArgumentError(f"expected a version as int, found {version!r}")
-    return version
 
 
 def version_asof(table: TableVersion, asof: datetime | str) -> int:

@@ -9,6 +9,7 @@ from ...commit.limits import commit_limits
 from ...commit.loop import commit
 from ...exceptions import InvalidArgumentError
 from ...storage_version import DEFAULT_STORAGE_VERSION, version_of_numbers
+from ..cleanup.automatic import cleaned_up
 from ..commit import LanceCommit
 from ..operation import LanceOperation, Transaction, application_properties, merge_message
 from ..version import TableVersion
@@ -85,7 +86,7 @@ def commit_prepared(target: LanceTarget, prepared: PreparedChange, how: WriteCom
     if detached:
         return target.at(change.detached(), lock)
     version = commit(change, limits=commit_limits(how.max_retries, how.timeout, how.backoff))
-    return target.at(change.committed(version), lock)
+    return cleaned_up(target.at(change.committed(version), lock))
 
 
 def _files_version(transaction: native.Transaction, base: native.Manifest | None) -> str | None:

@@ -19,6 +19,7 @@ from ...exceptions import InvalidArgumentError
 from ...missing import refuse_options
 from ...progress import Progress, Watcher, as_progress
 from ..base_path import DatasetBasePath
+from ..cleanup.automatic import AutoCleanupConfig, config_of
 from ..handle import table_or_uri
 from ..io_stats import Session
 from .target import LanceTarget, open_target
@@ -70,6 +71,7 @@ class WriteArguments(FileArguments, total=False):
     commit_timeout: timedelta | None
     backoff: Backoff | None
     session: Session | None
+    auto_cleanup_options: AutoCleanupConfig | None
 
 
 DEFAULTS: WriteArguments = {
@@ -99,6 +101,7 @@ DEFAULTS: WriteArguments = {
     "commit_timeout": DEFAULT_COMMIT_TIMEOUT,
     "backoff": None,
     "session": None,
+    "auto_cleanup_options": None,
 }
 """What the arguments are where they are not given."""
 
@@ -149,6 +152,7 @@ class WriteRequest:
         initial_bases: The base paths of a new table.
         target_bases: Names or paths of base paths that the files are written to in turn.
         target_all_bases: Whether they are written to all base paths, and to the table's own root, in turn.
+        auto_cleanup_options: When a new table cleans itself up.
 
     Raises:
         InvalidArgumentError: The mode is unknown, or a limit is not positive.
@@ -169,8 +173,10 @@ class WriteRequest:
     initial_bases: Sequence[DatasetBasePath] | None = None
     target_bases: Sequence[str] | None = None
     target_all_bases: bool | None = None
+    auto_cleanup_options: AutoCleanupConfig | None = None
 
     def __post_init__(self) -> None:
+        config_of(self.auto_cleanup_options)
         if self.mode not in WRITE_MODES:
             raise InvalidArgumentError(f'invalid mode: expected "create", "append" or "overwrite", found {self.mode!r}')
         for name in ("max_rows_per_group", "max_rows_per_file", "max_bytes_per_file", "memory_limit"):

@@ -18,6 +18,7 @@ from ...commit.orphans import StagedFiles
 from ...exceptions import AlreadyExistsError, InvalidArgumentError
 from ...progress import Progress, Tally
 from ..base_path import DatasetBasePath, numbered, target_ids
+from ..cleanup.automatic import config_of
 from ..fragment_metadata import FragmentMetadata
 from .checking import checked
 from .conforming import ConformedRows, conformed
@@ -35,13 +36,16 @@ class StagedFragments:
     schema: native.Schema
     data_storage_version: str
     initial_bases: list[DatasetBasePath]
+    initial_config: dict[str, str]
 
     def transaction(self, properties: dict[str, str] | None = None) -> native.Transaction:
         """The transaction that commits them: an append to a table that exists, else an overwrite."""
         if self.mode == "append" and self.target.base is not None:
             return native.Transaction.append(self.target.read_version, self.fragments, properties=properties)
         bases = [base.to_parts() for base in self.initial_bases]
-        operation = native.Operation.overwrite(self.fragments, self.schema, initial_bases=bases)
+        operation = native.Operation.overwrite(
+            self.fragments, self.schema, initial_bases=bases, config=self.initial_config or None
+        )
         return native.Transaction(self.target.read_version, operation, properties=properties)
 
     def tell(self, files: StagedFiles) -> None:
@@ -103,7 +107,8 @@ def _stored(rows: ConformedRows, request: WriteRequest) -> StagedFragments:
         )
     )
     initial = bases if target.base is None else []
-    return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial)
+    config = config_of(request.auto_cleanup_options) if target.base is None else {}
+    return StagedFragments(target, request.mode, fragments, rows.fields, rows.data_storage_version, initial, config)
 
 
 def _bases(target: LanceTarget, initial: Sequence[DatasetBasePath] | None, mode: str) -> list[DatasetBasePath]:

@@ -13,6 +13,7 @@ from ...commit.loop import DEFAULT_MAX_RETRIES, Backoff, commit
 from ...commit.orphans import StagedFiles
 from ...commit.protocol import CommitLock
 from ...exceptions import AlreadyExistsError
+from ..cleanup.automatic import cleaned_up
 from ..commit import LanceCommit, is_applied
 from ..log import NamingScheme
 from ..operation import application_properties, merge_message
@@ -126,7 +127,7 @@ def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
             if staged.mode != "append" or target.base is not None:
                 raise
         else:
-            return target.at(first.committed(version), lock)
+            return cleaned_up(target.at(first.committed(version), lock))
         second = append_to_newcomer(
             target.log,
             staged.fragments,
@@ -136,4 +137,5 @@ def write_table(request: WriteRequest, how: WriteCommit) -> TableVersion:
             scheme=scheme,
             lock=lock,
         )
-        return target.at(second.committed(commit(second, limits=limits, staged=files)), lock)
+        version = commit(second, limits=limits, staged=files)
+        return cleaned_up(target.at(second.committed(version), lock))

@@ -12,20 +12,22 @@ A free number proves nothing: the entry before it must be the one that was read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ...exceptions import ConflictError
+from ...exceptions import ConflictError, NotFoundError
 from ..core.repository_core import RepositoryCore
-from ..errors import TableConflictError, table_conflict
-from ..objects.batches import rows
-from ..objects.object_info import ConflictKind, TableConflict
+from ..errors import MergeConflictError, TableConflictError, table_conflict
+from ..objects.batches import infos, rows
+from ..objects.object_info import Conflict, ConflictKind, ObjectInfo, TableConflict
 from ..objects.staging import StagedEntry, Staging
 from ..refs.commits import Commit
+from ..tables.own_files import TAGS
 from ..tables.references import references_of
 from ..tables.roots import TableRoots, logs_at
-from ..tables.table_log import LogEntry, Relation, TableFormat, TableLog, is_derived
+from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, TableLog, is_derived
 from ..tables.workspace import TableWorkspace
 from .merge_content import merged_content
 
@@ -87,7 +89,7 @@ def landed_on(
 
 def _numbers(entries: list[StagedEntry]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.number):
         found[entry.folder] = (*found.get(entry.folder, ()), entry.number)
     return found
 
@@ -108,6 +110,12 @@ def _check_expected(core: RepositoryCore, staging: Staging, base: Commit, dest: 
                 "run the transaction again",
             )
             raise table_conflict(found, what="commit", retryable=True)
+
+
+def _says_again(path: str, change: ObjectInfo | None) -> bool:
+    """Whether what is staged at a path of a table belongs to a log that has not been gone on from: a checkpoint, or the
+    removal of entries of which that checkpoint would be all that is left."""
+    return is_derived(path) or (change is None and path.startswith(FOLDERS["delta"]))
 
 
 class _Landing:
@@ -143,13 +151,16 @@ class _Landing:
             self._check_files(moved, self._ours)
             content = self._path_wise(self._ours)
             return Landing(content, self._staging, versions)
+        self._check_objects(left_out)
+        self._check_tags(left_out, again)
         rest = storage.apply(self._base, self._staging.without(left_out), rule=self._core.settings().rule())
         workspace = TableWorkspace(self._core, self._path_wise(rest.metarange_id or self._base), self._branch)
         entries = {entry.path for entry in self._staging.entries if entry.folder in again}
         for path in left_out:
             folder = self._roots.root_of(path) or ""
-            if path not in entries and not is_derived(path[len(folder) :]):
-                workspace.take(path, self._staging.get(path))
+            change = self._staging.get(path)
+            if path not in entries and not _says_again(path[len(folder) :], change):
+                workspace.take(path, change)
         versions.update(self._replayed(workspace, again))
         content = workspace.finish()
         self._check_files(moved, content)
@@ -165,9 +176,57 @@ class _Landing:
             found += [path for path, _ in self._staging.within(folder) if self._roots.root_of(path) == folder]
         return found
 
+    def _check_objects(self, paths: list[str]) -> None:
+        """Refuses files of tables, other than entries and what repeats them, that both have changed.
+
+        Raises:
+            MergeConflictError: There are some.
+        """
+        entries = {entry.path for entry in self._staging.entries}
+        wanted = [
+            path
+            for path in paths
+            if path not in entries and not is_derived(path[len(self._roots.root_of(path) or "") :])
+        ]
+        sides = [dict(infos(self._core.storage.get(content, wanted))) for content in (self._base, self._dest)]
+        found = [
+            Conflict(path, sides[0].get(path), self._staging.get(path), sides[1].get(path))
+            for path in wanted
+            if not _same(sides[0].get(path), sides[1].get(path))
+            and not _same(self._staging.get(path), sides[1].get(path))
+        ]
+        if found:
+            raise MergeConflictError(
+                f"{len(found)} paths were changed on both sides: {found[0].path!r}; nothing was changed: look at both",
+                conflicts=found,
+                count=len(found),
+            )
+
+    def _check_tags(self, paths: list[str], again: list[str]) -> None:
+        """Refuses tags of versions that get other numbers: they would name the others'."""
+        for folder in again:
+            own = {entry.number for entry in self._staging.entries if (entry.folder, entry.format) == (folder, "lance")}
+            for path in paths:
+                tag = self._staging.get(path) if path.startswith(folder + TAGS) else None
+                if tag is None or tag.address_type == "full":
+                    continue
+                try:
+                    version = json.loads(self._core.store.get(tag.physical_address))["version"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # What no reader can make sense of does no harm.
+                if version in own:
+                    why = f"the tag {path!r} names version {version}, whose number others have taken meanwhile"
+                    self._refuse(folder, "lance", "lost", version, why, retryable=True)
+        self._raise_conflicts()
+
     def _judge(self, folder: str) -> bool:
         """Whether the commits of a table are to be made again; notes what is in the way of it."""
         logs = [logs_at(self._core.storage, content, folder) for content in (self._base, self._ours, self._dest)]
+        base, ours, dest = (log.keys() for log in logs)
+        if ours - base and dest - base and not (ours - base) & (dest - base):
+            format = next(iter(dest - base))
+            newest = logs[2][format].newest.number
+            self._refuse(folder, format, "both-created", newest, f"others have created a {format} table there")
         # Each of them, so that all conflicts are told.
         found = [self._judge_log(folder, format, logs) for format in {key for log in logs for key in log}]
         return any(found)
@@ -189,6 +248,14 @@ class _Landing:
         own = [number for number in ours.entries if number not in base.entries]
         if relation is Relation.EXTENDS:
             self._check_deleted(folder, dest, base)
+            kept, parted = ours.relation(base)
+            # A clean-up of its own may have taken the version that it began at.
+            is_cleaned = kept is Relation.UNKNOWN and ours.newest.number > base.newest.number
+            if kept not in (Relation.SAME, Relation.EXTENDS) and not is_cleaned:
+                # Put together with the others' versions, what it has left would be no log.
+                why = f"the commit has another table in its place, and others have committed version {version + 1}"
+                self._refuse(folder, format, "replaced", parted, f"{why} meanwhile", retryable=True)
+                return False
             return bool(own) and self._may_replay(folder, format, own, dest)
         if relation is Relation.SAME:
             self._check_deleted(folder, dest, base)
@@ -235,7 +302,8 @@ class _Landing:
         """Commits again what is staged for some tables, each commit in its turn; the versions that it becomes."""
         replays: dict[tuple[str, str], Callable[[StagedEntry], int]] = {}
         found: dict[str, tuple[int, ...]] = dict.fromkeys(folders, ())
-        for entry in self._staging.entries:
+        # Threads of a transaction may have noted a later version of a table first.
+        for entry in sorted(self._staging.entries, key=lambda entry: entry.number):
             if entry.folder not in found:
                 continue
             key = (entry.folder, entry.format)
@@ -246,6 +314,11 @@ class _Landing:
             except ConflictError as error:
                 retryable = bool(getattr(error, "retryable", False))
                 self._refuse(entry.folder, entry.format, "lost", entry.number, str(error), retryable=retryable)
+                self._raise_conflicts(error)
+            except NotFoundError as error:
+                # A restore of a version that a clean-up has taken, the transaction's own or another's.
+                why = f"{error}; a clean-up has taken what version {entry.number} was made of"
+                self._refuse(entry.folder, entry.format, "cleaned-up", entry.number, why, retryable=True)
                 self._raise_conflicts(error)
         return found
 
@@ -308,3 +381,9 @@ class _Landing:
                 retryable=all(retryable for _, retryable in self._conflicts),
             )
             raise error from cause
+
+
+def _same(one: ObjectInfo | None, other: ObjectInfo | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.checksum, one.size_bytes) == (other.checksum, other.size_bytes)

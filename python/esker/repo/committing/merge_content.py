@@ -27,14 +27,18 @@ def merged_content(
     """
     found = core.storage.merge(base, source, dest, rule=core.settings().rule(), strategy=strategy, dry_run=dry_run)
     if found.conflict_count and strategy == "none":
-        listed = conflicts_of(found)
-        shown = ", ".join(repr(conflict.path) for conflict in listed[:3])
-        raise MergeConflictError(
-            f"{found.conflict_count} paths were changed on both sides: {shown}; choose a strategy, or resolve them",
-            conflicts=listed,
-            count=found.conflict_count,
-        )
+        raise path_conflict(conflicts_of(found), found.conflict_count)
     return found
+
+
+def path_conflict(conflicts: list[Conflict], count: int) -> MergeConflictError:
+    """The error that names paths that both sides changed."""
+    shown = ", ".join(repr(conflict.path) for conflict in conflicts[:3])
+    return MergeConflictError(
+        f"{count} paths were changed on both sides: {shown}; choose a strategy, or resolve them",
+        conflicts=conflicts,
+        count=count,
+    )
 
 
 def conflicts_of(merged: Merged) -> list[Conflict]:

@@ -1,4 +1,4 @@
-"""Merges, reverts and cherry-picks: all three are three-way merges, with another base."""
+"""Merges of a ref into a branch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from ..refs.clock import moment
 from ..refs.commits import Commit
 from ..refs.expired import explained
 from ..text import check_pairs, check_text
-from .merge_content import merged_content
 from .needs import Needs
 from .new_commit import Content, NewCommit, commit_onto
+from .table_decision import Sides
+from .table_folder import Contents
+from .table_lineage import TableLineage
+from .table_merge import ContentMerge, MergeTerms
 
 STRATEGIES = {None: "none", "": "none", "none": "none", "source-wins": "source-wins", "dest-wins": "dest-wins"}
 STRATEGY_KEY = ".lakefs.merge.strategy"
@@ -34,10 +37,30 @@ class MergeRequest:
     committer: str | None = None
 
 
-def _strategy(name: str | None) -> str:
+def strategy_of(name: str | None) -> str:
+    """The strategy that a user names, as the core calls it."""
     if name not in STRATEGIES:
         raise InvalidArgumentError(f"expected the strategy None, 'source-wins' or 'dest-wins', found {name!r}")
     return STRATEGIES[name]
+
+
+def content_merge(
+    core: RepositoryCore, source: tuple[str, Commit], dest: tuple[str, Commit], base: Commit | None, strategy: str
+) -> ContentMerge:
+    """The merge of a commit into another.
+
+    Args:
+        core: The repository.
+        source: What is merged: what it is called, and the commit.
+        dest: What it is merged into.
+        base: What both come from.
+        strategy: `none`, `source-wins` or `dest-wins`.
+    """
+    contents = Contents(base.meta_range_id if base else "", source[1].meta_range_id, dest[1].meta_range_id)
+    sides = Sides(repr(source[0]), repr(dest[0]))
+    lineage = TableLineage(core, source[1], dest[1])
+    terms = MergeTerms(sides, strategy, source[1].id, f"{core.uri.rstrip('/')}@{dest[0]}", lineage)
+    return ContentMerge(core, contents, terms)
 
 
 def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: MergeRequest) -> str:
@@ -49,32 +72,34 @@ def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: Merg
         source: Its commit.
         asked: Where, and how.
     """
-    strategy, branch = _strategy(asked.strategy), asked.branch
+    strategy, branch = strategy_of(asked.strategy), asked.branch
     if asked.message is not None:
         check_text(asked.message, "a message")
     metadata = check_pairs(asked.metadata, "metadata")
 
-    def merged(dest: Commit) -> str:
+    def base_of(dest: Commit) -> Commit | None:
         base = core.commits.merge_base(dest.id, source.id)
-        before = base.meta_range_id if base else ""
-        if base is not None and before == source.meta_range_id and not asked.allow_empty:
+        if base is not None and base.meta_range_id == source.meta_range_id and not asked.allow_empty:
             raise NoChangesError(f"branch {branch!r} has all of {source_id!r} already: there are no changes to merge")
-        with explained(core.store, source.id, base.id if base else ""):
-            found = merged_content(
-                core, before, source.meta_range_id, dest.meta_range_id, strategy, dry_run=asked.dry_run
-            )
-        return found.metarange_id or ""
+        return base
 
     if asked.dry_run:
         dest = core.head(branch)
-        merged(dest)
+        base = base_of(dest)
+        with explained(core.store, source.id, base.id if base else ""):
+            found = content_merge(core, (source_id, source), (branch, dest), base, strategy).conflicts()
+        if found is not None:
+            raise found
         return dest.id
 
     check_clean(core, branch)
 
     def content(dest: Commit) -> Content:
         began = moment()
-        return Content(merged(dest), Needs(frozenset((source.id,)), began))
+        base = base_of(dest)
+        with explained(core.store, source.id, base.id if base else ""):
+            merged, written = content_merge(core, (source_id, source), (branch, dest), base, strategy).finish()
+        return Content(merged, Needs(frozenset((source.id,)), began, written))
 
     new = NewCommit(
         branch,
@@ -85,56 +110,6 @@ def merge_into(core: RepositoryCore, source_id: str, source: Commit, asked: Merg
         second_parent=None if asked.squash_merge else source,
     )
     return commit_onto(core, new, content).id
-
-
-def revert(
-    core: RepositoryCore, branch: str, reference: str, parent_number: int, committer: str | None, allow_empty: bool
-) -> Commit:
-    """Takes back what a commit did: merges its parent into the branch, as if both came from the commit."""
-    reverted = core.resolve(reference)
-    parent = _parent(core, reverted, parent_number, "revert")
-    new = NewCommit(branch, f"Revert {reverted.id}", committer=committer)
-    return _transplant(core, new, base=reverted, source=parent, allow_empty=allow_empty)
-
-
-def cherry_pick(
-    core: RepositoryCore, branch: str, reference: str, parent_number: int, committer: str | None, allow_empty: bool
-) -> Commit:
-    """Does again what a commit did: merges it into the branch, as if both came from its parent."""
-    picked = core.resolve(reference)
-    parent = _parent(core, picked, parent_number, "cherry-pick")
-    said = {**picked.metadata, "cherry-pick-origin": picked.id, "cherry-pick-committer": picked.committer}
-    new = NewCommit(branch, picked.message, said, committer)
-    return _transplant(core, new, base=parent, source=picked, allow_empty=allow_empty)
-
-
-def _parent(core: RepositoryCore, commit: Commit, number: int, what: str) -> Commit | None:
-    if len(commit.parents) > 1 and not number:
-        raise InvalidArgumentError(
-            f"cannot {what} the merge {commit.id[:12]} without knowing which side counts; give parent_number=1 or 2"
-        )
-    if not 0 <= number <= len(commit.parents):
-        raise InvalidArgumentError(f"expected a parent_number from 1 to {len(commit.parents)}, found {number}")
-    return core.commits.get(commit.parents[max(number, 1) - 1]) if commit.parents else None
-
-
-def _transplant(
-    core: RepositoryCore, new: NewCommit, *, base: Commit | None, source: Commit | None, allow_empty: bool
-) -> Commit:
-    """Merges the content of `source` into a branch as if both came from `base`; None is the empty content."""
-    check_clean(core, new.branch)
-    before, after = (commit.meta_range_id if commit else "" for commit in (base, source))
-    compared = [commit.id for commit in (base, source) if commit]
-
-    def content(dest: Commit) -> Content:
-        began = moment()
-        with explained(core.store, *compared):
-            merged = merged_content(core, before, after, dest.meta_range_id, "none").metarange_id or ""
-        if merged == dest.meta_range_id and not allow_empty:
-            raise NoChangesError(f"{new.message}: branch {new.branch!r} is not changed by it")
-        return Content(merged, Needs(frozenset([source.id] if source else []), began))
-
-    return commit_onto(core, new, content)
 
 
 def check_clean(core: RepositoryCore, branch: str) -> None:

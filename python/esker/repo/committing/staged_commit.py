@@ -11,6 +11,7 @@ commit_staging       the line
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ...exceptions import InvalidArgumentError
@@ -33,6 +34,7 @@ def commit_staging(
     *,
     allow_empty: bool = False,
     on_lost: OnLost = OnLost.REPLAY,
+    check: Callable[[str, str], None] = lambda before, after: None,
 ) -> Commit:
     """Commits what is staged, and nothing else; it is not staged any more then.
 
@@ -42,6 +44,7 @@ def commit_staging(
         new: Where it goes, and what the commit says.
         allow_empty: Commits even if nothing changes.
         on_lost: What to do with commits of tables to which others have committed meanwhile.
+        check: Called with the metaranges of the base and of what is staged over it; what it raises ends the commit.
 
     Raises:
         NoChangesError: Nothing is staged, or what is staged changes nothing.
@@ -54,6 +57,7 @@ def commit_staging(
     check_committable(core, new.branch, staging)
     began = moment()
     ours = stored_ranges(core, new.branch, base, staging, allow_empty=allow_empty)
+    check(base.meta_range_id, ours)
     versions: dict[str, tuple[int, ...]] = {}
 
     def content(dest: Commit) -> Content:
@@ -82,7 +86,8 @@ def check_committable(core: RepositoryCore, branch: str, staging: Staging) -> No
     if 0 < grace < staging.age_s:
         raise InvalidArgumentError(
             f"branch {branch!r}: what is staged was begun more than {grace / 3600:.4g} hours ago; garbage "
-            "collection may have taken it for left behind: reset the changes and write them again"
+            "collection may have taken it for left behind: reset the changes, where a handle has staged them, and "
+            "write them again"
         )
 
 

@@ -62,7 +62,14 @@ def create(
     if marker is not None:
         raise UnsupportedError(f"{uri} belongs to a lakeFS server: {marker} is there; choose another place")
     check_name(default_branch, "branch")
-    said = {"format_version": FORMAT_VERSION, "id": uuid.uuid4().hex, "default_branch": default_branch}
+    said: dict[str, object] = {
+        "format_version": FORMAT_VERSION,
+        "id": uuid.uuid4().hex,
+        "default_branch": default_branch,
+    }
+    if atomic.is_lent:
+        # Who opens it without the external store must not write.
+        said["manifest_store"] = True
     data = json.dumps({**said, "metadata": check_pairs(metadata, "metadata")}, indent=1).encode()
     first = Commit.make(
         committer=check_text(committer, "a committer"),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from ..._native import graveler
-from ..._native.graveler import Merged, Storage
+from ..._native.graveler import BranchStaging, Merged, StagedPaths, Storage
 from ..._native.store import IoStats, ListedObjects, ObjectMeta, Store
 from ...exceptions import CorruptFileError, NotFoundError, UnsupportedError
 from ...store import kinds
@@ -145,11 +145,21 @@ class ReadOnlyCore(RepositoryCore):
         storage = Storage(namespace, cache_bytes=cache_bytes)
         _fill(refs, namespace, storage, uri)
         super().__init__(refs, uri, AtomicObjects(refs), cache_bytes=0, options=options)
+        self._tables = storage
         self.storage = cast(Storage, ReadOnlyStorage(storage, uri))
         self.store = cast(Store, ReadOnlyStore(namespace, refs))
         self.commits = CommitStore(self.store)
         self.atomic = AtomicObjects(self.store)
         self.settings_log = SettingsLog(self.atomic)
+
+    @property
+    def is_read_only(self) -> bool:
+        """True: the server alone commits."""
+        return True
+
+    def staging_over(self, content: str, token: str, paths: StagedPaths) -> BranchStaging:
+        """What stores read; they write nothing."""
+        return BranchStaging(self._tables, content, token, paths, storage_options=self.options)
 
     def check_unprotected(self, branch: str) -> NoReturn:
         """Refuses everything."""

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote
 
-from ..._native.graveler import Storage
+from ..._native.graveler import BranchStaging, StagedPaths, Storage
 from ..._native.store import Store
 from ...exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
 from ...store.stores import resolve
@@ -87,6 +87,8 @@ class RepositoryCore:
             version = int(said["format_version"])
         except WRONG as error:
             raise CorruptFileError(f"{REPOSITORY} of {uri}: {error!r}", path=REPOSITORY, uri=uri) from error
+        if said.get("manifest_store") and not atomic.is_lent:
+            atomic.refuse(uri)
         if version > FORMAT_VERSION:
             raise UnsupportedError(
                 f"the repository at {uri} has the format version {version}, expected {FORMAT_VERSION}; update esker"
@@ -98,6 +100,21 @@ class RepositoryCore:
             raise UnsupportedError(f"{self.uri}: expected a repository that was opened by its URI; pickle the URI")
         open_again, origin = self.reopen
         return open_again, (origin,)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be committed: a lakeFS server owns it."""
+        return False
+
+    def staging_over(self, content: str, token: str, paths: StagedPaths) -> BranchStaging:
+        """What stores stage over a content.
+
+        Args:
+            content: The content's metarange.
+            token: Random; makes addresses that no other writer uses.
+            paths: What is staged, which may be shared.
+        """
+        return BranchStaging(self.storage, content, token, paths, storage_options=self.options)
 
     def log(self, branch: str) -> NumberedLog:
         """The log of a branch."""

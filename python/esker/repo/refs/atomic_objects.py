@@ -16,7 +16,7 @@ import uuid
 
 from ..._native.store import ObjectMeta, Store
 from ...commit.external import ExternalManifestStore
-from ...exceptions import CommitStateUnknownError, NotFoundError
+from ...exceptions import CommitStateUnknownError, NotFoundError, UnsupportedError
 from .clock import collecting_time
 
 _ONLY = 1
@@ -35,6 +35,16 @@ class AtomicObjects:
         self._store = store
         self._external = external
         self._base = base_uri.rstrip("/") + "/"
+        self._lacks: str | None = None
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether an external manifest store lends put-if-absent."""
+        return self._external is not None
+
+    def refuse(self, uri: str) -> None:
+        """Refuses all puts to names that may be taken, since the external store that decides is not at hand."""
+        self._lacks = uri
 
     def get(self, path: str) -> bytes:
         """An object.
@@ -65,7 +75,18 @@ class AtomicObjects:
         self._store.put(path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Puts an object if there is none; False says that there is one."""
+        """Puts an object if there is none; False says that there is one.
+
+        Raises:
+            UnsupportedError: An external manifest store decides who was first, and it is not at hand.
+        """
+        if self._lacks is not None:
+            raise UnsupportedError(
+                f"expected the manifest_store by which the refs of {self._lacks} move, found none: commits that do not "
+                "ask it would be lost; open Repository(uri, manifest_store=...), and use the URIs that it gives out "
+                "in the same process",
+                uri=self._lacks,
+            )
         if self._external is None:
             return self._store.put_if_absent(path, data)
         staged = f"{path}-{uuid.uuid4().hex}"

@@ -18,21 +18,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
-from ..._native.graveler import BranchStaging, StagedPaths
+from ..._native.graveler import StagedPaths
+from ..._native.store import Store
 from ...commit.loop import follow
+from ...exceptions import NotFoundError
 from ..committing.lost_ref import EntryTaken, OnLost
 from ..committing.new_commit import NewCommit
 from ..committing.staged_commit import commit_staging
 from ..core.opening import Origin
 from ..core.repository_core import RepositoryCore
 from ..errors import NoChangesError, table_conflict
-from ..objects.object_info import TableConflict
+from ..objects.object_info import ObjectInfo, TableConflict
 from ..objects.staging import Staging
 from ..refs.commits import Commit
-from ..tables.roots import logs_at
-from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat
-from .entry_checks import format_and_number
-from .folder_store import FolderStore, plain
+from ..tables.table_log import FOLDERS, LogEntry, Relation, TableFormat, entry_at, newest_entry, read_log
+from .folder_store import FolderStore
 
 TABLE_KEY, OPERATION_KEY, VERSION_KEY = "esker.table", "esker.operation", "esker.version"
 """Metadata of a commit that is one of a table."""
@@ -55,16 +55,18 @@ class BranchStore(FolderStore):
     _lock: threading.RLock
     _is_fresh: bool
     _moved: TableConflict | None
+    _newest: dict[TableFormat, LogEntry]
 
     def __new__(cls, core: RepositoryCore, branch: str, commit: Commit, folder: str, uri: str) -> Self:
         """Opens it; the class's Args say what with."""
         paths = StagedPaths()
-        over = BranchStaging(core.storage, commit.meta_range_id, uuid.uuid4().hex, paths, storage_options=core.options)
+        over = core.staging_over(commit.meta_range_id, uuid.uuid4().hex, paths)
         made = super().__new__(cls, core, over, Staging.over(paths, commit, 0.0), folder, uri)
         made.branch, made._commit, made._paths = branch, commit, paths
         made._lock = threading.RLock()
         made._is_fresh = True
         made._moved = None
+        made._newest = {}
         return made
 
     def base_content(self) -> str:
@@ -100,14 +102,25 @@ class BranchStore(FolderStore):
 
     def _looked_at(self, commit: Commit) -> TableConflict | None:
         """Whether the folder's table is not the one any more that is known: what its log says then."""
-        storage = self.core.storage
-        known, there = (logs_at(storage, one.meta_range_id, self.folder) for one in (self._commit, commit))
-        for format, log in known.items():
-            found = there.get(format)
-            relation = (None, log.newest.number) if found is None else found.relation(log)
-            if relation[0] not in (Relation.SAME, Relation.EXTENDS):
-                return self._conflict_of(format, log.newest, relation)
+        storage, before, after = self.core.storage, self._commit.meta_range_id, commit.meta_range_id
+        for format in FOLDERS:
+            known = self._newest.get(format) or newest_entry(storage, before, self.folder, format)
+            if known is None:
+                continue
+            if entry_at(storage, after, known) != known:
+                return self._moved_from(format, known, after)
+            newest = newest_entry(storage, after, self.folder, format, known)
+            if newest is not None:
+                self._newest[format] = newest
         return None
+
+    def _moved_from(self, format: TableFormat, known: LogEntry, content: str) -> TableConflict:
+        there = read_log(self.core.storage, content, self.folder, format)
+        if there is None:
+            return self._conflict_of(format, known, (None, known.number))
+        before = read_log(self.core.storage, self._commit.meta_range_id, self.folder, format)
+        relation = there.relation(before) if before is not None else (Relation.PARTED, known.number)
+        return self._conflict_of(format, known, relation)
 
     def _conflict_of(
         self, format: TableFormat, newest: LogEntry, relation: tuple[Relation | None, int]
@@ -118,6 +131,12 @@ class BranchStore(FolderStore):
             why, what = f"the table {path!r} is not on {self.branch!r} any more", "dropped"
         elif kind is Relation.UNKNOWN:
             why, what = f"a clean-up has removed version {newest.number} of {path!r}, which was open", "cleaned-up"
+        elif kind is Relation.BEHIND:
+            why, what = (
+                f"{path!r} was open at version {newest.number}, and {self.branch!r} was reset to version {version} of "
+                "it",
+                "reset",
+            )
         else:
             why, what = (
                 f"{path!r} was open at version {newest.number}, and version {version} is another one by now: "
@@ -142,27 +161,34 @@ class BranchStore(FolderStore):
 
     # What is committed.
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Puts a log entry if absent, as one commit of the branch, with all that is staged."""
         with self._lock:
             self.check_not_moved()
-            _, number = self.check(path, data, change)
-            before = self._paths.copy()
-            if not plain(self, path, data):
+            format, number = self.check(path, data, change)
+            # The entry is staged apart: other threads of this handle must not read a version that may be refused.
+            paths = self._paths.copy()
+            over = self.core.staging_over(self.base_content(), uuid.uuid4().hex, paths)
+            store = over.store(self.uri, self.folder)
+            if not store.put_if_absent(path, data):
                 return False
             try:
-                follow(partial(accompany), f"version {number}")
+                follow(partial(accompany, store), f"version {number}")
                 operation = _operation_of(change)
                 table = self.folder.rstrip("/")
                 said = {TABLE_KEY: table, OPERATION_KEY: operation, VERSION_KEY: str(number)}
-                self._commit_staged(f"{operation} {table or '/'}: version {number}", said)
+                self._commit_staged(
+                    paths, max(over.age_s, self._over.age_s), f"{operation} {table or '/'}: version {number}", said
+                )
             except EntryTaken:
-                self._unstage(before)
                 self._go_to(self.core.head(self.branch))
                 return False
-            except BaseException:
-                self._unstage(before)
+            except BaseException as error:
+                self._drop_what_is_old(error)
                 raise
+            landed = entry_at(self.core.storage, self.base_content(), LogEntry(number, self.folder + path, b""))
+            if landed is not None:
+                self._newest[format] = landed
             return True
 
     def flush(self, what: str) -> None:
@@ -174,7 +200,8 @@ class BranchStore(FolderStore):
             staged = list(self.staging.within(""))
             table = self.folder.rstrip("/")
             try:
-                self._commit_staged(f"{what} {table or '/'}", {TABLE_KEY: table, OPERATION_KEY: what})
+                said = {TABLE_KEY: table, OPERATION_KEY: what}
+                self._commit_staged(self._paths.copy(), self._over.age_s, f"{what} {table or '/'}", said)
             except NoChangesError:
                 self._forget(staged)
             except BaseException:
@@ -182,9 +209,27 @@ class BranchStore(FolderStore):
                 self._forget([one for one in staged if one[1] is None])
                 raise
 
-    def _commit_staged(self, message: str, metadata: dict[str, str]) -> None:
-        staged = self._paths.copy()
-        staging = Staging.over(staged, self._commit, self._over.age_s)
+    def _drop_what_is_old(self, error: BaseException) -> None:
+        """Forgets what no commit takes any more, since garbage collection has or may have deleted it, so that later
+        commits of this handle do not end in the same error."""
+        grace = self.core.settings().grace_s
+        if 0 < grace < self._over.age_s:
+            self._forget(list(self.staging.within("")))
+        elif isinstance(error, NotFoundError):
+            # A collection with a shorter grace period was here.
+            self._forget([one for one in self.staging.within("") if one[1] is not None and self._is_gone(one[1])])
+
+    def _is_gone(self, staged: ObjectInfo) -> bool:
+        if staged.address_type == "full":
+            return False
+        try:
+            self.core.store.head(staged.physical_address)
+        except NotFoundError:
+            return True
+        return False
+
+    def _commit_staged(self, staged: StagedPaths, age_s: float, message: str, metadata: dict[str, str]) -> None:
+        staging = Staging.over(staged, self._commit, age_s)
         new = NewCommit(self.branch, message, metadata)
         listed = list(staging.within(""))
         made = commit_staging(self.core, staging, new, on_lost=OnLost.TAKEN)
@@ -192,29 +237,13 @@ class BranchStore(FolderStore):
         self._commit = made
         self._forget(listed)
 
-    def _forget(self, listed: list[tuple[str, Any]]) -> None:
+    def _forget(self, listed: list[tuple[str, ObjectInfo | None]]) -> None:
         """Takes from what is staged what has been committed; another thread may have staged more meanwhile."""
         for path, change in listed:
             if self.staging.get(path) == change:
                 self._paths.forget(path)
         if not len(self._paths):
             self._over.reset_age()
-
-    def _unstage(self, before: StagedPaths) -> None:
-        """Takes back an entry and what accompanies it."""
-        for folder in FOLDERS.values():
-            for path, _ in list(self.staging.within(self.folder + folder)):
-                if path not in before:
-                    self._paths.forget(path)
-                elif format_and_number(path[len(self.folder) :]) is None:
-                    said = before.get(path)
-                    if said is None:
-                        self._paths.stage_removal(path)
-                    else:
-                        self._paths.stage(path, *said)
-        copy = self.folder + "_latest.manifest"
-        if copy in self._paths and copy not in before:
-            self._paths.forget(copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles where it stands: the copy reads the same, whatever becomes of the branch."""

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from ..._native.graveler import BranchStaging, StagedPaths
+from ..._native.graveler import StagedPaths
+from ..._native.store import Store
 from ...store.staging import StagingStore
 from ..core.repository_core import RepositoryCore
 
@@ -30,12 +31,12 @@ class RefFolder(StagingStore):
     def of(cls, core: RepositoryCore, content: str, path: str, uri: str) -> RefFolder:
         """The folder at a path of a content, whose metarange is given, called by a URI."""
         below = path.strip("/")
-        over = BranchStaging(core.storage, content, uuid.uuid4().hex, StagedPaths(), storage_options=core.options)
+        over = core.staging_over(content, uuid.uuid4().hex, StagedPaths())
         self = cls(uri, over=over.store(uri, f"{below}/" if below else "", read_only=True))
         self._core, self._content, self._path = core, content, below
         return self
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Refuses, as every write here.
 
         Raises:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from ..._native.graveler import BranchStaging, StagedPaths
+from ..._native.graveler import BranchStaging
 from ..._native.store import Store
 from ...commit.loop import follow
 from ...exceptions import NotFoundError
@@ -28,7 +28,7 @@ class _Open:
     core: RepositoryCore
     content: str
     over: BranchStaging
-    staging: Staging | None
+    staging: Staging
 
 
 _open: dict[str, _Open] = {}
@@ -43,29 +43,24 @@ class TransactionStore(FolderStore):
         """The content that the transaction began at."""
         return self.content
 
-    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[], None]) -> bool:
+    def put_entry(self, path: str, data: bytes, change: object, accompany: Callable[[Store], None]) -> bool:
         """Stages a log entry, and notes the commit behind it."""
         format, number = self.check(path, data, change)
         if not plain(self, path, data):
             return False
-        self.staging.entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
-        follow(partial(accompany), f"version {number}")
+        # Of a table that the transaction itself has dropped before.
+        gone = (self.folder, format)
+        entries = self.staging.entries
+        entries[:] = [one for one in entries if (one.folder, one.format) != gone or one.number < number]
+        entries.append(StagedEntry(self.folder, format, number, self.folder + path, change))
+        follow(partial(accompany, self), f"version {number}")
         return True
 
 
 def begin(core: RepositoryCore, content: str, staging: Staging) -> str:
     """Opens what is staged over a content to stores; the token by which URIs find it until it is ended."""
-    return _begin(core, content, staging, staging.share())
-
-
-def begin_reading(core: RepositoryCore, content: str) -> str:
-    """Opens a content to stores that only read, whether a ref leads to it or not. See `begin`."""
-    return _begin(core, content, None, StagedPaths())
-
-
-def _begin(core: RepositoryCore, content: str, staging: Staging | None, paths: StagedPaths) -> str:
     token = uuid.uuid4().hex
-    over = BranchStaging(core.storage, content, token, paths, storage_options=core.options)
+    over = core.staging_over(content, token, staging.share())
     _open[token] = _Open(core, content, over, staging)
     return token
 
@@ -93,8 +88,6 @@ def open_store(uri: str, options: Mapping[str, str], durable: bool) -> Store:
     if found is None:
         raise NotFoundError(f"{uri}: expected a transaction of this process, found none; it may have ended", uri=uri)
     folder = path.strip("/") + "/" if path.strip("/") else ""
-    if found.staging is None:
-        return found.over.store(uri, folder, read_only=True)
     made = TransactionStore(found.core, found.over, found.staging, folder, uri)
     made.content = found.content
     return made

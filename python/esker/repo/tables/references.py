@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from ..._native.delta import Snapshot
+from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
-from ..._native.table import Manifest
+from ..._native.table import Fragment, Manifest
 from ...exceptions import CorruptFileError, UnsupportedError
 from .table_log import TableFormat
 
@@ -49,6 +52,23 @@ class References:
                 uri=uri,
             )
 
+    def add(self, other: References) -> None:
+        """Adds what another version refers to."""
+        self.files |= other.files
+        self.folders |= other.folders
+        self.elsewhere += other.elsewhere
+
+    def add_file(self, path: str, vector: Mapping[str, Any] | None) -> None:
+        """Adds what an action of a Delta log says of a file: the file, and its deletion vector.
+
+        Args:
+            path: The file's canonical path.
+            vector: The action's `deletionVector`.
+        """
+        _add(self, path, "file")
+        if vector is not None:
+            _add_vector(self, vector["storageType"], vector["pathOrInlineDv"])
+
     def has(self, path: str) -> bool:
         """Whether a path is one of its files, or in one of its folders."""
         return path in self.files or any(path.startswith(folder) for folder in self.folders)
@@ -74,14 +94,22 @@ def lance_references(manifest: Manifest) -> References:
     found.elsewhere += [f"the base path {path!r}" for _, _, _, path in manifest.base_paths]
     if manifest.branch is not None:
         found.elsewhere.append(f"the branch {manifest.branch!r} of the table itself")
-    for fragment in manifest.fragments():
+    held = fragment_references(manifest.fragments())
+    found.files, found.folders = held.files, held.folders
+    found.folders.update(index.folder for index in manifest.indices)
+    return found
+
+
+def fragment_references(fragments: Iterable[Fragment]) -> References:
+    """What fragments of a Lance table refer to: data, blobs and deletion files."""
+    found = References()
+    for fragment in fragments:
         if fragment.deletion_file is not None:
             found.files.add(fragment.deletion_file)
         for file in fragment.files:
             found.files.add(file.location)
             if (file.file_major_version, file.file_minor_version) >= (2, 2):
                 found.folders.add(file.location.removesuffix(".lance") + "/")
-    found.folders.update(index.folder for index in manifest.indices)
     return found
 
 
@@ -91,9 +119,29 @@ def delta_references(store: Store, snapshot: Snapshot) -> References:
     described = pa.record_batch(snapshot.select(store).describe())
     vectors = described.column("deletion_vector").to_pylist()
     for path, vector in zip(described.column("path").to_pylist(), vectors, strict=True):
-        _add(found, path, "file")
-        if vector is not None:
-            _add_vector(found, vector["storageType"], vector["pathOrInlineDv"])
+        found.add_file(path, vector)
+    return found
+
+
+def added_references(actions: Iterable[tuple[str, Any]]) -> References:
+    """What the actions of an entry of a Delta log bring: data files, deletion vectors and files of changes."""
+    found = References()
+    for name, action in actions:
+        if name in ("add", "cdc"):
+            found.add_file(unquote(action["path"]), action.get("deletionVector"))
+    return found
+
+
+def action_references(root: str, actions: Iterable[Mapping[str, Any]]) -> References:
+    """What `add` actions of a Delta table refer to: data files and deletion vectors.
+
+    Args:
+        root: The table's, as `Snapshot.root` has it.
+        actions: As the log has them.
+    """
+    found = References()
+    for action in actions:
+        found.add_file(canonical_path(root, action["path"]), action.get("deletionVector"))
     return found
 
 

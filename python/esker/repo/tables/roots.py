@@ -52,6 +52,10 @@ class TableRoots:
 
     def touched(self, left: str, right: str) -> list[str]:
         """The tables below whose folders two contents differ, in the order of their folders."""
+        return [root for root in self.places_of_changes(left, right) if root is not None]
+
+    def places_of_changes(self, left: str, right: str) -> list[str | None]:
+        """The same, and None as the last if they differ outside of tables as well."""
         folders: set[str] = set()
         differences = self._storage.diff(left, right)
         while (batch := differences.next_batch(BATCH_ROWS)) is not None:
@@ -60,7 +64,7 @@ class TableRoots:
             parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
             folders.update(pc.unique(parents).to_pylist())
         found = {self._root_of_folder(folder) for folder in folders}
-        return sorted(root for root in found if root is not None)
+        return [*sorted(root for root in found if root is not None), *([None] if None in found else [])]
 
     def of_paths(self, paths: Iterable[str]) -> list[str]:
         """The tables to which some paths belong, in the order of their folders."""

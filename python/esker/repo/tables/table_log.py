@@ -25,6 +25,8 @@ _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet|(\d{20})\.checkpoint\..*json")
 _COPIES = ("_latest.manifest", "_versions/latest_version_hint.json")
 _DETACHED = 1 << 63
+_FIRST = 8
+"""Names that are listed at first, where one of the first will do."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,11 @@ class TableLog:
             return (Relation.EXTENDS if theirs in self.entries else Relation.UNKNOWN), theirs
         return (Relation.BEHIND if ours in other.entries else Relation.UNKNOWN), ours
 
+    def shares_with(self, other: TableLog) -> bool:
+        """Whether both have an entry in common."""
+        common = self.entries.keys() & other.entries.keys()
+        return any(self.entries[number].identity == other.entries[number].identity for number in common)
+
     def parting(self, other: TableLog) -> int:
         """The first version that differs."""
         common = sorted(self.entries.keys() & other.entries.keys())
@@ -150,18 +157,60 @@ def read_log(storage: Storage, content: str, folder: str, format: TableFormat) -
     return TableLog(folder, format, dict(sorted(entries.items()))) if entries else None
 
 
+def entry_at(storage: Storage, content: str, entry: LogEntry) -> LogEntry | None:
+    """What a content has at the path of an entry; None if it has nothing there."""
+    rows = table(storage.get(content, [entry.path]))
+    if not rows.num_rows:
+        return None
+    return LogEntry(entry.number, entry.path, rows.column("entry").field("identity")[0].as_py())
+
+
+def newest_entry(
+    storage: Storage, content: str, folder: str, format: TableFormat, known: LogEntry | None = None
+) -> LogEntry | None:
+    """The newest version of a table in a content; None if there is no table.
+
+    Args:
+        storage: The repository's.
+        content: The content's metarange.
+        folder: With a `/` at its end, or empty.
+        format: The format.
+        known: A version that is in the content: a Delta log is listed from it on.
+    """
+    place = folder + FOLDERS[format]
+    if format == "delta" and known is not None:
+        found = known
+        for path, identity in _listed(storage, content, place, from_path=known.path):
+            number = entry_number(format, path.removeprefix(place))
+            if number is not None and number >= found.number:
+                found = LogEntry(number, path, identity)
+        return found
+    if format == "lance":
+        # The names of today sort the newest version first.
+        for path, identity in _listed(storage, content, place, first=_FIRST):
+            parsed = parse_manifest_name(path.removeprefix(place))
+            if parsed is not None and parsed[0] < _DETACHED:
+                if parsed[1] == "V2":
+                    return LogEntry(parsed[0], path, identity)
+                break
+    log = read_log(storage, content, folder, format)
+    return None if log is None else log.newest
+
+
 def has_log(storage: Storage, content: str, folder: str, format: TableFormat) -> bool:
     """Whether a folder of a content has the log of a format."""
     place = folder + FOLDERS[format]
-    for path, _ in _listed(storage, content, place, first=8):
+    for path, _ in _listed(storage, content, place, first=_FIRST):
         name = path.removeprefix(place)
         if entry_number(format, name) is not None or (format == "delta" and _CHECKPOINT.fullmatch(name)):
             return True
     return False
 
 
-def _listed(storage: Storage, content: str, prefix: str, first: int = BATCH_ROWS) -> Iterator[tuple[str, bytes]]:
-    listing, count = storage.list(content, prefix=prefix), first
+def _listed(
+    storage: Storage, content: str, prefix: str, *, first: int = BATCH_ROWS, from_path: str = ""
+) -> Iterator[tuple[str, bytes]]:
+    listing, count = storage.list(content, prefix=prefix, from_path=from_path), first
     while (batch := listing.next_batch(count)) is not None:
         rows = table(batch)
         entries = rows.column("entry")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
-from ..._native.graveler import BranchStaging
 from ..._native.store import Store
 from ..core.repository_core import RepositoryCore
 from ..objects.batches import infos
@@ -36,10 +35,8 @@ class TableWorkspace:
         self.content = content
         self.uri = uri.rstrip("/")
         self._staging = Staging()
-        self._taken: set[str] = set()
-        self._over = BranchStaging(
-            core.storage, content, uuid.uuid4().hex, self._staging.share(), storage_options=core.options
-        )
+        self._taken: dict[str, str] = {}
+        self._over = core.staging_over(content, uuid.uuid4().hex, self._staging.share())
 
     def store(self, folder: str) -> Store:
         """A folder, with a `/` at its end or empty, as a store over both."""
@@ -52,7 +49,7 @@ class TableWorkspace:
     def take(self, path: str, found: ObjectInfo | None) -> None:
         """Stages an object that another content has, or with None that the path goes. No bytes are copied."""
         self._staging.stage(path, found)
-        self._taken.add(path)
+        self._taken[path] = "" if found is None else found.physical_address
 
     def take_from(self, content: str, paths: Iterable[str]) -> None:
         """Stages what another content has at some paths; those that it has not go."""
@@ -72,7 +69,8 @@ class TableWorkspace:
         """What was written here, without what was taken: a commit has to see to it that no collection takes it."""
         found = Staging()
         for path, change in self._staging.within(""):
-            if path not in self._taken and change is not None:
+            # A path that was taken may have been written then.
+            if change is not None and change.physical_address != self._taken.get(path):
                 found.stage(path, change)
         found.age_like(self._over.age_s)
         return found

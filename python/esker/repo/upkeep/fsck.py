@@ -23,17 +23,21 @@ from .tips import RefTips
 _BATCH = 4096
 
 
-def check(core: RepositoryCore, *, imports: bool = False, progress: Progress | None = None) -> Iterator[str]:
+def check(
+    core: RepositoryCore, *, imports: bool = False, tables: bool = False, progress: Progress | None = None
+) -> Iterator[str]:
     """What is wrong with a repository, one sentence a finding.
 
     - of refs: every entry of every log, what it leads to and what came before it, tags, settings, packed heads;
     - of commits: every object's id, its parents, its generation, and every pack;
     - of contents that count: the ids of metaranges and ranges, what a metarange says of its ranges, and that each
-      object is there with its size.
+      object is there with its size;
+    - of tables, if asked for: see `check_tables`.
 
     Args:
         core: The repository.
         imports: Looks for imported objects too, with a request each.
+        tables: Looks whether the tables of branches and tags are whole.
         progress: Told what is done, how much of it, and of how much.
 
     Example:
@@ -45,6 +49,11 @@ def check(core: RepositoryCore, *, imports: bool = False, progress: Progress | N
     kept, _ = active_commits(core)
     with tempfile.TemporaryDirectory(prefix="esker-fsck-") as folder:
         yield from _Contents(core, folder, imports, progress).check(kept)
+    if tables:
+        # What tables need is imported when they are asked for.
+        from .fsck_tables import check_tables
+
+        yield from check_tables(core, progress)
 
 
 class _Contents:

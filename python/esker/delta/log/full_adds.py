@@ -1,0 +1,96 @@
+"""The `add` actions of a version as its log has them, with statistics and tags.
+
+A replayed version keeps of a file what reading takes. Who adds a file once more has to say all that its action says.
+
+Spec: "Add File and Remove File", "Checkpoint Schema".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ..._native.delta import Snapshot, canonical_path
+from ..._native.store import Store
+from ...exceptions import CorruptFileError, UnsupportedError
+from .checkpoint_files import checkpoint_parts
+from .entries import json_lines, read_actions, vector_id
+from .store_file import StoreFile
+
+FileKey: TypeAlias = tuple[str, str]
+"""A file as the protocol knows it: its canonical path, and its deletion vector's id."""
+_PARSED = ("stats_parsed", "partitionValues_parsed")
+
+
+def full_adds(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[FileKey, dict[str, Any]]:
+    """The `add` actions of some files of a version.
+
+    Args:
+        store: The table's.
+        snapshot: The version.
+        wanted: The files.
+
+    Raises:
+        CorruptFileError: The log has not all of them.
+        UnsupportedError: A checkpoint has statistics in columns alone.
+
+    Example:
+        `full_adds(store, snapshot, {("part-0.parquet", "")})`
+    """
+    found: dict[FileKey, dict[str, Any]] = {}
+    for action in _newest_first(store, snapshot):
+        if len(found) == len(wanted):
+            break
+        key = (canonical_path(snapshot.root, action["path"]), vector_id(action.get("deletionVector")))
+        if key in wanted and key not in found:
+            if action.get("stats") is None and action.get("stats_parsed"):
+                raise UnsupportedError(
+                    f"a checkpoint of {store.uri} has the statistics of {action['path']!r} in columns alone, which "
+                    "this release does not put into an entry of the log again",
+                    uri=store.uri,
+                )
+            found[key] = {name: value for name, value in action.items() if name not in _PARSED}
+    if len(found) < len(wanted):
+        path = min(wanted - found.keys())[0]
+        raise CorruptFileError(f"expected the action that added {path!r} in the log of {store.uri}, found none")
+    return found
+
+
+def _newest_first(store: Store, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    first = -1 if snapshot.checkpoint_version is None else snapshot.checkpoint_version
+    for version in range(snapshot.version, first, -1):
+        yield from (action for name, action in read_actions(store, version) if name == "add")
+    if snapshot.checkpoint_version is not None:
+        for path in checkpoint_parts(store, snapshot.checkpoint_version):
+            yield from _of_checkpoint(store, path)
+
+
+def _of_checkpoint(store: Store, path: str) -> Iterator[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    if path.endswith(".json"):
+        for _, action in json_lines(store.get(path)):
+            if action.get("add") is not None:
+                yield action["add"]
+        return
+    try:
+        file = pq.ParquetFile(pa.PythonFile(StoreFile(store, path), mode="r"))
+        if "add" not in file.schema_arrow.names:
+            return
+        for batch in file.iter_batches(columns=["add"]):
+            for action in batch.column("add").to_pylist(maps_as_pydicts="strict"):
+                if action is not None and action["path"] is not None:
+                    yield _without_nulls(action)
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"corrupt {path}: expected a checkpoint, found: {error}", path=path) from error
+
+
+def _without_nulls(action: dict[str, Any]) -> dict[str, Any]:
+    """An action as an entry has it: without the fields that it does not have. Values of partitions may be null."""
+    found = {name: value for name, value in action.items() if value is not None}
+    vector = found.get("deletionVector")
+    if vector is not None:
+        found["deletionVector"] = {name: value for name, value in vector.items() if value is not None}
+    return found

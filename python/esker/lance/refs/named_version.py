@@ -1,0 +1,90 @@
+"""`NamedVersion`: the version that a tag or a new branch is to name, which may be cleaned up at the same moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...exceptions import NotFoundError
+from ..log import LanceLog, NamingScheme
+from ..version import TableVersion
+from .names import branch_path
+from .places import Place, log_of, main_log
+
+V2: NamingScheme = "V2"
+
+
+@dataclass(frozen=True)
+class NamedVersion:
+    """A version that is to be named.
+
+    Attributes:
+        place: Its branch and its number.
+        version: Its number.
+        manifest_size: The bytes of its manifest.
+        scheme: How that is named.
+        log: The log of its branch.
+    """
+
+    place: Place
+    version: int
+    manifest_size: int
+    scheme: NamingScheme
+    log: LanceLog
+    _main: LanceLog
+    _path: str
+
+    @classmethod
+    def find(cls, table: TableVersion, place: Place) -> NamedVersion:
+        """Looks a version up.
+
+        Raises:
+            NotFoundError: There is no such version, or no such branch.
+        """
+        log, main = log_of(table, place.branch), main_log(table)
+        # Most tables have V2 names: without a listing one request tells.
+        found = None if place.version is None else _size(log, place.version, V2)
+        version, scheme = place.version or 0, V2
+        if found is None:
+            listing = log.newest()
+            version, scheme = listing.latest if place.version is None else place.version, listing.scheme
+            found = _size(log, version, scheme)
+        if found is None:
+            raise NotFoundError(
+                f"Version not found error: version {place} does not exist in {log.uri}; versions() names those that do",
+                uri=log.uri,
+                version=place.version,
+            )
+        path, size = found
+        return cls(Place(place.branch, version), version, size, scheme, log, main, path)
+
+    def is_there(self) -> bool:
+        """Whether the version is still there, and its branch: whoever removes one of them looks for names then."""
+        try:
+            if self.place.branch is not None:
+                self._main.store.head(branch_path(self.place.branch))
+            self.log.store.head(self._path)
+        except NotFoundError:
+            return False
+        return True
+
+    def gone(self, doing: str) -> NotFoundError:
+        """The error that says that it is not.
+
+        Args:
+            doing: What was being done with it.
+        """
+        return NotFoundError(
+            f"version {self.place} of {self.log.uri} was cleaned up, or its branch deleted, while it was being "
+            f"{doing}; take another one",
+            uri=self.log.uri,
+            version=self.version,
+        )
+
+
+def _size(log: LanceLog, version: int, scheme: NamingScheme) -> tuple[str, int] | None:
+    """Where the manifest of a version lies, and its bytes; None if there is none."""
+    path = log.path_of(version, scheme)
+    try:
+        return path, log.store.head(path).size
+    except NotFoundError:
+        return None

@@ -1,0 +1,109 @@
+"""Spark reads the tables of a repository's refs, each DataFrame at one commit, and does not write to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import esker
+import esker.spark
+from esker.delta import write_deltalake
+from esker.exceptions import UnsupportedError
+from esker.repo import Repository
+from esker.repo.table_address import address
+from tests.spark.conftest import load, save
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def append(repo: Repository, branch: str, *ids: int) -> None:
+    with repo.branch(branch).transact(f"append {ids}") as tx:
+        esker.write_dataset(rows(*ids), tx.store_uri("lake/lance"), mode="append")
+        write_deltalake(tx.store_uri("lake/delta"), rows(*ids), mode="append")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    made = Repository.create(tmp_path / "the lake", committer="me")
+    with made.branch("main").transact("tables") as tx:
+        esker.write_dataset(rows(1, 2), tx.store_uri("lake/lance"))
+        write_deltalake(tx.store_uri("lake/delta"), rows(1, 2), configuration={"delta.enableChangeDataFeed": "true"})
+    made.branch("feature/x").create("main")
+    return made
+
+
+def ids(frame: object) -> list[int]:
+    return sorted(row.id for row in frame.collect())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("table", ["lance", "delta"])
+def test_a_data_frame_reads_the_commit_at_which_it_was_loaded(
+    spark: SparkSession, repo: Repository, table: str
+) -> None:
+    def at(ref: str) -> str:
+        return address(repo.uri, ref, f"lake/{table}")
+
+    loaded = load(spark, at("feature/x"))
+    read = esker.spark.read(spark, repo.branch("feature/x").store_uri(f"lake/{table}"), filter="id > 1")
+    typed = spark.read.format("esker").schema("id long").load(at("feature/x"))
+    append(repo, "feature/x", 3)
+    # The same version number on the same branch, with other rows.
+    repo.branch("feature/x").reset_to("main")
+    append(repo, "feature/x", 7, 8)
+    assert ids(loaded) == [1, 2]
+    assert ids(read) == [2]
+    # With a schema from the user Spark asks for nothing before the query: that is when the ref is resolved.
+    assert ids(typed) == [1, 2, 7, 8]
+    assert ids(loaded.union(load(spark, at("feature/x"))).distinct()) == [1, 2, 7, 8]
+    assert ids(load(spark, at("feature/x"))) == [1, 2, 7, 8]
+    assert ids(load(spark, at("main@"))) == ids(load(spark, at("feature/x~1"))) == [1, 2]
+
+
+def test_older_versions_and_changes_are_read_at_the_commit_too(spark: SparkSession, repo: Repository) -> None:
+    append(repo, "main", 3)
+    at = address(repo.uri, "main", "lake")
+    assert ids(load(spark, f"{at}/lance", version=1)) == [1, 2]
+    assert ids(load(spark, f"{at}/delta", versionAsOf=0)) == [1, 2]
+    changes = load(spark, f"{at}/delta", readChangeFeed="true", startingVersion=1)
+    repo.branch("main").reset_to("main~1")
+    assert ids(changes) == [3]
+
+
+@pytest.mark.parametrize("table", ["lance", "delta", "new"])
+def test_writes_to_a_repository_are_refused_with_what_to_do(spark: SparkSession, repo: Repository, table: str) -> None:
+    frame = spark.range(3)
+    before = repo.branch("main").get_commit()
+    at = repo.branch("main").store_uri(f"lake/{table}")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(PySparkException, match=r"frame\.toArrow"):
+            save(frame, at, mode)
+        with pytest.raises(UnsupportedError, match="import_data"):
+            esker.spark.write(frame, at, mode=mode)
+    assert repo.branch("main").get_commit() == before
+    with repo.branch("main").transact("rows") as tx:
+        with pytest.raises(UnsupportedError, match=r"frame\.toArrow"):
+            esker.spark.write(frame, tx.store_uri("lake/lance"), mode="append")
+        with pytest.raises(UnsupportedError, match="only this process"):
+            esker.spark.read(spark, tx.store_uri("lake/lance"))
+        with pytest.raises(AnalysisException, match="only this process"):
+            load(spark, tx.store_uri("lake/lance"))
+        # What the message advises.
+        esker.write_dataset(frame.toArrow(), tx.store_uri("lake/lance"), mode="append")
+        write_deltalake(tx.store_uri("lake/delta"), frame.toArrow(), mode="append")
+    assert ids(load(spark, repo.branch("main").store_uri("lake/delta"))) == [0, 1, 1, 2, 2]
+
+
+def test_what_spark_wrote_elsewhere_is_committed_by_an_import(
+    spark: SparkSession, repo: Repository, tmp_path: Path
+) -> None:
+    save(spark.range(3), str(tmp_path / "outside" / "lance"))
+    save(spark.range(3), str(tmp_path / "outside" / "delta"), tableFormat="delta")
+    repo.branch("main").import_data("from Spark").prefix(f"{tmp_path}/outside/", "taken/").run()
+    for table in ("lance", "delta"):
+        assert ids(load(spark, repo.branch("main").store_uri(f"taken/{table}"))) == [0, 1, 2]
