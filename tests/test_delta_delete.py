@@ -190,3 +190,11 @@ def test_an_open_table_deletes_from_the_version_that_it_has_and_others_stay(tmp_
     assert table.version() == 2
     # Serializable: rows that were appended meanwhile are seen, too.
     assert table.to_pyarrow_table()["id"].to_pylist().count(1) == 0
+
+
+def test_metrics_in_the_log_are_texts_for_spark_and_numbers_as_deltalakes(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, DATA)
+    DeltaTable(tmp_path).delete("id = 1")
+    written, deleted = (entry(tmp_path, version)[0][1]["operationMetrics"] for version in (0, 1))
+    assert written["numOutputRows"] == "6"
+    assert (deleted["num_deleted_rows"], deleted["num_copied_rows"]) == (1, 5)

@@ -78,7 +78,8 @@ def _prepare(
     if not actions:
         return PreparedChange(None, metrics)
     parameters = {} if predicate is None else {"predicate": predicate}
-    return PreparedChange(LogEntry("DELETE", parameters, actions, table.read_set(matched), metrics), metrics)
+    entry = LogEntry("DELETE", parameters, actions, table.read_set(matched), metrics, keeps_numbers=True)
+    return PreparedChange(entry, metrics)
 
 
 def _delete(table: ChangedTable, files: ChangedFiles, found: MatchedFile) -> tuple[int | None, int]:

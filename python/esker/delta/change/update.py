@@ -98,7 +98,8 @@ def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -
     if not actions:
         return PreparedChange(None, metrics)
     parameters = {"predicate": "true" if request.predicate is None else request.predicate}
-    return PreparedChange(LogEntry("UPDATE", parameters, actions, table.read_set(matched), metrics), metrics)
+    entry = LogEntry("UPDATE", parameters, actions, table.read_set(matched), metrics, keeps_numbers=True)
+    return PreparedChange(entry, metrics)
 
 
 def _update(table: ChangedTable, files: ChangedFiles, found: MatchedFile, assignments: Assignments) -> tuple[int, int]:

@@ -112,7 +112,8 @@ class LogEntry:
         parameters: `operationParameters` of `commitInfo`.
         actions: `(name, fields)` in the order in which they are written.
         read: What the actions were computed from.
-        metrics: `operationMetrics` of `commitInfo`: texts in the protocol, numbers where deltalake has them.
+        metrics: `operationMetrics` of `commitInfo`.
+        keeps_numbers: Whether metrics are numbers there, as deltalake has them, rather than texts, as Spark has them.
 
     Example:
         `LogEntry("WRITE", {"mode": "Append"}, [("add", {"path": "part-0.parquet", ...})])`
@@ -123,6 +124,7 @@ class LogEntry:
     actions: Sequence[tuple[str, dict[str, Any]]]
     read: ReadSet = field(default_factory=ReadSet)
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    keeps_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class DeltaCommit:
         self._parameters = dict(entry.parameters)
         self._actions = list(entry.actions)
         self._properties = request.properties or CommitProperties()
-        self._metrics = dict(entry.metrics)
+        self._metrics = {name: value if entry.keeps_numbers else str(value) for name, value in entry.metrics.items()}
         self._application = request.application
         self._protocol: Mapping[str, Any] = json.loads(snapshot.protocol_json) if snapshot is not None else {}
         self._configuration = _configuration(snapshot, self._actions)

@@ -119,7 +119,7 @@ def convert_to_deltalake(
         adds.append(add)
     entry = LogEntry(
         "CONVERT",
-        {"numFiles": str(len(adds)), "partitionedBy": str(names), "collectStats": str(collect_stats).lower()},
+        {"numFiles": len(adds), "partitionedBy": str(names), "collectStats": str(collect_stats).lower()},
         [*after.actions_after(None), *(("add", add) for add in adds)],
         metrics={"numConvertedFiles": str(len(adds))},
     )

@@ -45,7 +45,7 @@ def write_entry(plan: DeltaWritePlan, written: StagedWrite, replacement: Replace
         *(("cdc", _as_logged(change)) for change in written.changes),
     ]
     read = replacement.read_set() if replacement is not None else ReadSet()
-    return LogEntry("WRITE", parameters, actions, read, {name: str(value) for name, value in metrics.items()})
+    return LogEntry("WRITE", parameters, actions, read, metrics)
 
 
 def _as_logged(action: Mapping[str, Any]) -> dict[str, Any]:
