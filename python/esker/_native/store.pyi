@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Self, final
 
+from typing_extensions import disjoint_base
+
 from .graveler import Batch
 
 __all__ = ["IoStats", "ListedObjects", "ObjectMeta", "ObjectWriter", "Store", "is_secret_option", "path_at_home"]
@@ -63,6 +65,7 @@ class ObjectWriter:
     def abort(self) -> None:
         """Abandons the object and leaves nothing behind. After `finish` it does nothing."""
 
+@disjoint_base
 class Store:
     """The objects under `uri`: a path, `file://`, `memory://NAME` (shared within the process), `s3://`, `gs://`, `az://`.
 
