@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from esker.delta import DeltaTable, PostCommitHookProperties, write_deltalake
+from esker.delta.log.entries import vector_id
 from esker.repo import Branch, Commit, Repository
 from esker.repo.errors import NoChangesError, TableConflictError
-from esker.repo.tables.delta_files import vector_key
 from tests.branch_tables import append, check_rows, delete, entries, ids_at, rows
 from tests.test_delta_vectors import inline, stored
 
@@ -314,4 +314,4 @@ def test_absolute_paths_are_refused(repo: Repository, main: Branch) -> None:
 
 def test_a_vector_at_no_offset_is_the_same_as_at_the_first() -> None:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "offset": None}
-    assert vector_key(vector) == vector_key({"storageType": "i", "pathOrInlineDv": "x"}) != vector_key(None)
+    assert vector_id(vector) == vector_id({"storageType": "i", "pathOrInlineDv": "x"}) != vector_id(None)

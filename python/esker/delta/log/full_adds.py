@@ -7,14 +7,15 @@ Spec: "Add File and Remove File", "Checkpoint Schema".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+import json
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
-from ...exceptions import CorruptFileError, UnsupportedError
+from ...exceptions import CorruptFileError
 from .checkpoint_files import checkpoint_parts
 from .entries import json_lines, read_actions, vector_id
 from .store_file import StoreFile
@@ -34,7 +35,6 @@ def full_adds(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[Fi
 
     Raises:
         CorruptFileError: The log has not all of them.
-        UnsupportedError: A checkpoint has statistics in columns alone.
 
     Example:
         `full_adds(store, snapshot, {("part-0.parquet", "")})`
@@ -45,13 +45,7 @@ def full_adds(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[Fi
             break
         key = (canonical_path(snapshot.root, action["path"]), vector_id(action.get("deletionVector")))
         if key in wanted and key not in found:
-            if action.get("stats") is None and action.get("stats_parsed"):
-                raise UnsupportedError(
-                    f"a checkpoint of {store.uri} has the statistics of {action['path']!r} in columns alone, which "
-                    "this release does not put into an entry of the log again",
-                    uri=store.uri,
-                )
-            found[key] = {name: value for name, value in action.items() if name not in _PARSED}
+            found[key] = _as_logged(action)
     if len(found) < len(wanted):
         path = min(wanted - found.keys())[0]
         raise CorruptFileError(f"expected the action that added {path!r} in the log of {store.uri}, found none")
@@ -85,6 +79,16 @@ def _of_checkpoint(store: Store, path: str) -> Iterator[dict[str, Any]]:
                     yield _without_nulls(action)
     except pa.ArrowException as error:
         raise CorruptFileError(f"corrupt {path}: expected a checkpoint, found: {error}", path=path) from error
+
+
+def _as_logged(action: Mapping[str, Any]) -> dict[str, Any]:
+    """An action as an entry spells it: what a checkpoint has in columns is left out."""
+    found = {name: value for name, value in action.items() if name not in _PARSED}
+    parsed = action.get("stats_parsed") or {}
+    if "stats" not in found and parsed.get("numRecords") is not None:
+        # Readers ask for the number of rows beside a deletion vector. Bounds are only there to skip files by.
+        found["stats"] = json.dumps({"numRecords": parsed["numRecords"]}, separators=(",", ":"))
+    return found
 
 
 def _without_nulls(action: dict[str, Any]) -> dict[str, Any]:

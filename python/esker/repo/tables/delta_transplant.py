@@ -14,10 +14,11 @@ from ...delta.definition.protocol import features_of
 from ...delta.definition.table_state import TableState
 from ...delta.log.commit import CommitRequest, DeltaCommit, LogEntry
 from ...delta.log.conflict import ReadSet
+from ...delta.log.full_adds import FileKey, full_adds
 from ...delta.log.target import WriteTarget
 from ...delta.properties import CommitProperties, PostCommitHookProperties
 from ...exceptions import CommitConflictError, InvalidArgumentError, UnsupportedError
-from .delta_files import RESTORE, FileKey, add_actions, changes_rows, check_not_there, files_of, has_written
+from .delta_files import RESTORE, changes_rows, check_not_there, files_of, has_written
 from .references import action_references
 from .table_change import BY_HAND, TableChange, TableSide
 
@@ -203,8 +204,8 @@ def _commit(
 ) -> None:
     older, newer = sorted((base, source), key=lambda one: one.snapshot.version)
     moves = not changes_rows(newer.side, older.snapshot.version + 1, newer.snapshot.version)
-    adds = list(add_actions(source.side, source.snapshot, found.added).values())
-    removes = list(add_actions(base.side, base.snapshot, found.removed).values())
+    adds = list(full_adds(source.side.store, source.snapshot, found.added).values())
+    removes = list(full_adds(base.side.store, base.snapshot, found.removed).values())
     _check_rules(change, found, dest, source, moves=moves)
     needed, there = action_references(source.snapshot.root, adds), action_references(dest.snapshot.root, removes)
     change.bring(replace(needed, files=needed.files - there.files))
