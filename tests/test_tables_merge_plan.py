@@ -171,4 +171,6 @@ def test_to_take_a_side_whole_costs_the_same_whatever_the_size_of_the_table(
         said = store.io_stats()
         costs.append((said.read_iops, said.write_iops))
         assert len(lake.read_here(lake.main)[1]) == files + 1
-    assert costs[0] == costs[1]
+    # Files have random names: which blocks of a range hold those of interest differs by one now and then.
+    assert abs(costs[0][0] - costs[1][0]) <= 1
+    assert costs[0][1] == costs[1][1]

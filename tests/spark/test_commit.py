@@ -82,6 +82,10 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(spark: SparkSession, writt
     def fail_late(number: int) -> str:
         if number == 199:
             # The other task has finished by then, so that its files are there to be deleted.
+            for _ in range(300):
+                if data_files(written) > before:
+                    break
+                time.sleep(0.2)
             time.sleep(5)
             raise RuntimeError("bad row")
         return str(number)
