@@ -24,6 +24,7 @@ from esker.exceptions import (
     RefConflictError,
 )
 from esker.store import stores
+from tests.tree_branches import Watch, meanwhile
 from tests.watched_stores import in_another_thread
 
 
@@ -36,7 +37,6 @@ def three(uri: str) -> str:
 
 
 WRONG = ["", ".a", "a.", "a..b", "a.lock", "a/b", "a b", "a\\b", "a@{b", "../a", "a*", "/a", "~"]
-Watch = Callable[[str, str], str | None]
 
 
 @pytest.fixture
@@ -244,26 +244,11 @@ def _clean(uri: str) -> int:
     return esker.dataset(uri).cleanup_old_versions(retain_versions=1, delete_unverified=True).old_versions
 
 
-def _meanwhile(work: Callable[[], object], *, verb: str, part: str, nth: int = 1) -> Watch:
-    """A watch that does some work before the nth operation of a kind."""
-    seen = 0
-
-    def watch(operation: str, path: str) -> str | None:
-        nonlocal seen
-        if operation == verb and part in path:
-            seen += 1
-            if seen == nth:
-                in_another_thread(work)
-        return None
-
-    return watch
-
-
 @pytest.mark.parametrize(("verb", "part"), [("put_if_absent", "_refs/"), ("head", "614.manifest")])
 def test_a_clean_up_before_the_tag_is_put_is_noticed(
     three: str, watched: dict[str, Watch], verb: str, part: str
 ) -> None:
-    watched["f"] = _meanwhile(lambda: _clean(three), verb=verb, part=part)
+    watched["f"] = meanwhile(lambda: _clean(three), verb=verb, part=part)
     with pytest.raises(NotFoundError, match="while it was being tagged|does not exist"):
         esker.dataset(f"fault://{three}").tags.create("a", 1)
     assert esker.dataset(three).tags.list() == {}
@@ -274,7 +259,7 @@ def test_a_clean_up_while_a_tag_is_moved_leaves_the_tag_where_it_was(three: str,
     tags = esker.dataset(three).tags
     tags.create("a", 3)
     before = _refs(three)
-    watched["f"] = _meanwhile(lambda: _clean(three), verb="put", part="_refs/")
+    watched["f"] = meanwhile(lambda: _clean(three), verb="put", part="_refs/")
     with pytest.raises(NotFoundError, match="while it was being tagged"):
         esker.dataset(f"fault://{three}").tags.update("a", 1)
     assert _refs(three) == before
@@ -295,7 +280,7 @@ def test_a_version_that_is_tagged_while_a_clean_up_runs_can_be_read(
         except NotFoundError as error:
             told.append(error)
 
-    watched["f"] = _meanwhile(tag, verb=verb, part="", nth=nth)
+    watched["f"] = meanwhile(tag, verb=verb, part="", nth=nth)
     esker.dataset(f"fault://{three}").cleanup_old_versions(
         retain_versions=1, delete_unverified=True, error_if_tagged_old_versions=False
     )
@@ -313,7 +298,7 @@ def test_a_manifest_that_was_removed_comes_back_for_a_tag(three: str, watched: d
     data = Path(three, "_versions", f"{2**64 - 2:020}.manifest").read_bytes()
     rows = esker.dataset(three, version=1).to_table()
     create = lambda: esker.dataset(three).tags.create("a", 1)  # noqa: E731
-    watched["f"] = _meanwhile(create, verb="delete", part=f"{2**64 - 2:020}.manifest")
+    watched["f"] = meanwhile(create, verb="delete", part=f"{2**64 - 2:020}.manifest")
     stats = esker.dataset(f"fault://{three}").cleanup_old_versions(retain_versions=1, delete_unverified=True)
     assert stats.old_versions == 1
     assert Path(three, "_versions", f"{2**64 - 2:020}.manifest").read_bytes() == data
