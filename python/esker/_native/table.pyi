@@ -239,6 +239,14 @@ class Manifest:
         Raises `CorruptFileError` if the bytes are no manifest. Does not check feature flags.
         """
 
+    @staticmethod
+    def read(store: Store, path: str) -> Manifest:
+        """The manifest in a file of a store, whose bytes are not copied.
+
+        Raises `NotFoundError` if there is none, and `CorruptFileError` if the bytes are no manifest. Does not check
+        feature flags.
+        """
+
     def encode(self) -> bytes:
         """The whole manifest file."""
 

@@ -236,7 +236,7 @@ class LanceLog:
             IOFailedError: It is only staged, and cannot be copied to its final path.
         """
         path = self.path_of(version, scheme)
-        manifest = Manifest.decode(self.store.get(path), path)
+        manifest = Manifest.read(self.store, path)
         if manifest.version != version:
             raise CorruptFileError(
                 f"{path} of {self.uri} holds version {manifest.version}, expected {version}",

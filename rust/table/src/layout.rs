@@ -83,15 +83,17 @@ fn length_at(data: &[u8], position: usize) -> u64 {
 
 /// Appends a length and the bytes it counts, and returns where that starts.
 pub(crate) fn push_section(out: &mut Vec<u8>, section: &[u8]) -> Result<u64> {
-    let position = out.len() as u64;
-    let length = u32::try_from(section.len()).map_err(|_| {
-        TableError::unsupported(format!(
-            "a manifest holds less than 4 GiB, this one needs {}",
-            section.len()
-        ))
-    })?;
-    out.extend_from_slice(&length.to_le_bytes());
+    let position = push_length(out, section.len())?;
     out.extend_from_slice(section);
+    Ok(position)
+}
+
+/// Appends the length of a section that follows, and returns where that stands.
+pub(crate) fn push_length(out: &mut Vec<u8>, length: usize) -> Result<u64> {
+    let position = out.len() as u64;
+    let encoded = u32::try_from(length)
+        .map_err(|_| TableError::unsupported(format!("a manifest holds less than 4 GiB, this one needs {length}")))?;
+    out.extend_from_slice(&encoded.to_le_bytes());
     Ok(position)
 }
 

@@ -20,7 +20,7 @@ use crate::flags;
 use crate::fragment::{Fragment, Summary};
 use crate::fragment_list::{FragmentList, FRAGMENTS};
 use crate::index::{decode_section, Index};
-use crate::layout::{push_footer, push_section, section, split_manifest};
+use crate::layout::{push_footer, push_length, push_section, section, split_manifest};
 use crate::raw::RawMessage;
 use crate::row_ids::RowIdIndex;
 use crate::transaction::Transaction;
@@ -115,8 +115,7 @@ impl Manifest {
     }
 
     fn from_message(message: &Bytes, path: &str) -> Result<Self> {
-        let raw = RawMessage::decode_fields(message, |number| number != FRAGMENTS).map_err(|error| error.of(path))?;
-        let fragments = FragmentList::from_manifest(message).map_err(|error| error.of(path))?;
+        let (raw, fragments) = FragmentList::split(message).map_err(|error| error.of(path))?;
         Self::from_parts(raw, fragments, path)
     }
 
@@ -166,16 +165,38 @@ impl Manifest {
     /// The manifest as a whole file: byte for byte what was decoded, or a new version built by
     /// [`Transaction::apply`].
     pub fn encode(&self) -> Result<Bytes> {
+        let parts = self.encoded_parts()?;
+        Ok(match parts.as_slice() {
+            [whole] => whole.clone(),
+            _ => Bytes::from(parts.concat()),
+        })
+    }
+
+    /// The same in parts, which follow each other in the file: those that other versions have too share their bytes.
+    pub fn encoded_parts(&self) -> Result<Vec<Bytes>> {
         match &self.source {
-            Some(source) => Ok(source.clone()),
+            Some(source) => Ok(vec![source.clone()]),
             None => self.build(),
         }
     }
 
-    fn build(&self) -> Result<Bytes> {
+    fn build(&self) -> Result<Vec<Bytes>> {
+        let (mut start, raw) = self.sections()?;
+        let length = self.fragments.encoded_len().saturating_add(raw.encoded_len());
+        let position = push_length(&mut start, length)?;
+        let (before, behind): (Vec<_>, Vec<_>) = raw.fields().iter().partition(|field| field.number() < FRAGMENTS);
+        before.iter().for_each(|field| start.extend_from_slice(field.record()));
+        let mut end = Vec::new();
+        behind.iter().for_each(|field| end.extend_from_slice(field.record()));
+        push_footer(&mut end, position);
+        let [first, added] = self.fragments.records();
+        Ok(vec![Bytes::from(start), first, added, Bytes::from(end)])
+    }
+
+    /// What stands in front of the message, and the message's fields but the fragments, which name the positions in it.
+    fn sections(&self) -> Result<(Vec<u8>, RawMessage)> {
         let mut raw = self.raw.clone();
-        let mut out = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()) + 4096);
-        out.extend_from_slice(self.dictionary_section.as_deref().unwrap_or_default());
+        let mut out = self.dictionary_section.as_deref().unwrap_or_default().to_vec();
         let index = self
             .index_section
             .as_ref()
@@ -189,18 +210,7 @@ impl Manifest {
             .transpose()?;
         raw.remove(field::TRANSACTION_SECTION_OLD);
         raw.set_optional_varint(field::TRANSACTION_SECTION, transaction);
-        let mut message = Vec::with_capacity(self.fragments.records().len().saturating_add(raw.encoded_len()));
-        let (before, behind): (Vec<_>, Vec<_>) = raw.fields().iter().partition(|field| field.number() < FRAGMENTS);
-        before
-            .iter()
-            .for_each(|field| message.extend_from_slice(field.record()));
-        message.extend_from_slice(self.fragments.records());
-        behind
-            .iter()
-            .for_each(|field| message.extend_from_slice(field.record()));
-        let position = push_section(&mut out, &message)?;
-        push_footer(&mut out, position);
-        Ok(Bytes::from(out))
+        Ok((out, raw))
     }
 
     /// The file that it was decoded from, for errors; empty for a version that is not written yet.

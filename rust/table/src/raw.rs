@@ -85,7 +85,20 @@ impl Walk<'_> {
         })
     }
 
+    /// Nearly all tags, lengths and small numbers take one byte.
+    #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        match self.bytes.get(self.position) {
+            Some(&byte) if byte < 0x80 => {
+                self.position += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let Some(&byte) = self.bytes.get(self.position) else {
@@ -103,6 +116,7 @@ impl Walk<'_> {
         self.malformed("expected a varint of at most 10 bytes, found a longer one")
     }
 
+    #[inline]
     fn skip(&mut self, length: u64) -> Result<Range<usize>, Malformed> {
         let start = self.position;
         let end = usize::try_from(length)
@@ -117,6 +131,7 @@ impl Walk<'_> {
         }
     }
 
+    #[inline]
     fn record(&mut self) -> Result<Record, Malformed> {
         let start = self.position;
         let tag = self.varint()?;
@@ -152,6 +167,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = Result<Record, Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.position >= self.bytes.len() {
             return None;
@@ -175,7 +191,7 @@ pub struct RawField {
 }
 
 impl RawField {
-    fn from_record(source: &Bytes, record: Record) -> Self {
+    pub(crate) fn from_record(source: &Bytes, record: Record) -> Self {
         Self {
             number: record.number,
             wire_type: record.wire_type,
@@ -263,6 +279,11 @@ impl RawMessage {
             }
         }
         Ok(Self { fields })
+    }
+
+    /// A message of these fields.
+    pub(crate) fn of(fields: Vec<RawField>) -> Self {
+        Self { fields }
     }
 
     /// The message again: byte for byte what was decoded, but for the fields that were changed.

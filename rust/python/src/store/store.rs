@@ -10,6 +10,7 @@ use esker_store::{block_on, Mounts, StoreRef};
 use esker_table::read::TableFiles;
 use esker_table::TableError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::io_stats::PyIoStats;
@@ -132,8 +133,8 @@ impl PyStore {
         Ok(PyObjectMeta(py.detach(|| block_on(self.store().head(path)))?))
     }
 
-    fn put(&self, py: Python<'_>, path: &str, data: &[u8]) -> Result<()> {
-        let data = Bytes::copy_from_slice(data);
+    fn put(&self, py: Python<'_>, path: &str, data: PyBackedBytes) -> Result<()> {
+        let data = Bytes::from_owner(data);
         Ok(py.detach(|| block_on(self.store().put(path, data)))?)
     }
 
@@ -141,8 +142,8 @@ impl PyStore {
         Ok(PyObjectWriter::over(py.detach(|| block_on(self.store().writer(path)))?))
     }
 
-    fn put_if_absent(&self, py: Python<'_>, path: &str, data: &[u8]) -> Result<bool> {
-        let data = Bytes::copy_from_slice(data);
+    fn put_if_absent(&self, py: Python<'_>, path: &str, data: PyBackedBytes) -> Result<bool> {
+        let data = Bytes::from_owner(data);
         let outcome = py.detach(|| block_on(self.store().put_if_absent(path, data)))?;
         Ok(outcome == PutOutcome::Created)
     }

@@ -1,12 +1,15 @@
 //! `Manifest`.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_store::block_on;
 use esker_table::manifest::Manifest;
 use esker_table::row_ids::RowChange;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::base_path::{base_path_parts, PyBasePath};
@@ -14,7 +17,8 @@ use super::fragment::PyFragment;
 use super::index::PyIndex;
 use super::schema::PySchema;
 use super::transaction::PyTransaction;
-use crate::error::Result;
+use crate::error::{NativeError, Result};
+use crate::store::PyStore;
 
 /// One version of a table.
 #[pyclass(name = "Manifest", module = "esker._native.table", frozen)]
@@ -23,14 +27,30 @@ pub(crate) struct PyManifest(pub(crate) Arc<Manifest>);
 #[pymethods]
 impl PyManifest {
     #[staticmethod]
-    fn decode(py: Python<'_>, data: &[u8], path: &str) -> Result<Self> {
-        let data = Bytes::copy_from_slice(data);
+    fn decode(py: Python<'_>, data: PyBackedBytes, path: &str) -> Result<Self> {
+        let data = Bytes::from_owner(data);
         Ok(PyManifest(Arc::new(py.detach(|| Manifest::decode(&data, path))?)))
     }
 
-    fn encode<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.encode())?;
-        Ok(PyBytes::new(py, &bytes))
+    #[staticmethod]
+    fn read(py: Python<'_>, store: &PyStore, path: &str) -> Result<Self> {
+        let store = store.store().clone();
+        let manifest = py.detach(|| -> Result<Manifest> {
+            let data = block_on(store.get(path))?;
+            Manifest::decode(&data, path).map_err(NativeError::from)
+        })?;
+        Ok(PyManifest(Arc::new(manifest)))
+    }
+
+    fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let parts = py.detach(|| self.0.encoded_parts()).map_err(NativeError::from)?;
+        let length = parts.iter().map(Bytes::len).sum();
+        PyBytes::new_with(py, length, |mut out| {
+            for part in &parts {
+                out.write_all(part)?;
+            }
+            Ok(())
+        })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {

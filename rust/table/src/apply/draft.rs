@@ -40,6 +40,8 @@ pub(super) struct Draft {
 impl Draft {
     /// A draft with the contents of `base`.
     pub fn of(base: &Manifest) -> Result<Self> {
+        // Before the list is cloned, which takes along what was found out about it.
+        let max_fragment_id = base.max_fragment_id()?;
         let mut raw = base.raw.clone();
         if raw.get(field::DATA_FORMAT).is_none() {
             set_data_format(&mut raw, base.data_storage_version()?);
@@ -48,7 +50,7 @@ impl Draft {
             raw,
             fragments: base.fragments.clone(),
             index_section: base.index_section.clone(),
-            max_fragment_id: base.max_fragment_id()?,
+            max_fragment_id,
             mixed_files: base.reader_feature_flags() & flags::MIXED_FILE_VERSIONS != 0,
             row_ids: RowIdAllocator::new(Some(base), false),
             gone_field_id: -1,

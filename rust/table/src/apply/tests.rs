@@ -128,7 +128,11 @@ fn test_an_append_carries_all_else_byte_for_byte() {
         assert!(!records(&next).is_empty(), "field {number}");
     }
     assert!(next.inline_transaction().unwrap().is_none());
-    assert!(next.fragments.records().starts_with(base.fragments.records()));
+    assert!(next
+        .fragments
+        .records()
+        .concat()
+        .starts_with(&base.fragments.records().concat()));
 }
 
 #[test]
