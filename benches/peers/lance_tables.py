@@ -12,7 +12,7 @@ from benches.peers.peer import Range, Reader
 
 FILE_VERSIONS = ("2.0", "2.1", "2.2")
 """The versions of the file format that a run may compare: both write the same one."""
-DEFAULT_FILE_VERSION = "2.1"
+DEFAULT_FILE_VERSION = "2.2"
 
 
 class LanceReader(Reader):

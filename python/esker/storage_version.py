@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._native import table as native
 from .exceptions import InvalidArgumentError, UnsupportedError
 
-DEFAULT_STORAGE_VERSION = "2.1"
+DEFAULT_STORAGE_VERSION = "2.2"
 """The file version of new tables."""
 WRITABLE_VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 
