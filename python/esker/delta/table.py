@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -37,7 +36,8 @@ from .read.file_reader import check_read
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
-from .read.selection import bind_to, select_files
+from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
+from .read.selection import bind_to, one_filter, select_files
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
 from .row_changes import RowChanges
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .read.filters import RowFilter
 
 
-class DeltaTable(RowChanges, MissingMethods):
+class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
     """One version of a Delta table.
 
     Args:
@@ -64,8 +64,8 @@ class DeltaTable(RowChanges, MissingMethods):
         version: The version to open; the newest if not given.
         storage_options: Options of the store, such as credentials.
         without_files: Accepted as deltalake accepts it; files cost little here.
-        log_buffer_size: Accepted as deltalake accepts it.
-        skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
+        log_buffer_size: As `without_files`.
+        skip_stats: As `without_files`; statistics are only read when a filter asks for them.
         timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
             them in the zone of their session.
         session_timezone: What times without a zone mean in filters, in `load_as_version` and in `load_cdf`; UTC if not
@@ -100,6 +100,7 @@ class DeltaTable(RowChanges, MissingMethods):
         self._timezone = timezone
         self._durable = durable
         self._session_timezone = session_timezone
+        self._config = DeltaTableConfig(without_files, log_buffer_size or DEFAULT_BUFFER, skip_stats)
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         refresh(self._store)
         self._snapshot = self._load(version)
@@ -351,7 +352,7 @@ class DeltaTable(RowChanges, MissingMethods):
             file_pruning_predicate: SQL, tuples or a pyarrow expression. Files that cannot hold rows for which it is
                 true, by their partition values and statistics, are left out.
         """
-        return self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate)).uris()
+        return self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate)).uris()
 
     def partitions(
         self, partition_filters: FilterType | None = None, *, file_pruning_predicate: RowFilter | None = None
@@ -362,7 +363,7 @@ class DeltaTable(RowChanges, MissingMethods):
             partition_filters: Deprecated; the same as `file_pruning_predicate`.
             file_pruning_predicate: As in `file_uris`.
         """
-        selection = self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate))
+        selection = self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate))
         return selection.partitions() if self._snapshot.partition_columns else []
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -410,7 +411,7 @@ class DeltaTable(RowChanges, MissingMethods):
             as_large_types: Whether texts, bytes and lists have offsets of 64 bits.
             file_pruning_predicate: As in `file_uris`.
         """
-        predicate = _one_of("partitions", partitions, file_pruning_predicate)
+        predicate = one_filter("partitions", partitions, file_pruning_predicate)
         scan = self._scan(predicate, filesystem)
         wanted = schema if schema is not None else scan.read_schema
         if schema is None and as_large_types:
@@ -444,7 +445,7 @@ class DeltaTable(RowChanges, MissingMethods):
             filters: SQL, tuples or a pyarrow expression; files that cannot hold such rows are not opened, and of the
                 others only row groups that may are read.
         """
-        where = self._bind(_one_of("partitions", partitions, filters))
+        where = self._bind(one_filter("partitions", partitions, filters))
         self._check_columns(columns)
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
@@ -515,14 +516,9 @@ class DeltaTable(RowChanges, MissingMethods):
             UnsupportedError: The change data feed was not on in all of it.
         """
         times = self._commit_times()
-        if starting_version is None and starting_timestamp is not None:
-            first = versions.as_milliseconds(starting_timestamp, self._session_timezone)
-            after = [v for v, time in times.items() if time >= first]
-            starting_version = min(after, default=self.version() + 1)
-        if ending_version is None and ending_timestamp is not None:
-            last = versions.as_milliseconds(ending_timestamp, self._session_timezone)
-            before = [v for v, time in times.items() if time <= last]
-            ending_version = max(before, default=-1)
+        zone = self._session_timezone
+        starting_version = versions.first_since(starting_version, starting_timestamp, times, self.version(), zone)
+        ending_version = versions.last_until(ending_version, ending_timestamp, times, zone)
         found = version_range(starting_version, ending_version, self.version(), allow_out_of_range=allow_out_of_range)
         start, end = found if found is not None else (0, -1)
         feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
@@ -586,11 +582,3 @@ class DeltaTable(RowChanges, MissingMethods):
     def __repr__(self) -> str:
         return f"DeltaTable({self._uri!r}, version={self.version()})"
 
-
-def _one_of(name: str, deprecated: Any, given: Any) -> Any:
-    if deprecated is None:
-        return given
-    if given is not None:
-        raise InvalidArgumentError(f"expected one filter, found {name} as well, which is deprecated; leave it out")
-    warnings.warn(f"{name} is deprecated; give the filter by its other argument", DeprecationWarning, stacklevel=3)
-    return deprecated

@@ -1,0 +1,54 @@
+"""`DeltaTable._table`: what programs ask of deltalake's table in Rust, though its name says that it is private."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from .table import DeltaTable
+
+DEFAULT_BUFFER = 4 * (os.cpu_count() or 1)
+"""How many log files deltalake reads at once if it is not told."""
+
+
+class DeltaTableConfig(NamedTuple):
+    """How a table was opened, as deltalake tells it; here it changes nothing."""
+
+    without_files: bool
+    log_buffer_size: int
+    skip_stats: bool = False
+
+
+class RawTable:
+    """A table that is open.
+
+    Args:
+        opened: The table.
+    """
+
+    def __init__(self, opened: DeltaTable) -> None:
+        self.opened = opened
+
+    def table_uri(self) -> str:
+        """Where the table is; a folder by its path."""
+        return self.opened.table_uri
+
+    def version(self) -> int:
+        """The number of the version that is open."""
+        return self.opened.version()
+
+
+class PeerAttributes:
+    """What an open table has because programs ask deltalake's for it."""
+
+    _config: DeltaTableConfig
+
+    @property
+    def _table(self) -> RawTable:
+        return RawTable(cast("DeltaTable", self))
+
+    @property
+    def table_config(self) -> DeltaTableConfig:
+        """How the table was opened."""
+        return self._config
