@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,7 @@ class _Alias(ModuleType):
     def __init__(self, name: str, homes: tuple[str, ...]) -> None:
         super().__init__(name)
         self.__path__: list[str] = []
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
         self.__homes__ = homes
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +141,6 @@ def main() -> int:
     path = os.pathsep.join([str(Path(__file__).parent), *(each for each in sys.path if each)])
     environment = {**os.environ, "PYTHONPATH": path, TESTED: tested}
     return subprocess.run([sys.executable, "-m", "pytest", *given, *arguments], cwd=folder, env=environment).returncode
-
 
 
 if __name__ == "__main__":

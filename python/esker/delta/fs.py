@@ -56,9 +56,7 @@ class DeltaStorageHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]
         uri = absolute(table_uri)
         self._set(resolve(uri, storage_options=given), uri, options, known_sizes)
 
-    def _set(
-        self, store: Store, uri: str, options: dict[str, str] | None, known_sizes: dict[str, int] | None
-    ) -> None:
+    def _set(self, store: Store, uri: str, options: dict[str, str] | None, known_sizes: dict[str, int] | None) -> None:
         self._store = store
         self._uri = uri
         self._options = options

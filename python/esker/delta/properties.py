@@ -12,6 +12,8 @@ from ..exceptions import InvalidArgumentError, UnsupportedError
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 _GENERATED = ("timestamp", "operation", "engineInfo", "txnId", "inCommitTimestamp")
 _LEVELS = {"GZIP": (0, 10), "BROTLI": (0, 11), "ZSTD": (1, 22)}
+_DEFAULT_LEVELS = {"GZIP": 6, "BROTLI": 1, "ZSTD": 1}
+"""The levels of deltalake, which tells them as part of the codec's name."""
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ISOLATION = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 _ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
@@ -197,6 +199,8 @@ class WriterProperties:
             raise InvalidArgumentError(f"expected a compression of {', '.join(_CODECS)}, found {self.compression!r}")
         self.compression = cast("Compression", codec)
         if self.compression_level is None:
+            if codec in _DEFAULT_LEVELS:
+                self.compression = cast("Compression", f"{codec}({_DEFAULT_LEVELS[codec]})")
             return
         low, high = _LEVELS.get(codec, (0, -1))
         if not low <= self.compression_level <= high:
@@ -205,11 +209,12 @@ class WriterProperties:
 
     def arguments(self, columns: list[str]) -> dict[str, Any]:
         """The arguments of `pyarrow.parquet.ParquetWriter` for a file with these columns."""
-        codec = (self.compression or "SNAPPY").lower()
+        name, _, level = (self.compression or "SNAPPY").rstrip(")").partition("(")
+        codec = name.lower()
         codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
         found: dict[str, Any] = {"compression": codec, "version": "2.6"}
-        if self.compression_level is not None:
-            found["compression_level"] = self.compression_level
+        if self.compression_level is not None or level:
+            found["compression_level"] = int(level) if level else self.compression_level
         for name, value in [
             ("data_page_size", self.data_page_size_limit),
             ("dictionary_pagesize_limit", self.dictionary_page_size_limit),

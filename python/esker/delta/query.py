@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, UnsupportedError
-from .read.query_types import as_returned, returned_schema
 from .read.queried_version import QueriedVersion
+from .read.query_types import as_returned, returned_schema
 from .table import DeltaTable
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _batches(
         connection.close()
 
 
-class _told:  # noqa: N801
+class _told:
     """Errors of DuckDB under our names; what reading a table raised within it comes out as it was."""
 
     def __init__(self, failures: list[EskerError]) -> None:

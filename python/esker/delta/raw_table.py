@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ class RawTable:
         self.opened = opened
 
     def table_uri(self) -> str:
-        """Where the table is; a folder by its path."""
-        return self.opened.table_uri
+        """Where the table is, as a URL with a `/` at its end: `file://` where it is a folder."""
+        uri = self.opened.table_uri
+        return (Path(uri).as_uri() if "://" not in uri else uri.rstrip("/")) + "/"
 
     def version(self) -> int:
         """The number of the version that is open."""

@@ -27,7 +27,9 @@ from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
 from .missing import MissingMethods
+from .positional import with_positional
 from .properties import CommitProperties, PostCommitHookProperties
+from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
 from .read import versions
 from .read.add_actions import add_actions
 from .read.change_feed import ChangeFeed, version_range
@@ -36,7 +38,6 @@ from .read.file_reader import check_read
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
-from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
 from .read.selection import bind_to, one_filter, select_files
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
@@ -143,6 +144,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         return any(path.endswith((".json", ".parquet")) for path in store.list_paths(LOG))
 
     @classmethod
+    @with_positional("commit_properties", "post_commithook_properties", "raise_if_key_not_exists")
     def create(
         cls,
         table_uri: str | os.PathLike[str],
@@ -201,6 +203,7 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         )
         return cls(table_uri, storage_options=storage_options)
 
+    @with_positional()
     def create_write_transaction(
         self,
         actions: list[AddAction],
@@ -581,4 +584,3 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._uri!r}, version={self.version()})"
-

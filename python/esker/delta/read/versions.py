@@ -46,7 +46,9 @@ def as_milliseconds(moment: str | datetime, session_timezone: str | None = None)
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise InvalidArgumentError(f"expected an ISO 8601 time, found {moment!r}") from error
+            raise InvalidArgumentError(
+                f"Failed to parse datetime string: expected ISO 8601, found {moment!r}"
+            ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone_of(session_timezone))
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
