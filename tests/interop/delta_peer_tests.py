@@ -4,9 +4,9 @@ By hand, with a checkout of github.com/delta-io/delta-rs:
 
     python -m tests.interop.delta_peer_tests CHECKOUT [--peer] [ARGUMENTS OF PYTEST]
 
-`--peer` runs them with the real deltalake, for comparison. Needs `pytest-mock`, `pytest-timeout`, `pytest-benchmark` and
-`arro3-io` beside what the tests here need. Tests that ask for servers are left out as deltalake leaves them out. What is
-written: a line for each outcome, and at the end the numbers and, of failures, how many have the same last line.
+`--peer` runs them with the real deltalake, for comparison. Needs `pytest-mock`, `pytest-timeout`, `pytest-benchmark`
+and `arro3-io` beside what the tests here need. Tests that ask for servers are left out as deltalake leaves them out.
+What is written: a line for each outcome, and at the end the numbers and, of failures, how many have the same last line.
 """
 
 from __future__ import annotations

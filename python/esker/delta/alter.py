@@ -311,11 +311,17 @@ class TableAlterer:
             versions != (protocol["minReaderVersion"], protocol["minWriterVersion"])
             and not allow_protocol_versions_increase
         ):
+            enabled, needed = ("writer feature", "min_writer is not v7"), "version"
+            if versions[0] != protocol["minReaderVersion"]:
+                enabled = ("reader and writer feature", "reader is not v3, and writer not v7")
+                needed = "versions"
+            theirs = (
+                f"Generic DeltaTable error: Table feature enables {enabled[0]}, but {enabled[1]}. Set "
+                f"allow_protocol_versions_increase or increase {needed} explicitly through set_tbl_properties"
+            )
             raise InvalidArgumentError(
                 f"expected a table whose protocol names features, found reader {versions[0]} and writer {versions[1]}; "
-                "give allow_protocol_versions_increase=True (Generic DeltaTable error: Table feature enables writer "
-                "feature, but min_writer is not v7. Set allow_protocol_versions_increase or increase version "
-                "explicitly through set_tbl_properties)"
+                f"give allow_protocol_versions_increase=True ({theirs})"
             )
         after = replace(state, protocol=protocol)
         parameters = {"name": json.dumps(sorted(names))}

@@ -5,7 +5,7 @@
 | `DeltaError` | `EskerError`, the root |
 | `TableNotFoundError` | `NotFoundError` |
 | `SchemaMismatchError` | `SchemaMismatchError` |
-| `CommitFailedError` | `NotCommittedError`: a lost race, `CommitConflictError`; a table that only grows, `AppendOnlyError` |
+| `CommitFailedError` | `NotCommittedError`: lost races, `CommitConflictError`; append-only tables, `AppendOnlyError` |
 | `DeltaProtocolError` | `InvalidArgumentError`: rows that a constraint refuses |
 """
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..exceptions import AlreadyExistsError, EskerError, InvalidArgumentError, UnsupportedError
 from .read.queried_version import QueriedVersion
+from .read.query_fields import table_fields
 from .read.query_types import as_returned, returned_schema
 from .table import DeltaTable
 
@@ -30,8 +31,8 @@ _DATABASE = {
 class QueryBuilder:
     """SQL over tables that are registered by name.
 
-    DuckDB runs it, in its dialect: names of columns are found in whatever case. Texts come as `string_view` and bytes as
-    `binary_view`, sums of integers as `int64`, and times are those of UTC. Columns and filters reach the files.
+    DuckDB runs it, in its dialect: names of columns are found in whatever case. Texts come as `string_view` and bytes
+    as `binary_view`, sums of integers as `int64`, and times are those of UTC. Columns and filters reach the files.
 
     Args:
         session_config: `datafusion.execution.batch_size` is how many rows a batch has at most; there are no others.
@@ -85,9 +86,8 @@ class QueryBuilder:
         with _told(failures):
             statements = connection.extract_statements(sql)
             if len(statements) != 1:
-                raise InvalidArgumentError(
-                    f"expected a single SQL statement, found {len(statements) or 'no SQL statements'}; execute one by one"
-                )
+                count = len(statements) or "no SQL statements"
+                raise InvalidArgumentError(f"expected a single SQL statement, found {count}; execute one by one")
             for name, version in self._tables.items():
                 connection.register(name, version.told_of(failures))
             found = connection.sql(sql)
@@ -96,8 +96,17 @@ class QueryBuilder:
         with _told(failures):
             reader = _open(found, self._batch_rows)
         sums = [str(kind) == "HUGEINT" for kind in found.types]
-        schema = returned_schema(reader.schema, sums)
+        schema = returned_schema(reader.schema, sums, self._fields(connection, sql, reader.schema.names))
         return pa.RecordBatchReader.from_batches(schema, _batches(reader, schema, failures, connection))
+
+    def _fields(self, connection: Any, sql: str, names: list[str]) -> list[pa.Field | None]:
+        """The columns of the result that are a table's own."""
+        try:
+            (tree,) = connection.cursor().execute("select json_serialize_sql(?)", [sql]).fetchone()
+        except Exception:
+            # A DuckDB without JSON: nothing is known of the columns but their types.
+            return [None] * len(names)
+        return table_fields(tree, names, {name: version.annotated for name, version in self._tables.items()})
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

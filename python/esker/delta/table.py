@@ -18,6 +18,7 @@ from ..store.pickling import pickled_options
 from ..store.staging import flush, has_moved, refresh
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
+from .definition.statistics_columns import statistics_columns
 from .log.checkpoint import write_checkpoint
 from .log.cleanup import clean_log
 from .log.commit import CommitRequest
@@ -375,7 +376,10 @@ class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
         Args:
             flatten: Whether statistics and partition values are columns (`min.x`, `partition.p`) rather than structs.
         """
-        return add_actions(self._store, self._select(None), flatten=flatten)
+        partitioned = self._snapshot.partition_columns
+        data = pa.schema([field.to_arrow() for field in self.schema() if field.name not in partitioned])
+        kept = statistics_columns(data, self.metadata().configuration)
+        return add_actions(self._store, self._select(None), kept, flatten=flatten)
 
     def count(self) -> int:
         """How many rows: from statistics where files have them, else from the files."""

@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 from ...arrow.nested import is_list_like
 
 
-def returned_schema(found: pa.Schema, are_sums: Sequence[bool]) -> pa.Schema:
+def returned_schema(
+    found: pa.Schema, are_sums: Sequence[bool], fields: Sequence[pa.Field | None] | None = None
+) -> pa.Schema:
     """The schema of a result.
 
     Args:
         found: DuckDB's.
         are_sums: Of each column, whether it has DuckDB's integers of 128 bits, which sums of integers are.
+        fields: For each column that of a table that it is as it is.
 
     Example:
         >>> import pyarrow as pa
@@ -24,7 +27,14 @@ def returned_schema(found: pa.Schema, are_sums: Sequence[bool]) -> pa.Schema:
         [DataType(int64), DataType(string_view)]
     """
     kinds = [pa.int64() if is_sum else _returned(field.type) for field, is_sum in zip(found, are_sums, strict=True)]
-    return pa.schema([pa.field(field.name, kind) for field, kind in zip(found, kinds, strict=True)])
+    known = fields if fields is not None else [None] * len(kinds)
+    returned = []
+    for field, kind, table_field in zip(found, kinds, known, strict=True):
+        one = pa.field(field.name, kind)
+        if table_field is not None:
+            one = one.with_nullable(table_field.nullable).with_metadata(table_field.metadata)
+        returned.append(one)
+    return pa.schema(returned)
 
 
 def as_returned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
