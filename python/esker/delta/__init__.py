@@ -100,7 +100,7 @@ def rust_core_version() -> str:
         >>> len(rust_core_version().split("."))
         3
     """
-    from .. import __version__
+    from .._native import __version__
 
     return __version__
 

@@ -77,7 +77,7 @@ class DeltaStorageHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]
             options: Options of the store; the table's own if not given.
             known_sizes: As above.
         """
-        opened = table if isinstance(table, DeltaTable) else table.opened
+        opened: DeltaTable = table if isinstance(table, DeltaTable) else table.opened
         found = cls.__new__(cls)
         found._set(opened._store, opened._uri, options or opened._storage_options, known_sizes)
         return found

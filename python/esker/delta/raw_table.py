@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
-
-if TYPE_CHECKING:
-    from .table import DeltaTable
+from typing import Any, NamedTuple
 
 DEFAULT_BUFFER = 4 * (os.cpu_count() or 1)
 """How many log files deltalake reads at once if it is not told."""
@@ -25,20 +22,21 @@ class RawTable:
     """A table that is open.
 
     Args:
-        opened: The table.
+        opened: The table, a `DeltaTable`.
     """
 
-    def __init__(self, opened: DeltaTable) -> None:
+    def __init__(self, opened: Any) -> None:
         self.opened = opened
 
     def table_uri(self) -> str:
         """Where the table is, as a URL with a `/` at its end: `file://` where it is a folder."""
-        uri = self.opened.table_uri
+        uri: str = self.opened.table_uri
         return (Path(uri).as_uri() if "://" not in uri else uri.rstrip("/")) + "/"
 
     def version(self) -> int:
         """The number of the version that is open."""
-        return self.opened.version()
+        version: int = self.opened.version()
+        return version
 
 
 class PeerAttributes:
@@ -48,7 +46,7 @@ class PeerAttributes:
 
     @property
     def _table(self) -> RawTable:
-        return RawTable(cast("DeltaTable", self))
+        return RawTable(self)
 
     @property
     def table_config(self) -> DeltaTableConfig:
