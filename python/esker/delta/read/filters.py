@@ -249,8 +249,8 @@ def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: 
         return None
     if isinstance(value, dict | list | tuple | set):
         raise InvalidArgumentError(
-            f"expected one value of type {type_} for column {name!r}, found {value!r} (Could not encode partition value "
-            f"for type: {value!r})",
+            f"expected one value of type {type_} for column {name!r}, found {value!r} (Could not encode partition "
+            f"value for type: {value!r})",
             column=name,
         )
     if pa.types.is_string(type_) and not isinstance(value, str):
