@@ -194,18 +194,20 @@ class WriterProperties:
             if self.compression_level is not None:
                 raise InvalidArgumentError("expected a compression with compression_level, found none")
             return
-        codec = self.compression.upper()
-        if codec not in _CODECS:
+        # A level may be told within the name, as it is told of one that has it by default.
+        codec, _, within = self.compression.upper().removesuffix(")").partition("(")
+        if codec not in _CODECS or (within and (codec not in _LEVELS or not within.isdecimal())):
             raise InvalidArgumentError(f"expected a compression of {', '.join(_CODECS)}, found {self.compression!r}")
-        self.compression = cast("Compression", codec)
-        if self.compression_level is None:
-            if codec in _DEFAULT_LEVELS:
-                self.compression = cast("Compression", f"{codec}({_DEFAULT_LEVELS[codec]})")
+        if self.compression_level is None and not within:
+            within = str(_DEFAULT_LEVELS.get(codec, ""))
+        level = self.compression_level if self.compression_level is not None else int(within) if within else None
+        self.compression = cast("Compression", f"{codec}({within})" if within else codec)
+        if level is None:
             return
         low, high = _LEVELS.get(codec, (0, -1))
-        if not low <= self.compression_level <= high:
+        if not low <= level <= high:
             there = f"a level from {low} to {high}" if high >= 0 else "no level"
-            raise InvalidArgumentError(f"expected {there} with {codec}, found {self.compression_level}")
+            raise InvalidArgumentError(f"expected {there} with {codec}, found {level}")
 
     def arguments(self, columns: list[str]) -> dict[str, Any]:
         """The arguments of `pyarrow.parquet.ParquetWriter` for a file with these columns."""
