@@ -86,7 +86,7 @@ def test_an_append_only_table_raises_what_deltalake_raises(tmp_path: Path) -> No
     assert issubclass(CommitConflictError, CommitFailedError)
 
 
-POSITIONAL: list[tuple[str, Callable[[DeltaTable, CommitProperties], object]]] = [
+POSITIONAL: list[tuple[str, Callable[[Any, Any], object]]] = [
     ("set_table_name", lambda t, c: t.alter.set_table_name("name", c)),
     ("set_table_description", lambda t, c: t.alter.set_table_description("text", c)),
     ("set_table_properties", lambda t, c: t.alter.set_table_properties({"delta.appendOnly": "true"}, True, c)),
@@ -114,16 +114,17 @@ def test_commit_arguments_by_position_are_taken_with_a_warning(
 
 def test_arguments_of_create_by_position(tmp_path: Path) -> None:
     commit: Any = CommitProperties(WHO)
+    make: Any = DeltaTable.create
     given: list[Any] = [ROWS.schema, "error", None, None, None, None, None, commit]
     with pytest.warns(DeprecationWarning, match="positionally to create"):
-        assert DeltaTable.create(tmp_path, *given).history(1)[0]["userName"] == "ann"
+        assert make(tmp_path, *given).history(1)[0]["userName"] == "ann"
     with (
         pytest.warns(DeprecationWarning, match="positionally"),
         pytest.raises(TypeError, match="multiple values for 'commit_properties'"),
     ):
-        DeltaTable.create(tmp_path / "b", *given, commit_properties=commit)
+        make(tmp_path / "b", *given, commit_properties=commit)
     with pytest.raises(TypeError, match="at most 3 positional"):
-        DeltaTable.create(tmp_path / "b", *given, None, True, 1)
+        make(tmp_path / "b", *given, None, True, 1)
 
 
 def test_a_raw_table_tells_its_url_as_deltalakes_does(tmp_path: Path) -> None:
