@@ -198,3 +198,16 @@ def test_metrics_in_the_log_are_texts_for_spark_and_numbers_as_deltalakes(tmp_pa
     written, deleted = (entry(tmp_path, version)[0][1]["operationMetrics"] for version in (0, 1))
     assert written["numOutputRows"] == "6"
     assert (deleted["num_deleted_rows"], deleted["num_copied_rows"]) == (1, 5)
+
+
+def test_a_handle_that_is_not_of_the_newest_version_and_finds_nothing_does_what_deltalakes_does(tmp_path: Path) -> None:
+    for name, opened in (("ours", DeltaTable), ("theirs", deltalake.DeltaTable)):
+        write_deltalake(tmp_path / name, pa.table({"id": [1, 2]}))
+        stale = opened(tmp_path / name)
+        write_deltalake(tmp_path / name, pa.table({"id": [5]}), mode="append")
+        assert stale.delete("id = 5")["num_deleted_rows"] == 0
+        assert stale.update({"id": "6"}, predicate="id = 5")["num_updated_rows"] == 0
+        assert (stale.version(), DeltaTable(tmp_path / name).version()) == (0, 1)
+        assert stale.delete("id = 1")["num_deleted_rows"] == 1
+        assert stale.version() == DeltaTable(tmp_path / name).version() == 2
+        assert sorted(DeltaTable(tmp_path / name).to_pyarrow_table()["id"].to_pylist()) == [2, 5]

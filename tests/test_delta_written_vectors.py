@@ -209,3 +209,41 @@ def test_a_commit_in_doubt_is_known_by_the_file_of_its_vectors(tmp_path: Path) -
     again = DeltaCommit(target, LogEntry("DELETE", {}, entry(tmp_path / "small", 1)[1:]))
     again._stages = True
     assert not again.is_part_of(1)
+
+
+@pytest.mark.parametrize("checkpoint", [None, "one", "v2"])
+def test_tags_of_a_file_stay_when_it_gets_a_vector(tmp_path: Path, checkpoint: str | None) -> None:
+    policy = {"delta.checkpointPolicy": "v2"} if checkpoint == "v2" else {}
+    write_deltalake(tmp_path, pa.table({"id": range(10)}), configuration={**ON, **policy})
+    write_deltalake(tmp_path, pa.table({"id": range(10)}), mode="append")
+    log = tmp_path / "_delta_log" / f"{1:020}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    tags = {"ZCUBE_ID": "7", 'odd "key"': None}
+    (added,) = [line["add"] for line in lines if "add" in line]
+    added["tags"] = tags
+    log.write_text("\n".join(map(json.dumps, lines)))
+    table = DeltaTable(tmp_path)
+    if checkpoint is not None:
+        table.create_checkpoint()
+        table = DeltaTable(tmp_path)
+    table.delete("id = 3")
+    table.update({"id": "id + 100"}, predicate="id = 5")
+    for version in (2, 3):
+        kept = {add["path"]: add.get("tags") for add in actions(tmp_path, version, "add") if "deletionVector" in add}
+        assert len(kept) == 2
+        assert kept.pop(added["path"]) == tags
+        assert list(kept.values()) == [None]
+    assert rows(read_by_theirs(tmp_path)) == rows(table.to_pyarrow_table())
+
+
+def test_tags_that_were_taken_away_stay_away(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(10)}), configuration=ON)
+    log = tmp_path / "_delta_log"
+    lines = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    (added,) = [line["add"] for line in lines if "add" in line]
+    again = {"commitInfo": {"operation": "TAG"}}, {"add": {**added, "dataChange": False}}
+    added["tags"] = {"old": "1"}
+    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, again)))
+    DeltaTable(tmp_path).delete("id = 3")
+    assert "tags" not in actions(tmp_path, 2, "add")[0]

@@ -213,6 +213,16 @@ class Turns:
         self.rows = []
         self.spark.write(self.path, self.new(), mode="overwrite")
 
+    def turn_our_delete(self) -> None:
+        rest = self.numbers.randrange(4)
+        DeltaTable(self.path).delete(f"id % 4 = {rest}")
+        self.keep(lambda row: row["id"] % 4 != rest)
+
+    def turn_our_update(self) -> None:
+        least = self.numbers.randrange(self._next + 1)
+        DeltaTable(self.path).update({"x": "-2.5", "p": "'b c'"}, predicate=f"id >= {least} and p is not null")
+        self.change(lambda row: row["id"] >= least and row["p"] is not None, x=-2.5, p="b c")
+
     def turn_their_delete(self) -> None:
         rest = self.numbers.randrange(3)
         self.spark.run(f"DELETE FROM delta.`{self.path}` WHERE id % 3 = {rest}")

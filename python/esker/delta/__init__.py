@@ -20,7 +20,9 @@ if TYPE_CHECKING:
         Transaction,
         WriterProperties,
     )
-    from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType
+    from .query import QueryBuilder
+    from .raw_table import DeltaTableConfig
+    from .schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
     from .table import DeltaTable
     from .write.add_files import AddAction
     from .write.convert import convert_to_deltalake
@@ -34,18 +36,22 @@ __all__ = [
     "CommitProperties",
     "DataType",
     "DeltaTable",
+    "DeltaTableConfig",
     "Field",
     "MapType",
     "Metadata",
     "PostCommitHookProperties",
     "PrimitiveType",
     "ProtocolVersions",
+    "QueryBuilder",
     "Schema",
     "StructType",
     "TableFeatures",
     "Transaction",
+    "VariantType",
     "WriterProperties",
     "convert_to_deltalake",
+    "rust_core_version",
     "write_deltalake",
 ]
 
@@ -60,7 +66,9 @@ _MODULES = {
         "Transaction",
         "WriterProperties",
     ],
-    "schema": ["ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "Schema", "StructType"],
+    "query": ["QueryBuilder"],
+    "raw_table": ["DeltaTableConfig"],
+    "schema": ["ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "Schema", "StructType", "VariantType"],
     "table": ["DeltaTable"],
     "write.add_files": ["AddAction"],
     "write.convert": ["convert_to_deltalake"],
@@ -71,13 +79,30 @@ _SUBMODULES = (
     "alter",
     "exceptions",
     "features",
+    "fs",
     "metadata",
     "missing",
     "properties",
+    "query",
     "schema",
     "table",
     "table_properties",
+    "transaction",
+    "writer",
 )
+
+
+def rust_core_version() -> str:
+    """The version of the core in Rust, which is that of the package.
+
+    Example:
+        >>> from esker.delta import rust_core_version
+        >>> len(rust_core_version().split("."))
+        3
+    """
+    from .._native import __version__
+
+    return __version__
 
 
 def __getattr__(name: str) -> Any:

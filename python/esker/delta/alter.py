@@ -22,6 +22,7 @@ from .features import TableFeatures
 from .log.commit import CommitRequest, DeltaCommit, LogEntry
 from .log.conflict import ReadSet
 from .log.target import WriteTarget
+from .positional import with_positional
 from .properties import CommitProperties, PostCommitHookProperties
 from .read.file_reader import check_read
 from .read.filesystem import FileLocator
@@ -45,6 +46,7 @@ class TableAlterer:
     def __init__(self, target: Callable[[], WriteTarget]) -> None:
         self._target = target
 
+    @with_positional()
     def add_columns(
         self,
         fields: Field | list[Field],
@@ -75,7 +77,8 @@ class TableAlterer:
                 )
             if INVARIANTS in field.metadata or GENERATION in field.metadata:
                 raise UnsupportedError(
-                    f"column {field.name!r}: invariants and generation expressions are given when a table is created",
+                    f"column {field.name!r}: invariants and generation expressions are given when a table is created; "
+                    "leave them out (New columns cannot be a generated column)",
                     column=field.name,
                 )
         after = state.with_schema(SchemaMerge().schema(state.schema, Schema(new)))
@@ -84,6 +87,7 @@ class TableAlterer:
             "ADD COLUMNS", {"columns": columns}, after, CommitRequest(commit_properties, post_commithook_properties)
         )
 
+    @with_positional("post_commithook_properties", "commit_properties")
     def add_constraint(
         self,
         constraints: dict[str, str],
@@ -128,6 +132,7 @@ class TableAlterer:
             read=ReadSet(whole_table=True),
         )
 
+    @with_positional("post_commithook_properties", "commit_properties")
     def drop_constraint(
         self,
         name: str,
@@ -173,6 +178,7 @@ class TableAlterer:
         parameters = {"column": column_name}
         self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
+    @with_positional()
     def set_column_metadata(
         self,
         column: str,
@@ -194,6 +200,7 @@ class TableAlterer:
         parameters = {"column": column, "metadata": json.dumps(metadata)}
         self._commit("CHANGE COLUMN", parameters, after, CommitRequest(commit_properties, post_commithook_properties))
 
+    @with_positional()
     def set_table_properties(
         self,
         properties: dict[str, str],
@@ -233,6 +240,7 @@ class TableAlterer:
             "SET TBLPROPERTIES", parameters, after, CommitRequest(commit_properties, post_commithook_properties)
         )
 
+    @with_positional()
     def set_table_name(
         self,
         name: str,
@@ -246,9 +254,13 @@ class TableAlterer:
             InvalidArgumentError: It is empty, or longer than 255 characters.
         """
         if not 0 < len(name) <= 255:
-            raise InvalidArgumentError(f"expected a name of 1 to 255 characters, found {len(name)}")
+            raise InvalidArgumentError(
+                f"expected a name of 1 to 255 characters, found {len(name)}; give another one (Table metadata is "
+                "invalid: name: Table name cannot be empty and cannot exceed 255 characters)"
+            )
         self._describe("name", name, CommitRequest(commit_properties, post_commithook_properties))
 
+    @with_positional()
     def set_table_description(
         self,
         description: str,
@@ -262,9 +274,13 @@ class TableAlterer:
             InvalidArgumentError: It is longer than 4000 characters.
         """
         if len(description) > 4000:
-            raise InvalidArgumentError(f"expected a description of up to 4000 characters, found {len(description)}")
+            raise InvalidArgumentError(
+                f"expected a description of up to 4000 characters, found {len(description)}; shorten it (Table "
+                "metadata is invalid: description: Table description cannot exceed 4000 characters)"
+            )
         self._describe("description", description, CommitRequest(commit_properties, post_commithook_properties))
 
+    @with_positional()
     def add_feature(
         self,
         feature: str | TableFeatures | list[str | TableFeatures] | list[str] | list[TableFeatures],
@@ -295,9 +311,17 @@ class TableAlterer:
             versions != (protocol["minReaderVersion"], protocol["minWriterVersion"])
             and not allow_protocol_versions_increase
         ):
+            enabled, needed = ("writer feature", "min_writer is not v7"), "version"
+            if versions[0] != protocol["minReaderVersion"]:
+                enabled = ("reader and writer feature", "reader is not v3, and writer not v7")
+                needed = "versions"
+            theirs = (
+                f"Generic DeltaTable error: Table feature enables {enabled[0]}, but {enabled[1]}. Set "
+                f"allow_protocol_versions_increase or increase {needed} explicitly through set_tbl_properties"
+            )
             raise InvalidArgumentError(
                 f"expected a table whose protocol names features, found reader {versions[0]} and writer {versions[1]}; "
-                "give allow_protocol_versions_increase=True"
+                f"give allow_protocol_versions_increase=True ({theirs})"
             )
         after = replace(state, protocol=protocol)
         parameters = {"name": json.dumps(sorted(names))}

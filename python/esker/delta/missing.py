@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from typing import NamedTuple, NoReturn
 
 from ..exceptions import UnsupportedError
-from ..missing import missing_from_module, missing_method, missing_property
+from ..missing import missing_from_module, missing_method
 
 _REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
 _COMMIT = "commit_properties post_commithook_properties"
@@ -58,30 +58,16 @@ OPTIMIZER_METHODS: dict[str, MissingMethod] = {
 }
 """Methods of `deltalake.DeltaTable.optimize`."""
 
-TABLE_ATTRIBUTES: dict[str, str] = {
-    "table_config": "leave it out; without_files and log_buffer_size change nothing here",
-}
-"""Properties of `deltalake.DeltaTable`."""
-
 NAMES: dict[str, str] = {
-    "DeltaStorageHandler": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
-    "DeltaTableConfig": TABLE_ATTRIBUTES["table_config"],
     "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
-    "QueryBuilder": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
     "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
     "TableMerger": TABLE_METHODS["merge"].advice,
     "TableOptimizer": OPTIMIZER_METHODS["compact"].advice,
-    "VariantType": "read the other columns by their names; values of type variant are not read",
     "create_table_with_add_actions": "call DeltaTable.create, then create_write_transaction",
     "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",
     "encode_partition_value": "give values as they are; partition values are spelled by write_deltalake",
-    "fs": "give storage_options to DeltaTable, or a pyarrow file system to its methods",
     "init_tracing": "trace the program that calls esker; it sends no spans of its own",
-    "query": "query DeltaTable.to_pyarrow_dataset() with DuckDB, or filter with DeltaTable.scan(predicate=...)",
-    "rust_core_version": "look at esker.__version__",
-    "transaction": "import AddAction, CommitProperties, PostCommitHookProperties and Transaction from esker.delta",
     "warnings": "leave it out; esker.delta warns of nothing experimental",
-    "writer": "import write_deltalake, convert_to_deltalake and WriterProperties from esker.delta",
 }
 """Names of the module `deltalake` and of its submodules."""
 
@@ -109,7 +95,7 @@ class MissingOptimizer:
 
 
 class MissingMethods:
-    """The methods and properties of deltalake's `DeltaTable` that this release does not have."""
+    """The methods of deltalake's `DeltaTable` that this release does not have."""
 
     @property
     def optimize(self) -> MissingOptimizer:
@@ -121,5 +107,3 @@ for _name, _found in TABLE_METHODS.items():
     setattr(MissingMethods, _name, _method("DeltaTable", _name, _found))
 for _name, _found in OPTIMIZER_METHODS.items():
     setattr(MissingOptimizer, _name, _method("DeltaTable.optimize", _name, _found))
-for _name, _advice in TABLE_ATTRIBUTES.items():
-    setattr(MissingMethods, _name, missing_property("DeltaTable", _name, _advice))

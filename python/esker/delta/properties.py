@@ -12,6 +12,8 @@ from ..exceptions import InvalidArgumentError, UnsupportedError
 Compression = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 _GENERATED = ("timestamp", "operation", "engineInfo", "txnId", "inCommitTimestamp")
 _LEVELS = {"GZIP": (0, 10), "BROTLI": (0, 11), "ZSTD": (1, 22)}
+_DEFAULT_LEVELS = {"GZIP": 6, "BROTLI": 1, "ZSTD": 1}
+"""The levels of deltalake, which tells them as part of the codec's name."""
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ISOLATION = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 _ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
@@ -192,24 +194,29 @@ class WriterProperties:
             if self.compression_level is not None:
                 raise InvalidArgumentError("expected a compression with compression_level, found none")
             return
-        codec = self.compression.upper()
-        if codec not in _CODECS:
+        # A level may be told within the name, as it is told of one that has it by default.
+        codec, _, within = self.compression.upper().removesuffix(")").partition("(")
+        if codec not in _CODECS or (within and (codec not in _LEVELS or not within.isdecimal())):
             raise InvalidArgumentError(f"expected a compression of {', '.join(_CODECS)}, found {self.compression!r}")
-        self.compression = cast("Compression", codec)
-        if self.compression_level is None:
+        if self.compression_level is None and not within:
+            within = str(_DEFAULT_LEVELS.get(codec, ""))
+        level = self.compression_level if self.compression_level is not None else int(within) if within else None
+        self.compression = cast("Compression", f"{codec}({within})" if within else codec)
+        if level is None:
             return
         low, high = _LEVELS.get(codec, (0, -1))
-        if not low <= self.compression_level <= high:
+        if not low <= level <= high:
             there = f"a level from {low} to {high}" if high >= 0 else "no level"
-            raise InvalidArgumentError(f"expected {there} with {codec}, found {self.compression_level}")
+            raise InvalidArgumentError(f"expected {there} with {codec}, found {level}")
 
     def arguments(self, columns: list[str]) -> dict[str, Any]:
         """The arguments of `pyarrow.parquet.ParquetWriter` for a file with these columns."""
-        codec = (self.compression or "SNAPPY").lower()
+        name, _, level = (self.compression or "SNAPPY").rstrip(")").partition("(")
+        codec = name.lower()
         codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
         found: dict[str, Any] = {"compression": codec, "version": "2.6"}
-        if self.compression_level is not None:
-            found["compression_level"] = self.compression_level
+        if self.compression_level is not None or level:
+            found["compression_level"] = int(level) if level else self.compression_level
         for name, value in [
             ("data_page_size", self.data_page_size_limit),
             ("dictionary_pagesize_limit", self.dictionary_page_size_limit),

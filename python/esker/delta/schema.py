@@ -131,6 +131,25 @@ class PrimitiveType(_Type):
         return f'PrimitiveType("{self.type}")'
 
 
+@dataclass(frozen=True, repr=False)
+class VariantType(PrimitiveType):
+    """Values of any type, `variant`: a table may have such columns; this release reads and writes none of their values.
+
+    Example:
+        >>> from esker.delta import VariantType
+        >>> VariantType().to_json()
+        '"variant"'
+    """
+
+    type: str = "variant"
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "type", "variant")
+
+    def __repr__(self) -> str:
+        return "VariantType()"
+
+
 @dataclass(frozen=True)
 class ArrayType(_Type):
     """A list of one type."""
@@ -333,7 +352,9 @@ class Schema:
 
 
 def _given(kind: DataType | str) -> DataType:
-    return PrimitiveType(kind) if isinstance(kind, str) else kind
+    if isinstance(kind, str):
+        return VariantType() if kind == "variant" else PrimitiveType(kind)
+    return kind
 
 
 def _arrow_field(found: Any) -> pa.Field:
@@ -355,7 +376,7 @@ def _field(value: Any) -> Field:
 def _type(value: Any) -> DataType:
     if isinstance(value, str):
         try:
-            return PrimitiveType(value)
+            return _given(value)
         except InvalidArgumentError:
             raise UnsupportedError(
                 f"expected a column with a type of the Delta protocol, found {value!r}; upgrade esker to read it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +18,7 @@ from ..store.pickling import pickled_options
 from ..store.staging import flush, has_moved, refresh
 from ..store.stores import absolute, resolve
 from .alter import TableAlterer
+from .definition.statistics_columns import statistics_columns
 from .log.checkpoint import write_checkpoint
 from .log.cleanup import clean_log
 from .log.commit import CommitRequest
@@ -28,7 +28,9 @@ from .log.store import resolve_for_writing
 from .log.target import WriteTarget
 from .metadata import Metadata, ProtocolVersions, protocol_of
 from .missing import MissingMethods
+from .positional import with_positional
 from .properties import CommitProperties, PostCommitHookProperties
+from .raw_table import DEFAULT_BUFFER, DeltaTableConfig, PeerAttributes
 from .read import versions
 from .read.add_actions import add_actions
 from .read.change_feed import ChangeFeed, version_range
@@ -37,7 +39,7 @@ from .read.file_reader import check_read
 from .read.filesystem import FileLocator
 from .read.filters import BoundFilter, FilterType, bind
 from .read.scan import TableScan
-from .read.selection import bind_to, select_files
+from .read.selection import bind_to, one_filter, select_files
 from .read.selection_vectors import selection_vectors
 from .read.session_zone import zone_name
 from .row_changes import RowChanges
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from .read.filters import RowFilter
 
 
-class DeltaTable(RowChanges, MissingMethods):
+class DeltaTable(RowChanges, PeerAttributes, MissingMethods):
     """One version of a Delta table.
 
     Args:
@@ -64,8 +66,8 @@ class DeltaTable(RowChanges, MissingMethods):
         version: The version to open; the newest if not given.
         storage_options: Options of the store, such as credentials.
         without_files: Accepted as deltalake accepts it; files cost little here.
-        log_buffer_size: Accepted as deltalake accepts it.
-        skip_stats: Accepted as deltalake accepts it; statistics are only read when a filter asks for them.
+        log_buffer_size: As `without_files`.
+        skip_stats: As `without_files`; statistics are only read when a filter asks for them.
         timezone: What timestamps without a zone mean as partition values; UTC if not given. Old releases of Spark wrote
             them in the zone of their session.
         session_timezone: What times without a zone mean in filters, in `load_as_version` and in `load_cdf`; UTC if not
@@ -100,6 +102,7 @@ class DeltaTable(RowChanges, MissingMethods):
         self._timezone = timezone
         self._durable = durable
         self._session_timezone = session_timezone
+        self._config = DeltaTableConfig(without_files, log_buffer_size or DEFAULT_BUFFER, skip_stats)
         self._store = resolve(self._uri, storage_options=storage_options, durable=durable)
         refresh(self._store)
         self._snapshot = self._load(version)
@@ -142,6 +145,7 @@ class DeltaTable(RowChanges, MissingMethods):
         return any(path.endswith((".json", ".parquet")) for path in store.list_paths(LOG))
 
     @classmethod
+    @with_positional("commit_properties", "post_commithook_properties", "raise_if_key_not_exists")
     def create(
         cls,
         table_uri: str | os.PathLike[str],
@@ -200,6 +204,7 @@ class DeltaTable(RowChanges, MissingMethods):
         )
         return cls(table_uri, storage_options=storage_options)
 
+    @with_positional()
     def create_write_transaction(
         self,
         actions: list[AddAction],
@@ -351,7 +356,7 @@ class DeltaTable(RowChanges, MissingMethods):
             file_pruning_predicate: SQL, tuples or a pyarrow expression. Files that cannot hold rows for which it is
                 true, by their partition values and statistics, are left out.
         """
-        return self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate)).uris()
+        return self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate)).uris()
 
     def partitions(
         self, partition_filters: FilterType | None = None, *, file_pruning_predicate: RowFilter | None = None
@@ -362,7 +367,7 @@ class DeltaTable(RowChanges, MissingMethods):
             partition_filters: Deprecated; the same as `file_pruning_predicate`.
             file_pruning_predicate: As in `file_uris`.
         """
-        selection = self._select(_one_of("partition_filters", partition_filters, file_pruning_predicate))
+        selection = self._select(one_filter("partition_filters", partition_filters, file_pruning_predicate))
         return selection.partitions() if self._snapshot.partition_columns else []
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -371,7 +376,10 @@ class DeltaTable(RowChanges, MissingMethods):
         Args:
             flatten: Whether statistics and partition values are columns (`min.x`, `partition.p`) rather than structs.
         """
-        return add_actions(self._store, self._select(None), flatten=flatten)
+        partitioned = self._snapshot.partition_columns
+        data = pa.schema([field.to_arrow() for field in self.schema() if field.name not in partitioned])
+        kept = statistics_columns(data, self.metadata().configuration)
+        return add_actions(self._store, self._select(None), kept, flatten=flatten)
 
     def count(self) -> int:
         """How many rows: from statistics where files have them, else from the files."""
@@ -410,7 +418,7 @@ class DeltaTable(RowChanges, MissingMethods):
             as_large_types: Whether texts, bytes and lists have offsets of 64 bits.
             file_pruning_predicate: As in `file_uris`.
         """
-        predicate = _one_of("partitions", partitions, file_pruning_predicate)
+        predicate = one_filter("partitions", partitions, file_pruning_predicate)
         scan = self._scan(predicate, filesystem)
         wanted = schema if schema is not None else scan.read_schema
         if schema is None and as_large_types:
@@ -444,7 +452,7 @@ class DeltaTable(RowChanges, MissingMethods):
             filters: SQL, tuples or a pyarrow expression; files that cannot hold such rows are not opened, and of the
                 others only row groups that may are read.
         """
-        where = self._bind(_one_of("partitions", partitions, filters))
+        where = self._bind(one_filter("partitions", partitions, filters))
         self._check_columns(columns)
         selection = self._snapshot.select(self._store, where.predicates if where else None)
         scan = TableScan(self._store, self._snapshot, self._files(filesystem), selection)
@@ -515,14 +523,9 @@ class DeltaTable(RowChanges, MissingMethods):
             UnsupportedError: The change data feed was not on in all of it.
         """
         times = self._commit_times()
-        if starting_version is None and starting_timestamp is not None:
-            first = versions.as_milliseconds(starting_timestamp, self._session_timezone)
-            after = [v for v, time in times.items() if time >= first]
-            starting_version = min(after, default=self.version() + 1)
-        if ending_version is None and ending_timestamp is not None:
-            last = versions.as_milliseconds(ending_timestamp, self._session_timezone)
-            before = [v for v, time in times.items() if time <= last]
-            ending_version = max(before, default=-1)
+        zone = self._session_timezone
+        starting_version = versions.first_since(starting_version, starting_timestamp, times, self.version(), zone)
+        ending_version = versions.last_until(ending_version, ending_timestamp, times, zone)
         found = version_range(starting_version, ending_version, self.version(), allow_out_of_range=allow_out_of_range)
         start, end = found if found is not None else (0, -1)
         feed = ChangeFeed(self._store, self._snapshot, TableScan(self._store, self._snapshot, self._files()), times)
@@ -585,12 +588,3 @@ class DeltaTable(RowChanges, MissingMethods):
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._uri!r}, version={self.version()})"
-
-
-def _one_of(name: str, deprecated: Any, given: Any) -> Any:
-    if deprecated is None:
-        return given
-    if given is not None:
-        raise InvalidArgumentError(f"expected one filter, found {name} as well, which is deprecated; leave it out")
-    warnings.warn(f"{name} is deprecated; give the filter by its other argument", DeprecationWarning, stacklevel=3)
-    return deprecated

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
 from ..._native.store import Store
-from ...exceptions import InvalidArgumentError
 from ..definition.protocol import features_of
 from ..definition.table_state import TableState
+from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
 from ..log.entries import commit_path
 from ..log.target import WriteTarget
@@ -79,10 +79,7 @@ class ChangedTable:
         self.state = TableState.of(self.snapshot)
         self.state.check_writable()
         if self.state.is_append_only:
-            raise InvalidArgumentError(
-                f"the table at {target.uri} is append-only (delta.appendOnly): no row of it may be changed or removed",
-                uri=target.uri,
-            )
+            raise AppendOnlyError(target.uri, "no row of it may be changed or removed")
         self.where = bind_to(self.snapshot, predicate, target.session_timezone)
         self._selection = self.snapshot.select(target.store, self.where.predicates if self.where is not None else None)
         files = FileLocator(target.store, self.snapshot.root, dict(target.storage_options or {}))

@@ -1,7 +1,7 @@
 """Deletion vectors that a change writes: small ones into the log, the others into one file of the table's folder.
 
 A file whose rows are deleted in part is removed with the vector that it had, and added again with one that has its rows
-as well. Its statistics are what they were, with the number of its rows and bounds that are not tight.
+as well. Its statistics are what they were, with the number of its rows and bounds that are not tight; its tags stay.
 
 Spec: "Deletion Vectors", "Per-file Statistics".
 """
@@ -15,6 +15,8 @@ from typing import Any
 
 from ..._native.delta import deletion_vector_file, encode_deletion_vector, z85_text
 from ...commit.orphans import StagedFiles
+from ..log.entries import vector_id
+from ..log.full_adds import FileKey, tags_of
 from ..write.file_statistics import encode
 from .changed_table import ChangedTable, MatchedFile
 
@@ -37,6 +39,7 @@ class VectorWriter:
         self._table = table
         self._staged = staged
         self._adds: list[dict[str, Any]] = []
+        self._keys: list[FileKey] = []
         self._stored: list[tuple[dict[str, Any], bytes]] = []
 
     def delete(self, found: MatchedFile) -> None:
@@ -48,6 +51,7 @@ class VectorWriter:
         vector |= {"sizeInBytes": len(data), "cardinality": cardinality}
         if len(data) > INLINE_AT_MOST:
             self._stored.append((vector, data))
+        self._keys.append((found.file.path, vector_id(found.remove.get("deletionVector"))))
         self._adds.append(
             {
                 "path": found.remove["path"],
@@ -62,6 +66,10 @@ class VectorWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Puts the file of vectors, if there is one, and hands out the `add` actions."""
+        tags = tags_of(self._table.target.store, self._table.snapshot, set(self._keys))
+        for key, add in zip(self._keys, self._adds, strict=True):
+            if key in tags:
+                add["tags"] = tags[key]
         if not self._stored:
             return self._adds
         name = uuid.uuid4()

@@ -112,7 +112,8 @@ class Constraints:
             if pc.any(broken).as_py():
                 row = batch.filter(broken).slice(0, 1).select(expression.columns).to_pylist()
                 raise InvalidArgumentError(
-                    f"{where}: expected rows for which {expression.sql} is true, found {row[0]}; nothing was written"
+                    f"{where}: expected rows for which {expression.sql} is true, found {row[0]}; nothing was written. "
+                    + failed_check(broken)
                 )
         for name, expression in self._generated.items():
             given = batch.column(name)
@@ -124,9 +125,21 @@ class Constraints:
                 at = pc.index(wrong, True).as_py()
                 raise InvalidArgumentError(
                     f"generated column {name!r}: expected {expression.sql}, which is {wanted[at]}, found {given[at]}; "
-                    "leave the column out, and it is computed",
+                    f"leave the column out, and it is computed. {failed_check(wrong)}",
                     column=name,
                 )
+
+
+def failed_check(broken: pa.Array) -> str:
+    """How many rows a check refuses, in deltalake's words, which programs look for.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.definition.constraints import failed_check
+        >>> failed_check(pa.array([True, False]))
+        'Invalid data found: 1 rows failed validation check.'
+    """
+    return f"Invalid data found: {pc.sum(broken).as_py() or 0} rows failed validation check."
 
 
 def _check_nulls(values: pa.Array, kind: DataType, nullable: bool, path: str) -> None:

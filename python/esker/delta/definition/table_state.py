@@ -139,7 +139,8 @@ class TableState:
             if path.lower() not in there and GENERATION in field.metadata:
                 raise SchemaMismatchError(
                     f"column {path!r}: generation expressions are given when a table is created, found one for a new "
-                    "column; leave it out",
+                    "column; leave it out (Schema evolved fields cannot have generated expressions. Recreate the "
+                    "table to achieve this.)",
                     column=path,
                 )
         merge = SchemaMerge(widens=self.widens)

@@ -494,6 +494,8 @@ class DeltaCommit:
             )
         theirs = change.operation if isinstance(change, CommitActions) else "unknown"
         advice = "run it again on the newest version" if retryable else "look at that version before you write again"
+        if isinstance(change, CommitActions) and self._read.has_read(change.removes):
+            advice += " (a concurrent transaction deleted data this operation read)"
         return CommitConflictError(
             f"commit conflict for version {change.version} of {self._uri}: {self._why.value} by the {theirs} that "
             f"another writer committed after version {self.read_version}, which our {self._operation} was computed "

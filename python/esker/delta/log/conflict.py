@@ -72,6 +72,10 @@ class ReadSet:
         """Whether no data was read."""
         return not self.whole_table and not self.files and self.matches is None
 
+    def has_read(self, paths: Mapping[str, Any]) -> bool:
+        """Whether one of some files was read."""
+        return bool(paths) and (self.whole_table or not self.files.isdisjoint(paths))
+
 
 @dataclass(frozen=True)
 class CommitActions:
@@ -156,7 +160,7 @@ def conflict_of(
         return ConflictReason.CONCURRENT_TRANSACTION
     if _append_conflicts(ours, read, theirs, effective_isolation(level, ours)):
         return ConflictReason.CONCURRENT_APPEND
-    if theirs.removes and (read.whole_table or not read.files.isdisjoint(theirs.removes)):
+    if read.has_read(theirs.removes):
         return ConflictReason.CONCURRENT_DELETE_READ
     if not ours.removes.keys().isdisjoint(theirs.removes):
         return ConflictReason.CONCURRENT_DELETE_DELETE

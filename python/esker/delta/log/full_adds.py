@@ -8,20 +8,21 @@ Spec: "Add File and Remove File", "Checkpoint Schema".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from ..._native.delta import Snapshot, canonical_path
 from ..._native.store import Store
-from ...exceptions import CorruptFileError
+from ...exceptions import CorruptFileError, NotFoundError
 from .checkpoint_files import checkpoint_parts
-from .entries import json_lines, read_actions, vector_id
+from .entries import commit_path, json_lines, read_actions, vector_id
 from .store_file import StoreFile
 
 FileKey: TypeAlias = tuple[str, str]
 """A file as the protocol knows it: its canonical path, and its deletion vector's id."""
+_KEY = ("add.path", "add.deletionVector")
 _PARSED = ("stats_parsed", "partitionValues_parsed")
 
 
@@ -52,16 +53,69 @@ def full_adds(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[Fi
     return found
 
 
-def _newest_first(store: Store, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+def tags_of(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[FileKey, dict[str, Any]]:
+    """The tags of some files of a version, of those that have some.
+
+    Args:
+        store: The table's.
+        snapshot: The version.
+        wanted: The files.
+
+    Example:
+        `tags_of(store, snapshot, {("part-0.parquet", "")})`
+    """
+    try:
+        return _tags_of(store, snapshot, wanted)
+    except NotFoundError:
+        # Entries were cleaned up since, below a newer checkpoint.
+        return _tags_of(store, Snapshot.load(store, version=snapshot.version), wanted)
+
+
+def _tags_of(store: Store, snapshot: Snapshot, wanted: Set[FileKey]) -> dict[FileKey, dict[str, Any]]:
+    if not wanted or not _may_have_tags(store, snapshot):
+        return {}
+    found: dict[FileKey, dict[str, Any]] = {}
+    for action in _newest_first(store, snapshot, (*_KEY, "add.tags")):
+        if len(found) == len(wanted):
+            break
+        key = (canonical_path(snapshot.root, action["path"]), vector_id(action.get("deletionVector")))
+        if key in wanted and key not in found:
+            found[key] = action.get("tags") or {}
+    return {key: tags for key, tags in found.items() if tags}
+
+
+def _may_have_tags(store: Store, snapshot: Snapshot) -> bool:
+    """Whether the log speaks of tags at all: mostly it does not, and no action needs to be read."""
+    import pyarrow.parquet as pq
+
+    first = -1 if snapshot.checkpoint_version is None else snapshot.checkpoint_version
+    if any(b'"tags"' in store.get(commit_path(version)) for version in range(snapshot.version, first, -1)):
+        return True
+    if snapshot.checkpoint_version is None:
+        return False
+    for path in checkpoint_parts(store, snapshot.checkpoint_version):
+        if path.endswith(".json"):
+            return True
+        file = pq.ParquetFile(pa.PythonFile(StoreFile(store, path), mode="r"))
+        if "add" not in file.schema_arrow.names or file.schema_arrow.field("add").type.get_field_index("tags") < 0:
+            continue
+        for batch in file.iter_batches(columns=["add.tags"]):
+            tags = batch.column("add").field("tags")
+            if tags.null_count < len(tags):
+                return True
+    return False
+
+
+def _newest_first(store: Store, snapshot: Snapshot, columns: Sequence[str] = ("add",)) -> Iterator[dict[str, Any]]:
     first = -1 if snapshot.checkpoint_version is None else snapshot.checkpoint_version
     for version in range(snapshot.version, first, -1):
         yield from (action for name, action in read_actions(store, version) if name == "add")
     if snapshot.checkpoint_version is not None:
         for path in checkpoint_parts(store, snapshot.checkpoint_version):
-            yield from _of_checkpoint(store, path)
+            yield from _of_checkpoint(store, path, columns)
 
 
-def _of_checkpoint(store: Store, path: str) -> Iterator[dict[str, Any]]:
+def _of_checkpoint(store: Store, path: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     if path.endswith(".json"):
@@ -73,7 +127,7 @@ def _of_checkpoint(store: Store, path: str) -> Iterator[dict[str, Any]]:
         file = pq.ParquetFile(pa.PythonFile(StoreFile(store, path), mode="r"))
         if "add" not in file.schema_arrow.names:
             return
-        for batch in file.iter_batches(columns=["add"]):
+        for batch in file.iter_batches(columns=list(columns)):
             for action in batch.column("add").to_pylist(maps_as_pydicts="strict"):
                 if action is not None and action["path"] is not None:
                     yield _without_nulls(action)

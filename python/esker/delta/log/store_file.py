@@ -1,25 +1,30 @@
-"""One object of a store as a file of Python, for readers of Parquet."""
+"""One object of a store as a file of Python, for readers and writers of Parquet."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
-from ..._native.store import Store
+from ..._native.store import ObjectWriter, Store
 from ...arrow.exit_wait import watch_file
 
 
 class StoreFile(io.RawIOBase):
     """One object of a store, for reading.
 
+    Args:
+        store: The store.
+        path: The object's path in it.
+        size: Its size in bytes, which is asked for if not given.
+
     Example:
         `pa.PythonFile(StoreFile(store, "a.parquet"))`
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: str, size: int | None = None) -> None:
         self._store = store
         self._path = path
-        self._size = store.head(path).size
+        self._size = store.head(path).size if size is None else size
         self._at = 0
         watch_file(self)
 
@@ -60,3 +65,41 @@ class StoreFile(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+class WrittenStoreFile(io.RawIOBase):
+    """A new object of a store, which is there when the file is closed. One that is forgotten leaves nothing behind.
+
+    Args:
+        writer: What writes it.
+    """
+
+    def __init__(self, writer: ObjectWriter) -> None:
+        self._writer = writer
+        self._at = 0
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+        return self._at
+
+    def write(self, data: Any, /) -> int:
+        """Appends bytes."""
+        piece = bytes(memoryview(data))
+        self._writer.write(piece)
+        self._at += len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        """Makes the object visible."""
+        if not self.closed:
+            super().close()
+            self._writer.finish()
+
+    def __del__(self) -> None:
+        if not self.closed:
+            self._writer.abort()
+            super().close()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..._native.delta import FileSelection
 from ..._native.store import Store
+from ..definition.statistics_columns import Path
 
 
-def add_actions(store: Store, selection: FileSelection, *, flatten: bool) -> pa.Table:
+def add_actions(store: Store, selection: FileSelection, kept: Sequence[Path], *, flatten: bool) -> pa.Table:
     """One row a file, in deltalake's columns.
 
     Args:
         store: The table's.
         selection: The files.
+        kept: The columns whose statistics the table keeps: others are there if a file has some.
         flatten: Whether statistics and partition values are columns (`min.x`, `partition.p`) rather than structs.
     """
     described = pa.record_batch(selection.describe())
@@ -26,6 +29,7 @@ def add_actions(store: Store, selection: FileSelection, *, flatten: bool) -> pa.
     columns["num_records"] = found.column(0)
     for offset, name in enumerate(("null_count", "min", "max"), 1):
         leaves = {tuple(path): found.column(3 * at + offset) for at, path in enumerate(paths)}
+        leaves = {path: array for path, array in leaves.items() if path in kept or array.null_count < len(array)}
         if name != "null_count":
             # Columns of types without bounds are not there.
             leaves = {path: array for path, array in leaves.items() if _has_bounds(array.type)}
@@ -45,7 +49,7 @@ def add_actions(store: Store, selection: FileSelection, *, flatten: bool) -> pa.
 
 
 def _has_bounds(type_: pa.DataType) -> bool:
-    return not (pa.types.is_binary(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_))
+    return not (pa.types.is_binary(type_) or pa.types.is_null(type_))
 
 
 def _nested(leaves: dict[tuple[str, ...], pa.Array], rows: int) -> pa.Array:

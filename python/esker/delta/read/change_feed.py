@@ -261,7 +261,8 @@ def version_range(
             return None
         raise InvalidArgumentError(
             f"expected a version up to the newest, {newest}, found {first} ({commit_path(first)}); "
-            "use allow_out_of_range=True to get no rows instead",
+            f"use allow_out_of_range=True to get no rows instead (Invalid table version: {first}; the start "
+            "is greater than latest commit timestamp, where it is a time)",
             version=first,
         )
     return first, last

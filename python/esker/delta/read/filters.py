@@ -247,6 +247,12 @@ def _is_text(type_: pa.DataType) -> bool:
 def _value(value: Any, type_: pa.DataType, name: str, may_be_empty: bool, zone: str | None) -> Any:
     if value is None or (isinstance(value, str) and not value and not may_be_empty):
         return None
+    if isinstance(value, dict | list | tuple | set):
+        raise InvalidArgumentError(
+            f"expected one value of type {type_} for column {name!r}, found {value!r} (Could not encode partition "
+            f"value for type: {value!r})",
+            column=name,
+        )
     if pa.types.is_string(type_) and not isinstance(value, str):
         # As partition values are spelled; Python writes booleans and times otherwise.
         value = partition_text(pa.scalar(value))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 from ..._native.delta import FileSelection, Snapshot
 from ..._native.store import Store
+from ...exceptions import InvalidArgumentError
 from .filters import BoundFilter, RowFilter, bind
 from .scan import TableScan
 
@@ -35,3 +39,22 @@ def select_files(
     """
     where = bind_to(snapshot, filters, session_timezone)
     return snapshot.select(store, where.predicates if where else None)
+
+
+def one_filter(name: str, deprecated: Any, given: Any) -> Any:
+    """The filter of a method that has two arguments for it.
+
+    Args:
+        name: The deprecated argument's.
+        deprecated: Its value.
+        given: The value of the other one.
+
+    Raises:
+        InvalidArgumentError: Both are given.
+    """
+    if deprecated is None:
+        return given
+    if given is not None:
+        raise InvalidArgumentError(f"expected one filter, found {name} as well, which is deprecated; leave it out")
+    warnings.warn(f"{name} is deprecated; give the filter by its other argument", DeprecationWarning, stacklevel=3)
+    return deprecated

@@ -46,7 +46,9 @@ def as_milliseconds(moment: str | datetime, session_timezone: str | None = None)
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise InvalidArgumentError(f"expected an ISO 8601 time, found {moment!r}") from error
+            raise InvalidArgumentError(
+                f"Failed to parse datetime string: expected ISO 8601, found {moment!r}"
+            ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone_of(session_timezone))
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,6 +86,38 @@ def version_at(times: dict[int, int], moment: str | datetime, uri: str, session_
         earliest = min(times.values(), default=0)
         raise NotFoundError(f"no version of {uri} is as old as {moment}: the oldest is of {_shown(earliest)}", uri=uri)
     return max(before)
+
+
+def first_since(
+    version: int | None,
+    moment: str | datetime | None,
+    times: dict[int, int],
+    newest: int,
+    session_timezone: str | None = None,
+) -> int | None:
+    """The version that a feed starts with: the one given, or the first made at a time or later.
+
+    Args:
+        version: The one given.
+        moment: In its place.
+        times: When versions were made.
+        newest: The newest one; the one behind it if all are older.
+        session_timezone: What times without a zone mean.
+    """
+    if version is not None or moment is None:
+        return version
+    first = as_milliseconds(moment, session_timezone)
+    return min((found for found, time in times.items() if time >= first), default=newest + 1)
+
+
+def last_until(
+    version: int | None, moment: str | datetime | None, times: dict[int, int], session_timezone: str | None = None
+) -> int | None:
+    """The version that a feed ends with: the one given, or the last made at a time or before, -1 if there is none."""
+    if version is not None or moment is None:
+        return version
+    last = as_milliseconds(moment, session_timezone)
+    return max((found for found, time in times.items() if time <= last), default=-1)
 
 
 def _shown(milliseconds: int) -> str:

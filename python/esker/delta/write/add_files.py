@@ -13,6 +13,7 @@ from typing import Any
 from ...exceptions import InvalidArgumentError, SchemaMismatchError
 from ..definition.partition_text import encode_path
 from ..definition.table_state import TableState
+from ..exceptions import AppendOnlyError
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
@@ -108,7 +109,7 @@ def add_files(
     removes: list[dict[str, Any]] = []
     if mode == "overwrite":
         if before.is_append_only:
-            raise InvalidArgumentError("the table is append-only (delta.appendOnly): an overwrite would remove rows")
+            raise AppendOnlyError(target.uri, "an overwrite would remove rows")
         selection = select_files(target.store, snapshot, partition_filters, target.session_timezone)
         removes = remove_actions(snapshot, selection)
     entry = LogEntry(

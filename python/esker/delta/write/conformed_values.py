@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
 from ...exceptions import SchemaMismatchError
+from .cast_words import in_deltalakes_words
 
 
 def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
@@ -58,7 +59,8 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         return _plain(values, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatchError(
-            f"column {path!r}: expected {kind}, found {values.type}: {error}",
+            f"column {path!r}: expected {kind}, found {values.type}: {error} "
+            f"({in_deltalakes_words(path, values.type, kind, error)})",
             column=path,
             expected=str(kind),
             found=str(values.type),

@@ -25,6 +25,7 @@ from ..log.entries import NO_TABLE, newest_version
 from ..log.store import resolve_for_writing
 from ..log.store_file import StoreFile
 from ..log.target import WriteTarget
+from ..positional import with_positional
 from ..properties import CommitProperties, PostCommitHookProperties
 from ..schema import Schema
 from ..table_properties import check_properties
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 64 * 1024
 
 
+@with_positional()
 def convert_to_deltalake(
     uri: str | os.PathLike[str],
     mode: Literal["error", "ignore"] = "error",
@@ -169,7 +171,9 @@ def _values(path: str, partitions: Schema, strategy: str | None) -> dict[str, st
     if strategy is None:
         if any("=" in folder for folder in folders):
             raise InvalidArgumentError(
-                f"expected partition_by for files in partitions, found none, but {path}", path=path
+                f"expected partition_by for files in partitions, found none, but {path}; give it (Generic error: The "
+                "schema of partition columns must be provided to convert a Parquet table to a Delta table)",
+                path=path,
             )
         return {}
     if len(folders) != len(fields):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ...exceptions import AlreadyExistsError, InvalidArgumentError
+from ...exceptions import AlreadyExistsError
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
+from ..exceptions import AppendOnlyError
 from ..log.commit import CommitRequest, DeltaCommit, LogEntry
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
@@ -59,9 +60,7 @@ def _create_commit(target: WriteTarget, schema: Schema, request: WriteRequest, c
         before = TableState.of(target.snapshot)
         before.check_writable()
         if before.is_append_only and target.snapshot.num_files:
-            raise InvalidArgumentError(
-                f"the table at {target.uri} is append-only (delta.appendOnly): replacing it would remove rows"
-            )
+            raise AppendOnlyError(target.uri, "replacing it would remove rows")
         removes = remove_actions(target.snapshot, target.snapshot.select(target.store))
     columns = list(request.partition_columns or [])
     after = TableState.new(

@@ -5,8 +5,9 @@ batches -> by partition -> buffered rows -> row groups -> a file of about target
 ```
 
 Rows of each partition are buffered; what is buffered by all partitions together stays within a limit, and beyond it
-the largest file in the making is finished. Row groups are encoded and files are put by threads of the writer's own,
-while the next rows come. A file has a unique name (a UUID), and is staged before a log entry names it.
+the largest file in the making is finished. Row groups are encoded, and go to the store, by threads of the writer's own,
+while the next rows come: a file is never in memory as a whole, unless it is small. A file has a unique name (a UUID),
+and is staged before a log entry names it.
 
 Spec: "Data Files", "Writer Requirements for Column Mapping".
 """
@@ -33,6 +34,7 @@ from ..definition.statistics_columns import statistics_columns
 from ..properties import WriterProperties
 from ..read.hidden_nulls import filled, may_hide
 from ..schema import Schema
+from .file_sink import FileSink
 from .file_statistics import FileStatistics
 
 if TYPE_CHECKING:
@@ -48,23 +50,28 @@ _THREADS = 8
 class _OpenFile:
     """One file in the making."""
 
-    def __init__(self, values: dict[str, str | None], statistics: FileStatistics) -> None:
+    def __init__(self, values: dict[str, str | None], statistics: FileStatistics, path: str, store: Store) -> None:
         self.values = values
         self.statistics = statistics
+        self.path = path
         self.pending: list[pa.RecordBatch] = []
         self.pending_bytes = 0
         self.pending_rows = 0
         self.rows = 0
         self.encoding: Future[None] | None = None
         self.encoding_bytes = 0
-        self.written = 0
-        self.sink: pa.BufferOutputStream | None = None
+        self.sink = FileSink(store, path)
         self.writer: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
+        """Bytes of the file, about, with the rows that it has so far."""
+        return self.pending_bytes + self.encoding_bytes + self.sink.size
+
+    @property
+    def held(self) -> int:
         """Bytes that it holds in memory."""
-        return self.pending_bytes + self.encoding_bytes + self.written
+        return self.pending_bytes + self.encoding_bytes + self.sink.held
 
     def wait(self) -> None:
         """Returns once its row groups are encoded."""
@@ -136,6 +143,8 @@ class DataFileWriter:
         self._adds: list[dict[str, Any]] = []
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-files")
         self._leaving: deque[tuple[_OpenFile, Future[None]]] = deque()
+        self._sinks: set[FileSink] = set()
+        self._named = 0
         self.rows = 0
         self.max_rows: int | None = None
         """Rows of one file at most; None if only its bytes count."""
@@ -150,8 +159,8 @@ class DataFileWriter:
         self.rows += batch.num_rows
         for values, rows in self._by_partition(batch):
             self._append(values, rows)
-        while sum(file.size for file in self._open.values()) > self._limit:
-            largest = max(self._open, key=lambda key: self._open[key].size)
+        while sum(file.held for file in self._open.values()) > self._limit:
+            largest = max(self._open, key=lambda key: self._open[key].held)
             self._finish(self._open.pop(largest))
 
     def close(self) -> list[dict[str, Any]]:
@@ -162,12 +171,20 @@ class DataFileWriter:
             self._wait(0, 0)
         finally:
             self._pool.shutdown()
+            self._abort()
         return self._adds
 
     def stop(self) -> None:
         """Drops what is not written yet, and returns once no put is running: then files can be deleted."""
         self._open.clear()
         self._pool.shutdown(cancel_futures=True)
+        self._abort()
+
+    def _abort(self) -> None:
+        """Drops files that were begun at the store and have no end."""
+        for sink in self._sinks:
+            sink.abort()
+        self._sinks.clear()
 
     def abandon(self) -> None:
         """Deletes what was staged, unless a commit may name it."""
@@ -213,12 +230,12 @@ class DataFileWriter:
         while rows.num_rows:
             if key not in self._open:
                 statistics = FileStatistics(self._statistics, self._names.by_path, tight=self._tight)
-                self._open[key] = _OpenFile(values, statistics)
+                self._open[key] = _OpenFile(values, statistics, self._new_path(values), self._store)
+                self._sinks.add(self._open[key].sink)
             file = self._open[key]
             room = self._row_group_rows - file.pending_rows
             part = rows.slice(0, room if self.max_rows is None else min(room, self.max_rows - file.rows))
             rows = rows.slice(part.num_rows)
-            file.statistics.add(part)
             file.pending.append(part)
             file.rows += part.num_rows
             file.pending_rows += part.num_rows
@@ -233,6 +250,16 @@ class DataFileWriter:
             if key in self._open and self.max_rows is not None and file.rows >= self.max_rows:
                 self._finish(self._open.pop(key))
 
+    def _new_path(self, values: dict[str, str | None]) -> str:
+        """A path that no other file has; the file is staged from now on."""
+        # Directories of physical names would mean nothing to a reader.
+        folder = "" if self._names.mapped else directories(values)
+        codec = "" if self._codec == "none" else f".{self._codec}"
+        path = f"{self._above}{folder}{self._stem}-{self._named:05}-{uuid.uuid4()}-c000{codec}.parquet"
+        self._named += 1
+        self._staged.add(self._store, path)
+        return path
+
     def _write_row_group(self, file: _OpenFile) -> None:
         """Has the rows that are pending encoded, one group of a file at a time."""
         if not file.pending_rows:
@@ -245,64 +272,64 @@ class DataFileWriter:
     def _encode(self, file: _OpenFile, batches: list[pa.RecordBatch]) -> None:
         import pyarrow.parquet as pq
 
-        table = pa.Table.from_batches(batches)
-        batch = table.select(self._columns).combine_chunks().to_batches()[0]
+        for rows in batches:
+            file.statistics.add(rows)
+        table = pa.Table.from_batches(batches).select(self._columns)
+        batches.clear()
+        if not self._hides_nulls and table.schema.types == self._file_schema.types:
+            table = pa.Table.from_arrays(table.columns, schema=self._file_schema)
+        else:
+            table = pa.Table.from_batches([self._renamed(table.combine_chunks().to_batches()[0])])
+        if file.writer is None:
+            file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
+        file.writer.write_table(table, row_group_size=self._row_group_rows)
+        file.encoding_bytes = 0
+
+    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with the names and nullability of a file at every level."""
         if self._hides_nulls:
             pairs = zip(batch.columns, self._file_schema.types, strict=True)
             batch = pa.RecordBatch.from_arrays([filled(*pair) for pair in pairs], names=batch.schema.names)
         if batch.schema.types == self._file_schema.types:
-            batch = pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
-        else:
-            # The same arrays under other names, and without nulls where there may be none: only the schema of the
-            # message is another.
-            batch = pa.ipc.read_record_batch(batch.serialize(), self._file_schema)
-        if file.writer is None:
-            file.sink = pa.BufferOutputStream()
-            file.writer = pq.ParquetWriter(file.sink, self._file_schema, store_schema=False, **self._arguments)
-        file.writer.write_batch(batch, row_group_size=self._row_group_rows)
-        file.written, file.encoding_bytes = file.sink.tell() if file.sink is not None else 0, 0
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self._file_schema)
+        # The same arrays under other names, and without nulls where there may be none: only the schema of the
+        # message is another.
+        return pa.ipc.read_record_batch(batch.serialize(), self._file_schema)
 
     def _finish(self, file: _OpenFile) -> None:
         """Has a file put, once its last rows are encoded; waits where many are on their way."""
         self._write_row_group(file)
         if file.encoding is None and file.writer is None:
             return
-        # Directories of physical names would mean nothing to a reader.
-        folder = "" if self._names.mapped else directories(file.values)
-        codec = "" if self._codec == "none" else f".{self._codec}"
-        path = f"{self._above}{folder}{self._stem}-{len(self._adds):05}-{uuid.uuid4()}-c000{codec}.parquet"
         add = {
-            "path": encode_path(path),
+            "path": encode_path(file.path),
             "partitionValues": file.values,
             "size": 0,
             "modificationTime": 0,
             "dataChange": True,
             "stats": "",
-            "_staged": path,
+            "_staged": file.path,
         }
         self._adds.append(add)
-        self._staged.add(self._store, path)
         # Its last row group was submitted before this, so that the pool cannot deadlock.
         self._leaving.append((file, self._pool.submit(self._put, file, add)))
         self._wait(2 * _THREADS, self._limit)
 
     def _wait(self, files: int, size: int) -> None:
         """Returns once no more files, and no more bytes, are on their way to the store."""
-        while len(self._leaving) > files or sum(file.size for file, _ in self._leaving) > size:
+        while len(self._leaving) > files or sum(file.held for file, _ in self._leaving) > size:
             self._leaving.popleft()[1].result()
 
     def _put(self, file: _OpenFile, add: dict[str, Any]) -> None:
         file.wait()
-        if file.writer is None or file.sink is None:
+        if file.writer is None:
             return
         file.writer.close()
-        data = file.sink.getvalue().to_pybytes()
-        # Before the put, so that the file is in memory once while it is on its way.
-        file.sink = file.writer = None
-        add["size"], add["modificationTime"] = len(data), time.time_ns() // 1_000_000
+        file.writer = None
+        add["size"], add["modificationTime"] = file.sink.size, time.time_ns() // 1_000_000
         add["stats"] = file.statistics.json()
-        self._store.put(add["_staged"], data)
-        file.written = 0
+        file.sink.finish()
+        self._sinks.discard(file.sink)
 
 
 def _leaf_columns(schema: pa.Schema) -> list[Any]:

@@ -76,7 +76,7 @@ def check_names(schema: Schema, given: pa.Schema, optional: set[str], *, merging
         if name not in names:
             raise SchemaMismatchError(
                 f"expected the table's columns {', '.join(names)}, found {name!r} as well; "
-                'leave it out, or give schema_mode="merge"',
+                'leave it out, or give schema_mode="merge" (Cannot cast schema, number of fields does not match)',
                 column=name,
             )
         if given.get_field_index(name) < 0:

@@ -5,6 +5,7 @@ A plan is plain data that pickles, so that several processes may stage files by 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -199,7 +200,9 @@ def _after(before: TableState | None, incoming: Schema, request: WriteRequest) -
     if columns is not None and list(columns) != before.partition_by:
         raise InvalidArgumentError(
             f"expected the table's partition columns {before.partition_by}, found {list(columns)}; "
-            'leave partition_by out, or give mode="overwrite" and schema_mode="overwrite"'
+            'leave partition_by out, or give mode="overwrite" and schema_mode="overwrite" (Generic error: Specified '
+            "table partitioning does not match table partitioning: "
+            f"expected: {json.dumps(before.partition_by)}, got: {json.dumps(list(columns))})"
         )
     if request.schema_mode is None:
         return before

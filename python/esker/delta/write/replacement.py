@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.delta import FileSelection, Snapshot
-from ...exceptions import InvalidArgumentError
 from ..definition.partition_text import partition_text
+from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
 from ..log.target import WriteTarget
 from ..read.conform import physical_name
@@ -150,9 +150,7 @@ def replaced_files(plan: DeltaWritePlan, target: WriteTarget) -> Replacement | N
     if request.mode != "overwrite" or target.snapshot is None:
         return None
     if plan.after.is_append_only and target.snapshot.num_files:
-        raise InvalidArgumentError(
-            f"the table at {plan.uri} is append-only (delta.appendOnly): an overwrite would remove rows"
-        )
+        raise AppendOnlyError(plan.uri, "an overwrite would remove rows")
     found = Replacement(target, request.row_predicate(TableScan.schema_of(target.base)))
     found.stage()
     return found

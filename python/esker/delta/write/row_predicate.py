@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from ..._native.expr import Expression, Predicate
 from ...exceptions import InvalidArgumentError
+from ..definition.constraints import failed_check
 from ..read.session_zone import in_zone
 
 
@@ -54,5 +55,6 @@ class RowPredicate:
         if pc.any(wrong).as_py():
             row = batch.filter(wrong).slice(0, 1).select(self.columns).to_pylist()
             raise InvalidArgumentError(
-                f"expected rows for which the predicate is true, found {row[0]}; nothing was written"
+                f"expected rows for which the predicate is true, found {row[0]}; nothing was written. "
+                + failed_check(wrong)
             )
