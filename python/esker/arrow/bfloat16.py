@@ -69,7 +69,7 @@ class BFloat16:
 
     def to_bytes(self) -> bytes:
         """Its two bytes, little endian."""
-        return self._bits.to_bytes(_SIZE, "little")
+        return int(self._bits).to_bytes(_SIZE, "little")
 
     def as_float(self) -> float:
         """The same number as a float."""
@@ -218,7 +218,7 @@ def bfloat16_array(values: Iterable[float | BFloat16 | None]) -> BFloat16Array:
     return _of_storage(pa.array(encoded, pa.binary(_SIZE)))
 
 
-def cast(arr: pa.Array, target_type: pa.DataType | str, *args: Any, **kwargs: Any) -> pa.Array:
+def cast(arr: pa.Array, target_type: Any, *args: Any, **kwargs: Any) -> pa.Array:
     """Casts an array as `pyarrow.compute.cast` does, and also from and to bfloat16, alone or in lists of a fixed size.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pyarrow as pa
 
 
@@ -19,7 +21,5 @@ def register(extension: pa.ExtensionType) -> None:
         >>> from esker.arrow.extension_types import register
         >>> register(BFloat16Type())
     """
-    try:
+    with contextlib.suppress(pa.ArrowKeyError):
         pa.register_extension_type(extension)
-    except pa.ArrowKeyError:
-        pass

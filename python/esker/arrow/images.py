@@ -172,7 +172,7 @@ class ImageArray(pa.ExtensionArray):
         return f"<lance.arrow.{type(self).__name__} object at 0x{id(self):016x}>\n{self.to_pylist()!r}"
 
     @classmethod
-    def from_array(cls, images: Any) -> ImageArray:
+    def from_array(cls, images: Any) -> Any:
         """URIs of strings, encoded images of binary values, pixels of tensors of one shape.
 
         Args:
@@ -350,7 +350,9 @@ def _decoded(images: pa.Array) -> Any:
     pixels = [np.asarray(pillow.open(io.BytesIO(image))) for image in images.to_pylist()]
     shapes = sorted({image.shape for image in pixels})
     if len(shapes) != 1:
-        raise InvalidArgumentError(f"Shapes of all inputs must match: found {', '.join(map(str, shapes)) or 'no image'}")
+        raise InvalidArgumentError(
+            f"Shapes of all inputs must match: found {', '.join(map(str, shapes)) or 'no image'}"
+        )
     return np.stack(pixels)
 
 

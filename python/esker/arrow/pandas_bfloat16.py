@@ -80,6 +80,13 @@ class PandasBFloat16Array(ExtensionArray):
             return PandasBFloat16Array(self.data.take(pa.array(places, pa.int64())))
         raise UnsupportedError(f"expected a position, a slice, positions or a mask, found {places.dtype}")
 
+    def __eq__(self, other: object) -> Any:
+        import numpy as np
+
+        values = self.data.to_pylist()
+        others = other if isinstance(other, list | tuple | PandasBFloat16Array | np.ndarray) else [other] * len(self)
+        return np.array([mine is not None and mine == theirs for mine, theirs in zip(values, others, strict=True)])
+
     def __len__(self) -> int:
         return len(self.data)
 
