@@ -62,7 +62,8 @@ def test_numbers_round_as_ml_dtypes_rounds_them(number: float) -> None:
     expected = ml_dtypes.bfloat16(number)
     ours = BFloat16(number)
     if np.isnan(expected):
-        assert np.isnan(ours.as_float()) and ours != ours
+        assert np.isnan(ours.as_float())
+        assert ours != ours
         return
     assert struct.unpack("<H", ours.to_bytes()) == struct.unpack("<H", expected.tobytes())
     assert BFloat16.from_bytes(expected.tobytes()) == ours
@@ -71,8 +72,11 @@ def test_numbers_round_as_ml_dtypes_rounds_them(number: float) -> None:
 
 
 def test_scalars_compare_and_show_their_number() -> None:
-    assert str(BFloat16(1.124565)) == "1.125" and str(BFloat16(1.0)) == "1"
-    assert BFloat16(1.1) > BFloat16(1.0) and BFloat16(1.0) <= BFloat16(1.0) and BFloat16(0.0) == BFloat16(-0.0)
+    assert str(BFloat16(1.124565)) == "1.125"
+    assert str(BFloat16(1.0)) == "1"
+    assert BFloat16(1.1) > BFloat16(1.0)
+    assert BFloat16(1.0) <= BFloat16(1.0)
+    assert BFloat16(0.0) == BFloat16(-0.0)
     assert bfloat16_array([1.0])[0] == ml_dtypes.bfloat16(1.0)
     assert hash(BFloat16(2.0)) == hash(BFloat16(2.001))
     with pytest.raises(InvalidArgumentError, match="expected 2 bytes"):
@@ -100,7 +104,8 @@ def test_numpy_and_pandas_share_the_values() -> None:
     arrow = BFloat16Array.from_numpy(numbers)
     assert np.array_equal(arrow.slice(1).to_numpy(), numbers[1:])
     series = bfloat16_array([1.1, None, 3.4]).to_pandas()
-    assert series[1] is None and series.isna().tolist() == [False, True, False]
+    assert series[1] is None
+    assert series.isna().tolist() == [False, True, False]
     assert pd.Series(series, dtype="lance.bfloat16").equals(series)
     assert pa.array(series).equals(bfloat16_array([1.1, None, 3.4]))
     assert pd.concat([series, series]).tolist()[3] == BFloat16(1.1)
@@ -126,7 +131,8 @@ def test_images_are_read_decoded_and_encoded_again(images: list[str], tmp_path: 
     uris = ImageURIArray.from_uris([images[0], f"file://{images[1]}", Path(images[2])])
     encoded = uris.read_uris()
     pixels = encoded.to_tensor()
-    assert pixels.to_numpy().shape == (3, 2, 3, 4) and pixels.to_numpy()[2].max() == 80
+    assert pixels.to_numpy().shape == (3, 2, 3, 4)
+    assert pixels.to_numpy()[2].max() == 80
     assert pixels.to_encoded().to_tensor() == pixels
     assert ImageArray.from_array(encoded.storage.cast(pa.large_binary())).to_pylist() == encoded.to_pylist()
     table = pa.table({"uri": uris, "encoded": encoded, "pixels": pixels})
@@ -135,7 +141,8 @@ def test_images_are_read_decoded_and_encoded_again(images: list[str], tmp_path: 
         assert read[name].to_pylist() == table[name].to_pylist()
     for array in (uris, encoded, pixels):
         assert pickle.loads(pickle.dumps(array)) == array
-    assert "EncodedImageArray" in repr(encoded) and "PNG" in repr(encoded)
+    assert "EncodedImageArray" in repr(encoded)
+    assert "PNG" in repr(encoded)
 
 
 def test_images_that_cannot_be_used_are_named(images: list[str], tmp_path: Path) -> None:

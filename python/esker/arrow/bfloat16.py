@@ -9,6 +9,7 @@ bfloat16  s eeeeeeee mmmmmmm                    rounded to the nearest, ties to 
 from __future__ import annotations
 
 import functools
+import importlib
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -189,9 +190,8 @@ class BFloat16Type(pa.ExtensionType):
 
     def to_pandas_dtype(self) -> Any:
         """The dtype of pandas, `lance.bfloat16`."""
-        from .pandas_bfloat16 import PandasBFloat16Type
-
-        return PandasBFloat16Type()
+        # By its name: only who uses pandas loads it.
+        return importlib.import_module(f"{__package__}.pandas_bfloat16").PandasBFloat16Type()
 
 
 register(BFloat16Type())
