@@ -54,7 +54,7 @@ def test_what_is_no_integer_is_refused_as_in_pylance(option: str, value: Any, ur
 @pytest.mark.parametrize("value", [-1, -(2**70), 2**63, 2**70])
 def test_a_number_out_of_range_is_refused(option: str, value: int, uri: str) -> None:
     dataset = esker.write_dataset(pa.table({"id": range(4)}), uri)
-    with pytest.raises(InvalidArgumentError, match=option):
+    with pytest.raises(InvalidArgumentError, match=f"(?i){option}"):
         dataset.scanner(**{option: value})  # type: ignore[arg-type]
 
 

@@ -167,7 +167,7 @@ class LanceFileWriter:
         self.closed = True
         if self._writer is None:
             raise InvalidArgumentError(
-                "expected a schema, found none: the file cannot be created; give schema= or write a batch"
+                "Schema is unknown and file cannot be created: give schema= or write a batch before the file is closed"
             )
         num_rows, self.size_bytes = self._writer.finish()
         store, path = self._place

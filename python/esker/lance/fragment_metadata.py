@@ -127,8 +127,12 @@ class FragmentMetadata:
         return hash(self._fragment)
 
     def __repr__(self) -> str:
-        paths = [file.path for file in self.files]
-        return f"FragmentMetadata(id={self.id}, physical_rows={self.physical_rows}, files={paths})"
+        files = ", ".join(
+            f"DataFile(path={file.path!r}, fields={file.fields}, file_major_version={file.file_major_version}, "
+            f"file_minor_version={file.file_minor_version})"
+            for file in self.files
+        )
+        return f"FragmentMetadata(id={self.id}, physical_rows={self.physical_rows}, files=[{files}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FragmentMetadata.from_native, (self._fragment,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,19 @@ _SETTERS = {
 _NO_OPTIONS = frozenset({"apply_defaults", "ds", "set", "to_scanner"})
 
 
+DEFAULT_BATCH_SIZE = "LANCE_DEFAULT_BATCH_SIZE"
+"""The environment variable with the rows of a batch where a scan does not say, as for pylance."""
+
+
+def _default_batch_size() -> int | None:
+    text = os.environ.get(DEFAULT_BATCH_SIZE)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise InvalidArgumentError(f"expected a number of rows in {DEFAULT_BATCH_SIZE}, found {text!r}")
+    return int(text)
+
+
 class ScannerBuilder:
     """Collects the options of a scan one by one. `LanceDataset.scanner` takes them all at once.
 
@@ -66,7 +80,7 @@ class ScannerBuilder:
 
     def __init__(self, ds: ScannedDataset) -> None:
         self.ds = ds
-        self._options = ScanOptions()
+        self._options = ScanOptions(batch_size=_default_batch_size())
 
     def apply_defaults(self, default_opts: dict[str, Any]) -> ScannerBuilder:
         """Sets many options by name."""

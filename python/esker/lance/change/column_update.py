@@ -14,7 +14,7 @@ from ...arrow.blob_arrays import holds_blobs
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
-from ..system_columns import ROW_ADDRESS
+from ..system_columns import ROW_ADDRESS, SYSTEM_COLUMNS
 from ..version import TableVersion
 from .column_writer import ColumnWriter
 from .join_keys import SYSTEM_KEYS, JoinKeys
@@ -113,9 +113,15 @@ def _without_null_values(values: pa.Array) -> pa.Array:
 
 
 def _like(found: pa.Field, table: pa.Schema) -> pa.Field:
+    if found.name in SYSTEM_COLUMNS and found.name not in table.names:
+        raise InvalidArgumentError(
+            f"column {found.name!r} is a metadata column, which cannot be updated: give values for columns of the "
+            f"table ({', '.join(table.names)})",
+            column=found.name,
+        )
     if found.name not in table.names:
         raise InvalidArgumentError(
-            f"expected new values for columns of the table ({', '.join(table.names)}), found {found.name!r}",
+            f"column {found.name!r} does not exist: expected columns of the table ({', '.join(table.names)})",
             column=found.name,
         )
     expected = table.field(found.name)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ...arrow.batch_source import BatchSource
-from ...exceptions import InvalidArgumentError, NotFoundError
+from ...exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError
 from ...udf import BatchUDF
 from ..scan.options import Columns, ScanOptions
 from ..scan.scan import Scan
@@ -116,7 +116,9 @@ class StreamValues:
             while start < addresses.num_rows:
                 batch = self._next()
                 if batch is None:
-                    raise InvalidArgumentError("expected a value for each row of the table, found fewer in the stream")
+                    raise SchemaMismatchError(
+                        "Stream ended before producing values for all rows in dataset: expected a value for each row"
+                    )
                 size = min(batch.num_rows, addresses.num_rows - start)
                 self._rest = batch.slice(size)
                 part = addresses[ROW_ADDRESS].slice(start, size)
@@ -127,10 +129,12 @@ class StreamValues:
         """Checks that the stream has ended.
 
         Raises:
-            InvalidArgumentError: It has more values than the table has rows.
+            SchemaMismatchError: It has more values than the table has rows.
         """
         if self._next() is not None:
-            raise InvalidArgumentError("expected as many values as the table has rows, found more in the stream")
+            raise SchemaMismatchError(
+                "Stream produced more values than expected for dataset: expected one for each row of the table"
+            )
 
     def _next(self) -> pa.RecordBatch | None:
         while self._rest is None or self._rest.num_rows == 0:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
@@ -177,6 +178,12 @@ class LanceOperation:
 
         def __post_init__(self) -> None:
             self.fragments = _checked(self.fragments)
+            if isinstance(self.schema, pa.Schema):
+                warnings.warn(
+                    "a Merge with a pyarrow schema gives columns new field ids where names changed; pass a LanceSchema",
+                    DeprecationWarning,
+                    stacklevel=3,
+                )
 
         def to_operation(self) -> native.Operation:
             """The operation of the Rust core."""

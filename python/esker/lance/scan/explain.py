@@ -26,11 +26,29 @@ def analyzed(scan: Scan, count_rows: bool) -> str:
             pass
     cost = seen[0]
     saved = f", groups_skipped={cost.groups_skipped}/{cost.groups}" if cost.groups else ""
+    scanned = _rows_scanned(scan)
+    seen_rows = f", rows_scanned={scanned}" if scanned is not None and not cost.groups_skipped else ""
+    read = (
+        f", output_rows={cost.rows}{seen_rows}, bytes_read={cost.bytes_read}, iops={cost.iops}, "
+        f"requests={cost.requests}{saved}"
+    )
     return (
         f"Analyzed: rows={cost.rows}, elapsed={cost.seconds * 1000:.1f}ms, "
         f"requests={cost.requests}, bytes_read={cost.bytes_read}{saved}\n  "
-        + explained(scan, False).replace("\n", "\n  ")
+        + (explained(scan, False) + read).replace("\n", "\n  ")
     )
+
+
+def _rows_scanned(scan: Scan) -> int | None:
+    """How many rows a scan looks at; None where that depends on how soon it has enough."""
+    options = scan.options
+    if not options.order_by and (options.limit is not None or options.offset):
+        return None
+    if options.fragment_ids is None:
+        return scan.table.num_rows
+    rows = [fragment.num_rows for fragment in scan.table.manifest.fragments() if fragment.id in options.fragment_ids]
+    known = [count for count in rows if count is not None]
+    return sum(known) if len(known) == len(rows) else None
 
 
 def _plan(scan: Scan, verbose: bool) -> list[str]:
@@ -46,7 +64,7 @@ def _plan(scan: Scan, verbose: bool) -> list[str]:
     names = list(scan.table.schema.names if columns is None else columns)
     if scan.predicate is not None:
         names += [name for name in scan.predicate.columns if name not in names]
-    read = f"LanceScan: uri={scan.table.uri}, version={scan.table.number}, projection=[{', '.join(names)}]"
+    read = f"LanceRead: uri={scan.table.uri}, version={scan.table.number}, projection=[{', '.join(names)}]"
     if scan.predicate is not None:
         read += f", filter={scan.predicate}"
         if scan.table.manifest.data_storage_version == "0.1":

@@ -116,7 +116,7 @@ def integer(name: str, value: Any, *, least: int | None = None) -> int:
         raise TypeError(f"expected {name} as an integer, found {type(value).__name__}") from None
     if least is not None and number < least:
         rule = "non-negative" if least == 0 else f"at least {least}"
-        raise InvalidArgumentError(f"{name} must be {rule}, found {number}")
+        raise InvalidArgumentError(f"{name if '_' in name else name.capitalize()} must be {rule}, found {number}")
     if number > _MOST:
         raise InvalidArgumentError(f"{name} must be at most 2^63 - 1, found {number}")
     return number

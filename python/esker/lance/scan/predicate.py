@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..._native.expr import Predicate
 from ...arrow.predicate import predicate_of
+from ...exceptions import InvalidArgumentError
 from ..system_columns import with_system_columns
 
 if TYPE_CHECKING:
@@ -40,5 +42,11 @@ def to_predicate(filter: Filter, schema: pa.Schema) -> Predicate:
     if isinstance(filter, pc.Expression):
         return predicate_of(filter, schema, as_arrow=False)
     if isinstance(filter, str):
-        return Predicate.parse_sql(filter, schema)
+        try:
+            return Predicate.parse_sql(filter, schema)
+        except InvalidArgumentError as error:
+            # The words by which callers of pylance tell a wrong filter from other errors.
+            unknown = re.match(r"expected a column, found (.+?): there are", str(error))
+            which = f"No field named {unknown[1]}: " if unknown else ""
+            raise type(error)(f"Invalid user input: {which}{error}", **error.facts) from error
     raise TypeError(f"expected a filter as SQL text or pyarrow.compute.Expression, found {type(filter).__name__}")
