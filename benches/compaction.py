@@ -2,7 +2,7 @@
 
 Each measurement runs in a process of its own, the libraries in turns: seconds from the open table to the committed
 version and the growth of the process's peak memory, medians of three. Both leave files to the operating system
-(`durable=False`), as pylance always does. Ratios are pylance / esker; the share is of the bytes written that were copied
+(`durable=False`), as pylance always does. Ratios are pylance / esker; the share is of written bytes that were copied
 as whole pages.
 
 | table | what is compacted |
