@@ -84,7 +84,9 @@ impl RewriteRequest {
 
     /// The size of a full page.
     pub(super) fn page_bytes(&self) -> u64 {
-        self.page_bytes.unwrap_or_else(|| page_bytes(self.waiting_bytes())).max(1)
+        self.page_bytes
+            .unwrap_or_else(|| page_bytes(self.waiting_bytes()))
+            .max(1)
     }
 
     /// The size of a unit of reading.
