@@ -1,4 +1,4 @@
-"""A rewrite of fragments holds what it was allowed to: blobs, vectors, texts."""
+"""A rewrite of fragments holds what it was allowed to: blobs, vectors, texts, thousands of columns."""
 
 from __future__ import annotations
 
@@ -81,11 +81,19 @@ def texts() -> Iterator[pa.RecordBatch]:
         )
 
 
+def wide() -> Iterator[pa.RecordBatch]:
+    """4,000 columns of numbers."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        yield pa.RecordBatch.from_pydict({f"c{i}": rng.integers(0, 1 << 60, 1000) for i in range(4000)})
+
+
 CASES: dict[str, tuple[Callable[[], Iterator[pa.RecordBatch]], int, int]] = {
     "blobs": (blobs, 32 << 20, 72),
     "values of a megabyte": (values_of_a_megabyte, 32 << 20, 72),
     "vectors": (vectors, 32 << 20, 20_000),
     "texts": (texts, 32 << 20, 300_000),
+    "wide": (wide, 32 << 20, 2_500),
 }
 
 
@@ -101,5 +109,5 @@ def test_memory_stays_near_the_limit_whatever_the_data(case: str, copy: bool, ur
     assert found == rows
     # Far more than the limit went through; texts are compressed.
     assert written > (1 if case == "texts" else 3) * limit
-    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes.
+    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes; the metadata of columns.
     assert grown < limit + (100 << 20), f"{grown >> 20} MiB for {written >> 20} MiB"

@@ -137,11 +137,6 @@ impl ColumnWriter {
         Ok(ColumnWriter { out, parts })
     }
 
-    /// The parts of the schema that are written by themselves.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &ColumnPart> {
-        self.parts.iter().map(|state| &state.part)
-    }
-
     fn state(&mut self, part: usize) -> Result<(&mut PagedWriter, &mut PartState)> {
         let found = self.parts.get_mut(part);
         let found = found.ok_or_else(|| FileError::invalid(format!("expected a part {part}, found none")))?;
@@ -205,9 +200,10 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Bytes in the file so far and bytes that wait.
-    pub fn bytes_so_far(&self) -> u64 {
-        self.out.bytes_so_far()
+    /// Writes what waits of a part that has all of its rows.
+    pub async fn end(&mut self, part: usize) -> Result<()> {
+        let (out, state) = self.state(part)?;
+        out.end_values(state.part.top, state.part.leaf).await
     }
 
     /// Writes the buffered values and makes the file visible. Every part must have `num_rows` rows.

@@ -248,10 +248,26 @@ impl PagedWriter {
             page: tokio::spawn(async move { Ok(page) }),
             bytes,
         });
-        while self.encoding.len() > self.options.threads.max(1) {
+        // There is nothing to wait for but the pages before it; a large one is not held any longer.
+        while self.encoding.len() > self.options.threads.max(1)
+            || (!self.encoding.is_empty() && bytes > self.options.page_bytes)
+        {
             self.write_next().await?;
         }
         self.encode_pages(Vec::new()).await
+    }
+
+    /// Writes what waits of a field, or of one of its leaves, of which no more will come.
+    pub(crate) async fn end_values(&mut self, field: usize, leaf: Option<usize>) -> Result<()> {
+        let mut full = Vec::new();
+        match (self.sinks.get_mut(field), leaf) {
+            (Some(Sink::V2_1(sink)), Some(leaf)) => {
+                gather(&mut full, PendingPage::V2_1, |out| sink.end_leaf(leaf, out));
+            }
+            (Some(sink), _) => sink.flush(true, &mut full),
+            (None, _) => {}
+        }
+        self.encode_pages(full).await
     }
 
     /// Writes the file, in which every column has `num_rows` rows.

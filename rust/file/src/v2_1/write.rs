@@ -181,6 +181,15 @@ impl ColumnSink {
         Some(pending.column)
     }
 
+    /// Gives what waits of one leaf up as its last page.
+    pub(crate) fn end_leaf(&mut self, leaf: usize, full: &mut Vec<PendingPage>) {
+        if let Some(pending) = self.pending.get_mut(leaf).filter(|pending| !pending.arrays.is_empty()) {
+            let mut page = pending.take();
+            page.alone = page.first;
+            full.push(page);
+        }
+    }
+
     /// Bytes that wait.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.pending.iter().map(|pending| pending.bytes).sum()

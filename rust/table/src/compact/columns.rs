@@ -6,6 +6,7 @@ use std::sync::Arc;
 use esker_file::column_writer::{ColumnPart, PageCounts};
 use esker_file::ColumnWriter;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::cut::{FileCut, Slice};
@@ -40,7 +41,7 @@ pub(super) async fn write_file(
 async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {
     let at_once = columns_at_once(request, cut, sources.parts.len());
     for group in column_groups(&sources.parts, at_once) {
-        let mut pieces = pieces(sources, request, group, cut.slices.clone());
+        let mut pieces = pieces(sources, request, group.clone(), cut.slices.clone());
         while let Some(piece) = pieces.try_next().await? {
             request.check_stop()?;
             match piece {
@@ -59,6 +60,9 @@ async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, o
                     }
                 }
             }
+        }
+        for part in group {
+            out.end(part).await?;
         }
     }
     Ok(())
@@ -79,18 +83,39 @@ pub(super) fn pieces(
     let units = units
         .map_ok(|units| stream::iter(units.into_iter().map(Ok)))
         .try_flatten();
-    let reads = units.map_ok(|unit| async move {
-        let read = tokio::spawn(unit.read()).await;
-        read.map_err(|error| TableError::task_failed("rewrite", &error))?
+    let ahead = readahead(sources, request);
+    // A page of another writer may be much larger than a unit: then fewer are read ahead.
+    let unit_bytes = request.unit_bytes();
+    let most = kibibytes(unit_bytes.saturating_mul(ahead as u64));
+    let room = Arc::new(Semaphore::new(most as usize));
+    let admitted = units.and_then(move |unit| {
+        let (room, taken) = (room.clone(), kibibytes(unit.bytes(unit_bytes)).min(most));
+        async move {
+            let permit = room.acquire_many_owned(taken).await;
+            let permit =
+                permit.map_err(|error| TableError::invalid(format!("a read could not be admitted: {error}")))?;
+            Ok::<_, TableError>((unit, permit))
+        }
     });
-    reads.try_buffered(readahead(sources, request)).boxed()
+    let reads = admitted.map_ok(|(unit, permit)| async move {
+        let read = tokio::spawn(unit.read()).await;
+        let piece = read.map_err(|error| TableError::task_failed("rewrite", &error))??;
+        Ok::<_, TableError>((piece, permit))
+    });
+    // The place of what was read is free again once the writer takes it.
+    reads.try_buffered(ahead).map_ok(|(piece, _permit)| piece).boxed()
+}
+
+/// The whole KiB that some bytes take, at least one.
+fn kibibytes(bytes: u64) -> u32 {
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX >> 4).max(1)
 }
 
 fn readahead(sources: &Sources, request: &RewriteRequest) -> usize {
     let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get());
     let least = if sources.files.store().is_far() { FAR_UNITS } else { 2 };
     let within = usize::try_from(request.memory_limit / 4 / request.unit_bytes()).unwrap_or(usize::MAX);
-    (threads * 2).max(least).min(within).max(1)
+    (threads + 1).max(least).min(within).max(1)
 }
 
 /// So many columns fill pages at the same time within the memory for that.

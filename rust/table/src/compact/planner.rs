@@ -91,12 +91,7 @@ impl Planner {
                 blob_units(&sources, &reader, *number, part, &rows, &mut units).await?;
                 continue;
             }
-            let is_first = *number == 0
-                || sources
-                    .parts
-                    .get(*number - 1)
-                    .is_none_or(|before| before.top != part.top);
-            if is_first || split_field.as_ref().is_none_or(|(top, _)| *top != part.top) {
+            if split_field.as_ref().is_none_or(|(top, _)| *top != part.top) {
                 split_field = Some((part.top, sources.is_split(&reader, part)?));
             }
             if matches!(split_field, Some((_, true))) {
@@ -133,6 +128,7 @@ impl Planner {
                                 reader: (*file).clone(),
                                 column: *column,
                                 page,
+                                bytes: places.get(page).map_or(0, |place| place.bytes),
                             }),
                             Segment::Rows(rows) => {
                                 let per_row = per_row.max(columns.bytes_per_row());

@@ -13,7 +13,10 @@ use crate::write::{page_bytes, WriteRequest};
 /// A part of the memory that one unit of reading may take, and the bounds of that.
 const UNIT_SHARE: u64 = 32;
 const LEAST_UNIT: u64 = 1024 * 1024;
-const MOST_UNIT: u64 = 16 * 1024 * 1024;
+const MOST_UNIT: u64 = 4 * 1024 * 1024;
+
+/// A part of the memory for the metadata of old files, which need not be read again then.
+const METADATA_SHARE: u64 = 8;
 
 /// A part of the memory for values that wait to fill a page; the rest is for what is read ahead and for pages that are encoded.
 const WAITING_SHARE: u64 = 4;
@@ -80,6 +83,11 @@ impl RewriteRequest {
     /// The most bytes of values that wait to fill a page.
     pub(super) fn waiting_bytes(&self) -> u64 {
         (self.memory_limit / WAITING_SHARE).max(1)
+    }
+
+    /// The most bytes of metadata of old files that are kept.
+    pub(super) fn metadata_bytes(&self) -> u64 {
+        self.memory_limit / METADATA_SHARE
     }
 
     /// The size of a full page.

@@ -32,6 +32,7 @@ pub async fn rewrite_fragments(
 ) -> Result<RewriteOutcome> {
     manifest.check_readable()?;
     request.check()?;
+    let files = &Arc::new(files.for_one_pass(request.metadata_bytes()));
     let schema = manifest.schema()?;
     check_schema(&schema, request.version)?;
     let fragments = fragments_of(manifest, Some(&request.fragment_ids))?;

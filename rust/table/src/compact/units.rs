@@ -27,6 +27,7 @@ pub(super) enum Unit {
         reader: FileReader,
         column: usize,
         page: usize,
+        bytes: u64,
     },
     /// Rows of some columns.
     Rows {
@@ -51,6 +52,14 @@ pub(super) enum Piece {
 }
 
 impl Unit {
+    /// The bytes that it takes in memory, by an estimate; those of rows are as many as a unit has.
+    pub fn bytes(&self, unit_bytes: u64) -> u64 {
+        match self {
+            Unit::Page { bytes, .. } => *bytes,
+            Unit::Rows { .. } | Unit::Blobs { .. } => unit_bytes,
+        }
+    }
+
     pub async fn read(self) -> Result<Piece> {
         match self {
             Unit::Page {
@@ -58,6 +67,7 @@ impl Unit {
                 reader,
                 column,
                 page,
+                ..
             } => Ok(Piece::Page(part, reader.read_page(column, page).await?)),
             Unit::Rows { columns, outputs, rows } => Ok(Piece::Batch(columns.read(&rows).await?, outputs)),
             Unit::Blobs { part, columns, rows } => {
