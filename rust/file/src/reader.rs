@@ -85,6 +85,29 @@ impl FileReader {
         Ok(FileReader { file })
     }
 
+    /// Opens the file for a pass that comes to each page once: what is read is not kept for later.
+    pub async fn open_for_one_pass(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
+        let tail = FileTail::fetch(store, path, size).await?;
+        let file = match tail.version()? {
+            FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
+            FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?.for_one_pass())),
+            FileVersion::V2_1 | FileVersion::V2_2 => {
+                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?).for_one_pass()))
+            }
+        };
+        Ok(FileReader { file })
+    }
+
+    /// About the bytes that the open file holds in memory: its metadata, encoded and decoded.
+    pub fn metadata_bytes(&self) -> u64 {
+        const LEAST: u64 = 16 * 1024;
+        let encoded = self.container().map_or(0, |container| {
+            let range = container.column_metadata();
+            range.end.saturating_sub(range.start)
+        });
+        encoded.saturating_mul(4).saturating_add(LEAST)
+    }
+
     /// The container of a 2.x file, with the metadata of columns and pages.
     pub fn container(&self) -> Option<&Container> {
         match &self.file {

@@ -34,6 +34,8 @@ pub struct Container {
     /// From the first column's metadata to the table of global buffers.
     metadata: BufferRange,
     dictionaries: Mutex<KeptDictionaries>,
+    /// Whether pages are read once, so that no dictionary is kept.
+    reads_once: bool,
 }
 
 /// A cache of decoded dictionaries, so that the next read of a page does not read them again.
@@ -181,7 +183,16 @@ impl Container {
             global_buffers: globals,
             metadata: footer.first_column..footer.global_table.start.max(footer.first_column),
             dictionaries: Mutex::default(),
+            reads_once: false,
         })
+    }
+
+    /// The same file for a reader that comes to each page once.
+    pub(crate) fn for_one_pass(self) -> Container {
+        Container {
+            reads_once: true,
+            ..self
+        }
     }
 
     /// The file's path in its store.
@@ -236,6 +247,9 @@ impl Container {
 
     /// Caches the dictionary of a page while there is room.
     pub(crate) fn keep_dictionary(&self, column: usize, page: usize, items: &ArrayRef) {
+        if self.reads_once {
+            return;
+        }
         let size = items.get_array_memory_size();
         if let Ok(mut kept) = self.dictionaries.lock() {
             if kept.bytes.saturating_add(size) <= KEPT_DICTIONARY_BYTES {
@@ -254,6 +268,14 @@ impl Container {
             bytes = in_pages.fold(bytes, u64::saturating_add);
         }
         Ok(bytes)
+    }
+
+    /// The encoding message of each page of a column, byte for byte.
+    pub(crate) fn page_messages(&self, index: usize) -> Result<Vec<Bytes>> {
+        match self.columns.get(index) {
+            Some(column) => ColumnMeta::page_messages(&column.raw, &self.path, index),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The metadata of one column, decoded on first use.

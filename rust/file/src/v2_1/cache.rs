@@ -14,6 +14,9 @@ const SHARED_BYTES: usize = 256 * 1024 * 1024;
 /// Bytes that the states of one file may always take, however many files are open.
 const OWN_BYTES: usize = 512 * 1024;
 
+/// Bytes that the states of a file take that is read once.
+const ONE_PASS_BYTES: usize = 64 * 1024;
+
 /// What all open files keep.
 static KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -29,9 +32,21 @@ struct Kept {
     states: HashMap<Key, (Arc<PageState>, usize)>,
     order: VecDeque<Key>,
     bytes: usize,
+    /// Whether pages are read once, so that hardly any is kept.
+    reads_once: bool,
 }
 
 impl PageCache {
+    /// A cache for a reader that comes to each page once: it keeps what the next part of a page needs, and no more.
+    pub(crate) fn for_one_pass() -> PageCache {
+        PageCache(Mutex::new(Kept {
+            states: HashMap::new(),
+            order: VecDeque::new(),
+            bytes: 0,
+            reads_once: true,
+        }))
+    }
+
     /// The state of a page that is read as `data_type`.
     pub(crate) fn get(&self, column: usize, page: usize, data_type: &DataType) -> Option<Arc<PageState>> {
         let kept = self.0.lock().ok()?;
@@ -43,7 +58,7 @@ impl PageCache {
     pub(crate) fn put(&self, column: usize, page: usize, state: &Arc<PageState>) {
         let Ok(mut kept) = self.0.lock() else { return };
         let (key, bytes) = ((column, page), state.memory());
-        if bytes > SHARED_BYTES / 8 {
+        if bytes > SHARED_BYTES / 8 || (kept.reads_once && bytes > ONE_PASS_BYTES) {
             return;
         }
         match kept.states.insert(key, (state.clone(), bytes)) {
@@ -52,7 +67,9 @@ impl PageCache {
         }
         kept.bytes = kept.bytes.saturating_add(bytes);
         KEPT_BYTES.fetch_add(bytes, Relaxed);
-        while kept.bytes > OWN_BYTES && KEPT_BYTES.load(Relaxed) > SHARED_BYTES {
+        while (kept.bytes > OWN_BYTES && KEPT_BYTES.load(Relaxed) > SHARED_BYTES)
+            || (kept.reads_once && kept.bytes > ONE_PASS_BYTES)
+        {
             let Some(oldest) = kept.order.pop_front() else { break };
             if let Some((_, bytes)) = kept.states.remove(&oldest) {
                 kept.give_back(bytes);

@@ -55,6 +55,15 @@ impl LeafFile {
         }
     }
 
+    /// The same file for a reader that comes to each page once.
+    pub(crate) fn for_one_pass(self) -> LeafFile {
+        LeafFile {
+            cache: PageCache::for_one_pass(),
+            container: self.container.for_one_pass(),
+            path: self.path,
+        }
+    }
+
     pub(crate) fn container(&self) -> &Container {
         &self.container
     }

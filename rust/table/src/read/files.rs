@@ -22,6 +22,8 @@ pub struct TableFiles {
     store: StoreRef,
     kept: Mutex<Kept>,
     deletions: Mutex<KeptDeletions>,
+    /// Bytes of metadata that are kept, for a pass that comes to each page once.
+    one_pass: Option<u64>,
 }
 
 /// A cache of decoded deletion files, which never change either.
@@ -53,6 +55,7 @@ impl KeptDeletions {
 struct Kept {
     readers: HashMap<String, FileReader>,
     oldest_first: VecDeque<String>,
+    bytes: u64,
 }
 
 impl TableFiles {
@@ -62,6 +65,15 @@ impl TableFiles {
             store,
             kept: Mutex::default(),
             deletions: Mutex::default(),
+            one_pass: None,
+        }
+    }
+
+    /// The same store for a pass that comes to each page once: nothing of the pages is kept, and `bytes` of the files' metadata.
+    pub fn for_one_pass(&self, bytes: u64) -> TableFiles {
+        TableFiles {
+            one_pass: Some(bytes),
+            ..TableFiles::new(self.store.clone())
         }
     }
 
@@ -76,14 +88,23 @@ impl TableFiles {
         if let Some(reader) = self.kept.lock().ok().and_then(|kept| kept.readers.get(&path).cloned()) {
             return Ok(reader);
         }
-        let reader = FileReader::open_sized(self.store.clone(), &path, file.file_size_bytes).await?;
+        let (store, size) = (self.store.clone(), file.file_size_bytes);
+        let reader = match self.one_pass {
+            Some(_) => FileReader::open_for_one_pass(store, &path, size).await?,
+            None => FileReader::open_sized(store, &path, size).await?,
+        };
         if let Ok(mut kept) = self.kept.lock() {
             if kept.readers.insert(path.clone(), reader.clone()).is_none() {
                 kept.oldest_first.push_back(path);
+                kept.bytes = kept.bytes.saturating_add(reader.metadata_bytes());
             }
-            while kept.oldest_first.len() > KEPT_FILES {
-                if let Some(oldest) = kept.oldest_first.pop_front() {
-                    kept.readers.remove(&oldest);
+            let most = self.one_pass.unwrap_or(u64::MAX);
+            while kept.oldest_first.len() > KEPT_FILES || (kept.bytes > most && kept.oldest_first.len() > 1) {
+                let Some(oldest) = kept.oldest_first.pop_front() else {
+                    break;
+                };
+                if let Some(reader) = kept.readers.remove(&oldest) {
+                    kept.bytes = kept.bytes.saturating_sub(reader.metadata_bytes());
                 }
             }
         }
