@@ -13,6 +13,7 @@
 
 pub mod apply;
 mod below;
+pub mod carry;
 pub mod cleanup;
 pub mod conflict;
 pub mod deletion;
@@ -21,6 +22,7 @@ pub mod error;
 pub mod flags;
 pub mod fragment;
 mod fragment_list;
+pub mod fragment_reuse;
 pub mod index;
 mod layout;
 pub mod manifest;
