@@ -136,6 +136,11 @@ impl PyManifest {
         Ok(self.0.indices()?.into_iter().map(PyIndex).collect())
     }
 
+    fn index_coverage(&self, py: Python<'_>, store: &PyStore) -> Result<BTreeMap<u64, Vec<String>>> {
+        let covered = py.detach(|| block_on(self.0.index_coverage(store.store())))?;
+        Ok(covered.into_iter().collect())
+    }
+
     #[getter]
     fn num_fragments(&self) -> usize {
         self.0.num_fragments()
