@@ -54,6 +54,8 @@ if not TYPE_CHECKING:
         {
             "BatchUDF": "esker.udf",
             "BlobFile": "esker.blob",
+            "Compaction": "esker.optimize",
+            "CompactionMetrics": "esker.optimize",
             "BulkCommitResult": "esker.dataset.commits",
             "DataFile": "esker.fragment",
             "DatasetDelta": "esker.lance.history.version_delta",
