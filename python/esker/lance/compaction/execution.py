@@ -13,11 +13,12 @@ from ..scan.options import ScanOptions
 from ..scan.scan import Scan
 from ..system_columns import ROW_ID
 from ..version import TableVersion
-from ..write.request import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_GROUP, WriteRequest
+from ..write.request import DEFAULT_MAX_ROWS_PER_GROUP, WriteRequest
 from ..write.staging import stage
 from ..write.target import LanceTarget
 from .options import CompactionSettings
 from .results import RewriteResult
+from .sizes import data_bytes, live_rows, num_files
 
 
 def rewrite_group(
@@ -57,8 +58,7 @@ def rewrite_group(
             target=LanceTarget(table.uri, log, table.manifest),
             data=rows(),
             data_storage_version=settings.data_storage_version,
-            max_rows_per_file=max(settings.target_rows_per_fragment, 1),
-            max_bytes_per_file=settings.max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE,
+            max_rows_per_file=rows_per_file(table, group, settings),
             max_rows_per_group=settings.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,
             memory_limit=settings.memory_limit,
             external_blobs="reference",
@@ -73,3 +73,11 @@ def rewrite_group(
         new.append(fragment.with_row_ids(own.slice(start, fragment.physical_rows).combine_chunks()))
         start += fragment.physical_rows
     return RewriteResult(table.number, tuple(group), tuple(new))
+
+
+def rows_per_file(table: TableVersion, group: Sequence[native.Fragment], settings: CompactionSettings) -> int:
+    """How many rows each new file gets, so that all have about the same number."""
+    rows = sum(live_rows(table, fragment) for fragment in group)
+    sizes = [data_bytes(fragment) for fragment in group]
+    nbytes = None if None in sizes else sum(size or 0 for size in sizes)
+    return max(1, -(-rows // num_files(rows, nbytes, settings)))

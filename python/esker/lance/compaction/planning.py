@@ -21,18 +21,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..._native import table as native
-from ..._native.scan import count_rows
 from ..version import TableVersion
 from .options import CompactionSettings
+from .sizes import data_bytes, is_full, is_too_large, live_rows, num_files
 
 GROWTH = 1.5
 """Fragments are joined if the result has at least so many times the rows of the largest of them."""
-
-FULL = 0.5
-"""The share of `max_bytes_per_file` from which on a file counts as full."""
-
-PAGE_BYTES = 8 * 1024**2
-"""A file can be larger than `max_bytes_per_file` by a page for each of its columns."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +66,7 @@ def plan_groups(table: TableVersion, settings: CompactionSettings) -> list[tuple
         for run in _runs(table, settings)
         for joined in joined_by_size(run)
         for group in _cut(joined, settings.target_rows_per_fragment)
+        if _is_worthwhile(group, settings)
     ]
     return [tuple(one.fragment for one in group) for group in _within_budget(planned, settings)]
 
@@ -99,29 +94,15 @@ def _candidate(
     segments: Sequence[tuple[str, frozenset[int] | None]],
     settings: CompactionSettings,
 ) -> Candidate | None:
-    rows = fragment.num_rows
-    if rows is None:
-        # The manifests of old writers have no counts: read the files.
-        rows = count_rows(table.store, table.manifest, fragment_ids=[fragment.id])
+    rows, nbytes = live_rows(table, fragment), data_bytes(fragment)
     physical = fragment.physical_rows or rows
     gone = max(physical - rows, 0)
     share = gone / physical if physical else 0.0
     is_due = settings.materialize_deletions and share > settings.materialize_deletions_threshold
-    sizes = [file.file_size_bytes for file in fragment.files]
-    nbytes = None if None in sizes else sum(size or 0 for size in sizes)
-    if not is_due and (physical >= settings.target_rows_per_fragment or _is_full(fragment, nbytes, settings)):
+    if not is_due and (physical >= settings.target_rows_per_fragment or is_full(rows, nbytes, settings)):
         return None
     covered = frozenset(name for name, ids in segments if ids is None or fragment.id in ids)
     return Candidate(fragment, rows, nbytes, is_due, covered)
-
-
-def _is_full(fragment: native.Fragment, nbytes: int | None, settings: CompactionSettings) -> bool:
-    """Whether a fragment fills a file of `max_bytes_per_file`, and cannot be made into several of that size."""
-    most = settings.max_bytes_per_file
-    if not most or nbytes is None or nbytes < FULL * most:
-        return False
-    columns = sum(len(file.fields) for file in fragment.files)
-    return nbytes < GROWTH * (most + columns * PAGE_BYTES)
 
 
 def joined_by_size(run: Sequence[Candidate]) -> Iterator[list[Candidate]]:
@@ -153,8 +134,22 @@ def _cut(joined: list[Candidate], target: int) -> Iterator[list[Candidate]]:
         if rows >= target and left >= target:
             yield group
             group, rows = [], 0
-    if len(group) > 1 or any(one.is_due for one in group):
+    if group:
         yield group
+
+
+def _is_worthwhile(group: Sequence[Candidate], settings: CompactionSettings) -> bool:
+    """Whether fewer files come of it, or files without deleted rows, or those that are too large are split."""
+    if any(one.is_due for one in group):
+        return True
+    sizes = [one.nbytes for one in group]
+    nbytes = None if None in sizes else sum(size or 0 for size in sizes)
+    files = num_files(sum(one.rows for one in group), nbytes, settings)
+    if len(group) == 1:
+        return False
+    return files < len(group) or (
+        files > len(group) and any(is_too_large(one.rows, one.nbytes, settings) for one in group)
+    )
 
 
 def _within_budget(groups: Iterable[list[Candidate]], settings: CompactionSettings) -> Iterator[list[Candidate]]:

@@ -15,6 +15,7 @@ from .execution import rewrite_group
 from .options import CompactionSettings
 from .planning import plan_groups
 from .results import CompactionMetrics, LostGroup
+from .sizes import data_bytes, num_files
 from .tasks import CompactionPlan
 
 Group: TypeAlias = tuple[native.Fragment, ...]
@@ -120,7 +121,7 @@ class _Run:
         spent = {
             "max_source_fragments": len(group),
             "max_source_rows": sum(fragment.num_rows or 0 for fragment in group),
-            "max_source_bytes": sum(file.file_size_bytes or 0 for fragment in group for file in fragment.files),
+            "max_source_bytes": sum(data_bytes(fragment) or 0 for fragment in group),
         }
         left = {name: getattr(self._budget, name) for name in spent}
         # A budget of nothing is no budget: 1 is none of use.
@@ -140,8 +141,7 @@ def _present(table: TableVersion, group: Sequence[native.Fragment]) -> list[nati
 
 
 def _expected(group: Sequence[native.Fragment], settings: CompactionSettings) -> int:
-    """About how many fragments a group will become, and rarely fewer than that."""
+    """How many fragments a group will become at most, unless others are faster."""
     rows = sum(fragment.num_rows or fragment.physical_rows for fragment in group)
-    nbytes = sum(file.file_size_bytes or 0 for fragment in group for file in fragment.files)
-    by_bytes = nbytes // settings.max_bytes_per_file if settings.max_bytes_per_file else 0
-    return 1 + min(rows, rows // max(settings.target_rows_per_fragment, 1) + by_bytes)
+    nbytes = sum(data_bytes(fragment) or 0 for fragment in group)
+    return num_files(rows, nbytes, settings)
