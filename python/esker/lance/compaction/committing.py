@@ -13,6 +13,7 @@ deleted once the log shows that no version refers to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..._native import table as native
 from ...commit.loop import CommitLimits, commit, follow
@@ -59,8 +60,25 @@ class CarriedChanges(DeletionMerge):
         return adapted
 
 
-def reserve(table: TableVersion, log: LanceLog, count: int) -> list[int]:
+@dataclass(frozen=True)
+class ReservedIds:
     """Ids of fragments that nobody else gets, rising.
+
+    Attributes:
+        numbers: The ids.
+        version: The version that reserved them: a listing may not show it yet.
+    """
+
+    numbers: Sequence[int] = ()
+    version: int = 0
+
+    def part(self, start: int, end: int) -> ReservedIds:
+        """Some of them."""
+        return ReservedIds(self.numbers[start:end], self.version)
+
+
+def reserve(table: TableVersion, log: LanceLog, count: int) -> ReservedIds:
+    """Reserves ids of fragments, by a commit of its own.
 
     Args:
         table: A version of the table.
@@ -68,7 +86,7 @@ def reserve(table: TableVersion, log: LanceLog, count: int) -> list[int]:
         count: How many.
 
     Raises:
-        CommitConflictError: The table was overwritten or restored meanwhile, or other writers won every race.
+        CommitConflictError: The table was overwritten or restored again and again, or other writers won every race.
     """
     operation = LanceOperation.ReserveFragments(count)
     for _ in range(RESERVATIONS):
@@ -81,7 +99,18 @@ def reserve(table: TableVersion, log: LanceLog, count: int) -> list[int]:
     else:
         reserved = commit_change(table, lambda _: operation, log=log, limits=LIMITS)
     highest = reserved.manifest.max_fragment_id or 0
-    return list(range(highest - count + 1, highest + 1))
+    return ReservedIds(range(highest - count + 1, highest + 1), reserved.number)
+
+
+class RewriteCommit(LanceCommit):
+    """The commit of a Rewrite: never on top of a version before the one that reserved the ids of its fragments."""
+
+    reserved_at = 0
+    """The version that reserved them."""
+
+    def latest(self) -> int:
+        """The newest version, which is that one at least."""
+        return max(super().latest(), self.reserved_at)
 
 
 def commit_rewrites(
@@ -89,7 +118,7 @@ def commit_rewrites(
     results: Sequence[RewriteResult],
     *,
     log: LanceLog,
-    ids: Sequence[int] = (),
+    ids: ReservedIds | None = None,
     owned: bool = False,
 ) -> tuple[TableVersion, CompactionMetrics]:
     """Commits results, those together that were read from one version; returns the version that has them.
@@ -108,7 +137,7 @@ def commit_rewrites(
     for version in dict.fromkeys(result.read_version for result in results):
         # The new fragments are numbered, and so stand in the table, in the order of the old ones.
         together = sorted((it for it in results if it.read_version == version), key=_first)
-        table, done = _Groups(log, ids, owned).commit(table, together)
+        table, done = _Groups(log, ids or ReservedIds(), owned).commit(table, together)
         metrics += done
     return table, metrics
 
@@ -120,7 +149,7 @@ def _first(result: RewriteResult) -> int:
 class _Groups:
     """The commits of groups that were read from one version."""
 
-    def __init__(self, log: LanceLog, ids: Sequence[int], owned: bool) -> None:
+    def __init__(self, log: LanceLog, ids: ReservedIds, owned: bool) -> None:
         self._log = log
         self._ids = ids
         self._owned = owned
@@ -131,7 +160,7 @@ class _Groups:
             table = self._commit(table, results)
         except CommitConflictError as error:
             # The table may have become another one, whose ids are not reserved.
-            self._ids = ()
+            self._ids = ReservedIds()
             if len(results) > 1:
                 middle = len(results) // 2
                 table, first = self.commit(table, results[:middle])
@@ -151,18 +180,19 @@ class _Groups:
                 base = self._base(results[0].read_version)
                 log.mount(base)
                 new = [fragment for result in results for fragment in result.new]
-                ids = self._ids if len(self._ids) >= len(new) else reserve(table, log, len(new)) if new else ()
-                numbered = [fragment.with_id(number) for fragment, number in zip(new, ids, strict=False)]
+                ids = self._ids if len(self._ids.numbers) >= len(new) else reserve(table, log, len(new))
+                numbered = [fragment.with_id(number) for fragment, number in zip(new, ids.numbers, strict=False)]
                 transaction = native.Transaction(
                     base.version, _operation(results, numbered), uuid=transaction_id(results)
                 )
-                current = LanceCommit(
+                current = RewriteCommit(
                     log,
                     transaction,
                     lock=table.commit_lock,
                     base=base,
                     reconcile=CarriedChanges(log, base, staged),
                 )
+                current.reserved_at = ids.version
                 version = commit(current, limits=LIMITS, staged=staged)
         except CommitConflictError:
             raise

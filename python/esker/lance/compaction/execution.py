@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -42,21 +42,19 @@ def rewrite_group(
     schema = marked_schema(scan.schema, table.schema)
     kept: list[pa.Array] = []
 
-    def rows() -> pa.RecordBatchReader:
-        names = [name for name in schema.names if name != ROW_ID]
+    names = [name for name in schema.names if name != ROW_ID]
 
-        def batches() -> object:
-            for batch in scan.to_batches():
-                if stable:
-                    kept.append(batch[ROW_ID])
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema).select(names)
-
-        return pa.RecordBatchReader.from_batches(pa.schema([schema.field(name) for name in names]), batches())
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in scan.to_batches():
+            if stable:
+                kept.append(batch[ROW_ID])
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema).select(names)
 
     staged = stage(
         WriteRequest(
             target=LanceTarget(table.uri, log, table.manifest),
-            data=rows(),
+            data=batches(),
+            schema=pa.schema([schema.field(name) for name in names]),
             data_storage_version=settings.data_storage_version,
             max_rows_per_file=rows_per_file(table, group, settings),
             max_rows_per_group=settings.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from ..._native import table as native
 from ..version import TableVersion
-from .committing import commit_rewrites, reserve
+from .committing import ReservedIds, commit_rewrites, reserve
 from .execution import rewrite_group
 from .options import CompactionSettings
 from .planning import plan_groups
@@ -100,15 +100,15 @@ class _Run:
                 lost += self._group(present, settings, ids)
         return lost
 
-    def _numbered(self, groups: Sequence[Group], settings: CompactionSettings) -> list[tuple[Group, list[int]]]:
+    def _numbered(self, groups: Sequence[Group], settings: CompactionSettings) -> list[tuple[Group, ReservedIds]]:
         """The groups with ids for their new fragments: in the order of the table, in which they are not rewritten."""
         counts = [_expected(group, settings) for group in groups]
         ids = reserve(self.table, self.table.writable_log(durable=True), sum(counts))
         ends = list(accumulate(counts))
-        return [(group, ids[end - count : end]) for group, count, end in zip(groups, counts, ends, strict=True)]
+        return [(group, ids.part(end - count, end)) for group, count, end in zip(groups, counts, ends, strict=True)]
 
     def _group(
-        self, group: Sequence[native.Fragment], settings: CompactionSettings, ids: Sequence[int]
+        self, group: Sequence[native.Fragment], settings: CompactionSettings, ids: ReservedIds
     ) -> Sequence[LostGroup]:
         log = self.table.writable_log(durable=True)
         result = rewrite_group(self.table, group, settings, log)
