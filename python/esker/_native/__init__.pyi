@@ -7,6 +7,7 @@ Errors are those of `esker.exceptions`.
 
 from . import blob as blob
 from . import cleanup as cleanup
+from . import compaction as compaction
 from . import deletion as deletion
 from . import delta as delta
 from . import expr as expr
@@ -23,6 +24,7 @@ __all__ = [
     "__version__",
     "blob",
     "cleanup",
+    "compaction",
     "deletion",
     "delta",
     "expr",

@@ -3,6 +3,7 @@
 mod arrow;
 mod blob;
 mod cleanup;
+mod compaction;
 mod deletion;
 mod delta;
 mod error;

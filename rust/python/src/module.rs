@@ -3,7 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{blob, cleanup, deletion, delta, expr, fault, file, graveler, merge, scan, store, table, write};
+use crate::{
+    blob, cleanup, compaction, deletion, delta, expr, fault, file, graveler, merge, scan, store, table, write,
+};
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -12,6 +14,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add(module, "store", store::register)?;
     add(module, "delta", delta::register)?;
     add(module, "cleanup", cleanup::register)?;
+    add(module, "compaction", compaction::register)?;
     add(module, "deletion", deletion::register)?;
     add(module, "table", table::register)?;
     add(module, "expr", expr::register)?;

@@ -14,6 +14,7 @@
 pub mod apply;
 mod below;
 pub mod cleanup;
+pub mod compact;
 pub mod conflict;
 pub mod deletion;
 pub mod dictionary;

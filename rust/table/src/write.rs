@@ -42,12 +42,31 @@ pub struct WriteRequest {
     pub target_bases: Vec<Option<u32>>,
 }
 
+/// A finished data file, the files of blobs beside it, and its fragment.
+#[derive(Debug, Clone)]
+pub struct StagedFragment {
+    /// The fragment, with id 0.
+    pub fragment: Fragment,
+    /// The data file, then the files of blobs beside it, relative to the table's root.
+    pub files: Vec<String>,
+}
+
 /// Writes a stream as data files and returns a fragment for each, with id 0. On an error the staged files are removed.
 pub async fn write_fragments(
     store: &StoreRef,
     batches: Box<dyn RecordBatchReader + Send>,
     request: &WriteRequest,
 ) -> Result<Vec<Fragment>> {
+    let staged = stage_fragments(store, batches, request).await?;
+    Ok(staged.into_iter().map(|staged| staged.fragment).collect())
+}
+
+/// Writes a stream as data files. On an error the staged files are removed.
+pub async fn stage_fragments(
+    store: &StoreRef,
+    batches: Box<dyn RecordBatchReader + Send>,
+    request: &WriteRequest,
+) -> Result<Vec<StagedFragment>> {
     check_schema(&request.schema, request.version)?;
     check_stream(&batches.schema(), &request.schema)?;
     if request.max_rows_per_file == 0 || request.max_bytes_per_file == 0 || request.memory_limit == 0 {
@@ -73,7 +92,7 @@ pub async fn write_fragments(
     let result = output.run(receiver).await;
     let produced = producer.await.map_err(|e| TableError::task_failed("input stream", &e));
     match result.and(produced) {
-        Ok(()) => Ok(output.done.into_iter().map(|done| done.fragment).collect()),
+        Ok(()) => Ok(output.done),
         Err(error) => {
             output.clean_up().await;
             Err(error)
@@ -91,15 +110,7 @@ struct Output<'a> {
     store: &'a StoreRef,
     request: &'a WriteRequest,
     open: Option<OpenFile>,
-    done: Vec<Done>,
-}
-
-/// A finished data file.
-struct Done {
-    location: String,
-    /// The files of blobs beside it.
-    sidecars: Vec<String>,
-    fragment: Fragment,
+    done: Vec<StagedFragment>,
 }
 
 impl Output<'_> {
@@ -168,13 +179,7 @@ impl Output<'_> {
         let Some(file) = self.open.take() else { return Ok(()) };
         let summary = file.writer.finish().await?;
         let data_file = data_file(&file.name, file.base_id);
-        let location = data_file.location();
-        let fragment = fragment_of(data_file, &summary);
-        self.done.push(Done {
-            location,
-            sidecars: summary.sidecars,
-            fragment,
-        });
+        self.done.push(StagedFragment::of(data_file, summary));
         Ok(())
     }
 
@@ -183,17 +188,30 @@ impl Output<'_> {
             // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
             let _ = file.writer.abort().await;
         }
-        for done in &self.done {
-            let _ = self.store.delete(&done.location).await;
-            for path in &done.sidecars {
-                let _ = self.store.delete(path).await;
-            }
-        }
+        discard(self.store, &self.done).await;
+    }
+}
+
+impl StagedFragment {
+    /// The fragment of a finished file of which the location was known.
+    pub(crate) fn of(file: DataFile, summary: FileSummary) -> Self {
+        let mut files = vec![file.location()];
+        let fragment = fragment_of(file, &summary);
+        files.extend(summary.sidecars);
+        Self { fragment, files }
+    }
+}
+
+/// Removes the files of fragments that nobody will commit.
+pub(crate) async fn discard(store: &StoreRef, staged: &[StagedFragment]) {
+    for path in staged.iter().flat_map(|staged| &staged.files) {
+        // An error is on its way; files that cannot be removed become orphans, which clean-up removes.
+        let _ = store.delete(path).await;
     }
 }
 
 /// A data file of which only the location is known yet.
-fn data_file(name: &str, base_id: Option<u32>) -> DataFile {
+pub(crate) fn data_file(name: &str, base_id: Option<u32>) -> DataFile {
     DataFile {
         path: name.to_string(),
         fields: Vec::new(),

@@ -106,7 +106,7 @@ struct Chunk {
 }
 
 /// The fragments of `manifest` that `ids` names, in that order; all if there is no list.
-pub(super) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<Vec<Fragment>> {
+pub(crate) fn fragments_of(manifest: &Manifest, ids: Option<&[u64]>) -> Result<Vec<Fragment>> {
     let Some(ids) = ids else {
         return manifest.fragments().collect();
     };

@@ -15,6 +15,7 @@ use super::files::TableFiles;
 use super::fragment_reader::FragmentReader;
 use super::locate::locate;
 use super::projection::Projection;
+use super::rows::live;
 use super::scan::fragments_of;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use crate::deletion::DeletionVector;
@@ -136,6 +137,13 @@ pub(super) async fn live_rows_of(files: &TableFiles, fragment: &Fragment) -> Res
     Ok(reader
         .physical_rows()
         .saturating_sub(reader.deletions().map_or(0, |deletions| deletions.len())))
+}
+
+/// The rows of a fragment, deleted ones included, and which of them live.
+pub(crate) async fn live_rows(files: &TableFiles, fragment: &Fragment) -> Result<(u64, Vec<Range<u64>>)> {
+    let reader = FragmentReader::open(files, fragment).await?;
+    let rows = reader.physical_rows();
+    Ok((rows, live(0..rows, reader.deletions().map(AsRef::as_ref))))
 }
 
 /// The columns of a take: those of files, and system columns.

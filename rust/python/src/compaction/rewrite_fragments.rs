@@ -1,0 +1,76 @@
+//! `rewrite_fragments`.
+
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use esker_file::FileVersion;
+use esker_store::block_on;
+use esker_table::compact::{self, RewriteRequest};
+use esker_table::TableError;
+use pyo3::prelude::*;
+
+use super::rewrite_outcome::PyRewriteOutcome;
+use crate::error::{python, Result};
+use crate::store::PyStore;
+use crate::table::PyManifest;
+
+/// How often a rewrite looks whether Python got a signal, such as Ctrl-C.
+const SIGNALS_EVERY: Duration = Duration::from_millis(100);
+
+/// Writes the live rows of fragments, in order, to new files; nothing is visible yet.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // They are Python's keywords.
+#[pyo3(signature = (store, manifest, fragment_ids, *, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, max_rows_per_group = 1024, target_bases = Vec::new()))]
+pub(crate) fn rewrite_fragments(
+    py: Python<'_>,
+    store: &PyStore,
+    manifest: &PyManifest,
+    fragment_ids: Vec<u64>,
+    data_storage_version: &str,
+    max_rows_per_file: u64,
+    max_bytes_per_file: u64,
+    memory_limit: u64,
+    max_rows_per_group: usize,
+    target_bases: Vec<Option<u32>>,
+) -> Result<PyRewriteOutcome> {
+    let request = RewriteRequest {
+        fragment_ids,
+        version: FileVersion::parse(data_storage_version)?,
+        max_rows_per_file,
+        max_bytes_per_file,
+        max_rows_per_group,
+        memory_limit,
+        target_bases,
+        stop: Arc::default(),
+    };
+    let stop = request.stop.clone();
+    let (files, manifest) = (store.files(), manifest.0.clone());
+    let (outcome, interrupt) = py.detach(|| {
+        block_on(async {
+            let mut rewriting = pin!(compact::rewrite_fragments(&files, &manifest, &request));
+            let mut interrupt = None;
+            loop {
+                tokio::select! {
+                    outcome = &mut rewriting => return Ok::<_, TableError>((outcome, interrupt)),
+                    () = tokio::time::sleep(SIGNALS_EVERY), if interrupt.is_none() => {
+                        interrupt = Python::attach(|py| py.check_signals()).err();
+                        // The rewrite removes what it staged before it returns.
+                        stop.store(interrupt.is_some(), Ordering::Relaxed);
+                    }
+                }
+            }
+        })
+    })?;
+    match (outcome, interrupt) {
+        (Ok(outcome), None) => Ok(PyRewriteOutcome(outcome)),
+        (Err(_), Some(interrupt)) => Err(python(interrupt)),
+        (Err(error), None) => Err(error.into()),
+        (Ok(outcome), Some(interrupt)) => {
+            // It was done before it saw the signal: nobody will get the outcome.
+            py.detach(|| block_on(async { Ok::<_, TableError>(outcome.discard(&files).await) }))?;
+            Err(python(interrupt))
+        }
+    }
+}
