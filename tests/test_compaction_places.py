@@ -90,7 +90,7 @@ def test_stable_row_ids_and_the_versions_of_rows_survive(version: str, uri: str)
     found = lance.dataset(uri).to_table(columns=[*before.schema.names, *columns]).sort_by("_rowid")
     assert found.equals(expected)
     ids = expected["_rowid"].to_pylist()
-    assert dataset.take_rows(ids)["id"].to_pylist() == expected["id"].to_pylist()
+    assert dataset.take_rows(ids)["k"].to_pylist() == expected["k"].to_pylist()
     # pylance goes on from there.
     lance.write_dataset(before.to_table().slice(0, 2), uri, mode="append")
     lance.dataset(uri).optimize.compact_files()

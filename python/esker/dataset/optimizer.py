@@ -66,7 +66,7 @@ class DatasetOptimizer:
             materialize_deletions: Whether fragments are rewritten for their deleted rows alone (True).
             materialize_deletions_threshold: The share of deleted rows above which they are (0.1).
             defer_index_remap: Whether indices keep their addresses, to be translated by the fragment reuse index.
-            num_threads: The most threads to use, all cores by default.
+            num_threads: A hint of pylance, of no effect here: columns are encoded side by side.
             batch_size: Rows that are read at once.
             io_buffer_size: A hint of pylance, of no effect here: `memory_limit` bounds what is read ahead.
             compaction_mode: "reencode", "try_binary_copy" or "force_binary_copy": whether pages are copied as they are.

@@ -232,7 +232,7 @@ class _Groups:
         return not refers
 
     def _discard(self, results: Sequence[RewriteResult]) -> None:
-        StagedFiles((self._log.store, place) for result in results for place in result.files).discard()
+        StagedFiles((self._log.store, place) for result in results for place in result.staged).discard()
 
 
 def _operation(results: Sequence[RewriteResult], numbered: Sequence[native.Fragment]) -> native.Operation:

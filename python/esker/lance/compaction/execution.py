@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import pyarrow as pa
+from collections.abc import Sequence
 
 from ..._native import table as native
-from ...arrow.blob_arrays import marked_schema
+from ..._native.compaction import rewrite_fragments
 from ..log import LanceLog
-from ..scan.options import ScanOptions
-from ..scan.scan import Scan
-from ..system_columns import ROW_ID
 from ..version import TableVersion
-from ..write.request import DEFAULT_MAX_ROWS_PER_GROUP, WriteRequest
-from ..write.staging import stage
-from ..write.target import LanceTarget
+from ..write.request import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_GROUP
 from .options import CompactionSettings
 from .results import RewriteResult
 from .sizes import data_bytes, live_rows, num_files
@@ -35,42 +28,18 @@ def rewrite_group(
     Example:
         `rewrite_group(table, table.fragments[:2], settings, table.writable_log(durable=True))`
     """
-    stable = table.has_stable_row_ids
-    ids = tuple(fragment.id for fragment in group)
-    options = ScanOptions(fragment_ids=ids, blobs="bytes", with_row_id=stable, batch_size=settings.batch_size)
-    scan = Scan(table, options)
-    schema = marked_schema(scan.schema, table.schema)
-    kept: list[pa.Array] = []
-
-    names = [name for name in schema.names if name != ROW_ID]
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in scan.to_batches():
-            if stable:
-                kept.append(batch[ROW_ID])
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema).select(names)
-
-    staged = stage(
-        WriteRequest(
-            target=LanceTarget(table.uri, log, table.manifest),
-            data=batches(),
-            schema=pa.schema([schema.field(name) for name in names]),
-            data_storage_version=settings.data_storage_version,
-            max_rows_per_file=rows_per_file(table, group, settings),
-            max_rows_per_group=settings.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,
-            memory_limit=settings.memory_limit,
-            external_blobs="reference",
-            allow_null_loss=True,
-        )
+    outcome = rewrite_fragments(
+        log.store,
+        table.manifest,
+        [fragment.id for fragment in group],
+        data_storage_version=settings.data_storage_version or table.manifest.data_storage_version,
+        max_rows_per_file=rows_per_file(table, group, settings),
+        # How many rows a file gets says how large it is; this is the most that an object store takes.
+        max_bytes_per_file=DEFAULT_MAX_BYTES_PER_FILE,
+        memory_limit=settings.memory_limit,
+        max_rows_per_group=settings.max_rows_per_group or DEFAULT_MAX_ROWS_PER_GROUP,
     )
-    if not stable:
-        return RewriteResult(table.number, tuple(group), tuple(staged.fragments))
-    own = pa.chunked_array(kept, pa.uint64())
-    new, start = [], 0
-    for fragment in staged.fragments:
-        new.append(fragment.with_row_ids(own.slice(start, fragment.physical_rows).combine_chunks()))
-        start += fragment.physical_rows
-    return RewriteResult(table.number, tuple(group), tuple(new))
+    return RewriteResult(table.number, tuple(group), tuple(outcome.fragments), frozenset(outcome.files))
 
 
 def rows_per_file(table: TableVersion, group: Sequence[native.Fragment], settings: CompactionSettings) -> int:

@@ -77,11 +77,13 @@ class RewriteResult:
         read_version: The version that the fragments were read from.
         old: The fragments that are replaced, as that version has them.
         new: Their replacements, of id 0: the commit numbers them.
+        staged: The places of all files that it wrote, for the store of its table.
     """
 
     read_version: int
     old: tuple[native.Fragment, ...]
     new: tuple[native.Fragment, ...]
+    staged: frozenset[str]
 
     @property
     def metrics(self) -> CompactionMetrics:
@@ -100,8 +102,8 @@ class RewriteResult:
 
     @property
     def files(self) -> frozenset[str]:
-        """The places of the files that it wrote, for the store of its table."""
-        return frozenset(file.location for fragment in self.new for file in fragment.files)
+        """The places of its data files, for the store of its table."""
+        return _data_files(self.new)
 
     def json(self) -> str:
         """The result as JSON, for `from_json`."""
@@ -116,6 +118,7 @@ class RewriteResult:
                 "new_fragments": [one.to_json() for one in self.new_fragments],
                 "read_version": self.read_version,
                 "original_fragments": [one.to_json() for one in self.original_fragments],
+                "staged_files": sorted(self.staged),
             },
             separators=(",", ":"),
         )
@@ -128,9 +131,9 @@ class RewriteResult:
             InvalidArgumentError: It is not the JSON of a result.
         """
         values = parsed("RewriteResult", json, ("metrics", "new_fragments", "read_version", "original_fragments"))
-        return RewriteResult(
-            values["read_version"], fragments_of(values["original_fragments"]), fragments_of(values["new_fragments"])
-        )
+        new = fragments_of(values["new_fragments"])
+        staged = frozenset(values.get("staged_files", ())) or _data_files(new)
+        return RewriteResult(values["read_version"], fragments_of(values["original_fragments"]), new, staged)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RewriteResult) and self._parts() == other._parts()
@@ -147,7 +150,11 @@ class RewriteResult:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RewriteResult, (self.read_version, self.old, self.new)
+        return RewriteResult, (self.read_version, self.old, self.new, self.staged)
+
+
+def _data_files(fragments: Iterable[native.Fragment]) -> frozenset[str]:
+    return frozenset(file.location for fragment in fragments for file in fragment.files)
 
 
 def transaction_id(results: Iterable[RewriteResult]) -> str:
