@@ -1,13 +1,12 @@
 """Commits what the tasks of a compaction wrote: each group whole or not at all.
 
 ```
-results ──reserve ids──> one Rewrite of all groups ──conflict──> two halves, each again
-                             │ landed                               └─ a single group: lost, or there already
+results ──reserve ids──> one Rewrite of all groups ──others' changes──> deletes and updates: carried by the commit
+                                                                        other files of a fragment: the group is left out
 ```
 
-Deletes and updates that others committed meanwhile are carried into the new fragments. A group is lost only where its
-fragments got other columns, the table another schema, or somebody else rewrote them. What a lost group had staged is
-deleted once the log shows that no version refers to it.
+A group is lost only where its fragments got other columns, the table another schema, or somebody else rewrote them.
+What a lost group had staged is deleted once the log shows that no version refers to it.
 """
 
 from __future__ import annotations
@@ -32,32 +31,6 @@ LIMITS = CommitLimits(max_retries=200, max_reruns=0)
 
 RESERVATIONS = 4
 """How often ids are asked for again after the table was overwritten or restored."""
-
-
-class CarriedChanges(DeletionMerge):
-    """Adapts a Rewrite to deletes and updates of its old fragments, and notes the deletion files that this takes.
-
-    Args:
-        log: The table's log.
-        base: The version that the fragments were read from.
-        staged: Gets the deletion files.
-    """
-
-    def __init__(self, log: LanceLog, base: native.Manifest, staged: StagedFiles) -> None:
-        super().__init__(log, base)
-        self._staged = staged
-
-    def __call__(
-        self, ours: native.Transaction, manifest: native.Manifest, theirs: native.Transaction
-    ) -> native.Transaction | None:
-        """Ours, on top of `theirs`; None if the rows must be rewritten again."""
-        adapted = super().__call__(ours, manifest, theirs)
-        if adapted is not None:
-            for _, new in adapted.decoded().fields().get("groups", ()):
-                for fragment in new:
-                    if fragment.deletion_file is not None:
-                        self._staged.add(self._log.store, fragment.deletion_file)
-        return adapted
 
 
 @dataclass(frozen=True)
@@ -155,24 +128,30 @@ class _Groups:
         self._owned = owned
 
     def commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> tuple[TableVersion, CompactionMetrics]:
-        """Commits the groups together; where that is in conflict with others, each half of them by itself."""
+        """Commits the groups together, but for those that are lost."""
+        error: CommitConflictError | None = None
+        written: set[str] = set()
+        gone: set[int] = set()
         try:
-            table = self._commit(table, results)
-        except CommitConflictError as error:
-            # The table may have become another one, whose ids are not reserved.
-            self._ids = ReservedIds()
-            if len(results) > 1:
-                middle = len(results) // 2
-                table, first = self.commit(table, results[:middle])
-                table, second = self.commit(table, results[middle:])
-                return table, first + second
-            if not self._is_lost(results[0]):
-                return table.newest(), results[0].metrics
-            ids = tuple(fragment.id for fragment in results[0].old)
-            return table, CompactionMetrics(lost=(LostGroup(ids, error),))
-        return table, sum((result.metrics for result in results), CompactionMetrics())
+            table, transaction = self._commit(table, results)
+            written, gone = _writes(transaction), _replaces(transaction)
+        except CommitConflictError as conflict:
+            error = conflict
+        metrics = CompactionMetrics()
+        for result in results:
+            ids = tuple(fragment.id for fragment in result.old)
+            if (result.files & written) or (not result.files and gone.issuperset(ids)):
+                metrics += result.metrics
+            elif self._is_lost(result):
+                metrics += CompactionMetrics(lost=(LostGroup(ids, error or self._conflict(result)),))
+            else:
+                # An earlier commit of the same result, whose reply got lost, or somebody else's.
+                metrics += result.metrics
+                table = table.newest()
+        return table, metrics
 
-    def _commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> TableVersion:
+    def _commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> tuple[TableVersion, native.Transaction]:
+        """The version that has the groups, and the transaction that made it."""
         log = self._log
         staged = StagedFiles()
         try:
@@ -186,11 +165,7 @@ class _Groups:
                     base.version, _operation(results, numbered), uuid=transaction_id(results)
                 )
                 current = RewriteCommit(
-                    log,
-                    transaction,
-                    lock=table.commit_lock,
-                    base=base,
-                    reconcile=CarriedChanges(log, base, staged),
+                    log, transaction, lock=table.commit_lock, base=base, reconcile=DeletionMerge(log, base)
                 )
                 current.reserved_at = ids.version
                 version = commit(current, limits=LIMITS, staged=staged)
@@ -200,6 +175,10 @@ class _Groups:
             if self._owned and staged.outcome in (Outcome.PENDING, Outcome.REFUSED):
                 self._discard(results)
             raise
+        # Without groups that were lost to others. Where an earlier commit of the same results landed, it says which.
+        landed = current.transaction
+        if current.made is None or current.made.version != version:
+            landed = log.transaction(current.committed(version)) or landed
         shown = table
 
         def show() -> None:
@@ -207,7 +186,18 @@ class _Groups:
             shown = table.at(current.committed(version))
 
         follow(show, f"version {version}")
-        return cleaned_up(shown)
+        return cleaned_up(shown), landed
+
+    def _conflict(self, result: RewriteResult) -> CommitConflictError:
+        ids = ", ".join(str(fragment.id) for fragment in result.old)
+        return CommitConflictError(
+            f"Commit conflict: fragments {ids} of version {result.read_version} of {self._log.uri} were rewritten, or "
+            "got other files, by another writer; their Rewrite was left out, plan the compaction again",
+            uri=self._log.uri,
+            operation="Rewrite",
+            version=result.read_version,
+            retryable=True,
+        )
 
     def _base(self, version: int) -> native.Manifest:
         """The version that the results were read from."""
@@ -268,3 +258,7 @@ def _refers(log: LanceLog, result: RewriteResult) -> bool | None:
 def _writes(transaction: native.Transaction) -> set[str]:
     groups = transaction.decoded().fields()["groups"]
     return {file.location for _, new in groups for fragment in new for file in fragment.files}
+
+
+def _replaces(transaction: native.Transaction) -> set[int]:
+    return {fragment.id for old, _ in transaction.decoded().fields()["groups"] for fragment in old}
