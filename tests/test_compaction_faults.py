@@ -179,6 +179,38 @@ def test_a_commit_whose_outcome_is_unknown_may_be_made_again(faulty: Faulty, tmp
     _check(uri, expected, reported=True)
 
 
+@pytest.mark.parametrize("fault", ["lose_reply", "crash_after", "fail"])
+def test_two_things_go_wrong_at_once(fault: str, faulty: Faulty, tmp_path: Path) -> None:
+    """Others deleted rows of both groups, and rewrote one, since they were read; and the commit's store fails."""
+
+    def prepare(uri: str) -> tuple[list[int], list[str]]:
+        _prepare(uri)
+        texts = _results(uri)
+        esker.dataset(uri).delete("id = 8 or id = 22")
+        other = esker.dataset(uri)
+        other.optimize.compact_files(excluded_fragment_ids=[0, 1])
+        return sorted(other.to_table()["id"].to_pylist()), texts
+
+    uri = str(tmp_path / "counted")
+    expected, texts = prepare(uri)
+    _commit_over(uri, "", texts)
+    assert len(esker.dataset(uri).get_fragments()) == 2
+    operations = max((store.operations for store in faulty.made), key=len)
+    for number, verb, path in operations:
+        uri = str(tmp_path / str(number))
+        found, texts = prepare(uri)
+        assert found == expected
+        reported = True
+        try:
+            _commit_over(uri, f"{fault}@{number}", texts)
+        except EskerError:
+            reported = False
+        try:
+            _check(uri, expected, reported=reported)
+        except AssertionError as error:
+            raise AssertionError(f"plan {fault}@{number} ({verb} {path}): {error}") from error
+
+
 KILLED = """
 import sys, esker
 from esker._native.fault import FaultStore
@@ -195,7 +227,7 @@ def test_a_process_that_dies_at_an_operation(when: str, faulty: Faulty, tmp_path
     expected = _prepare(uri)
     assert _compact(uri, "at once", "")
     operations = max((store.operations for store in faulty.made), key=len)
-    for number in range(2, len(operations), 6):
+    for number in range(2, len(operations), 9):
         uri = str(tmp_path / str(number))
         _prepare(uri)
         done = subprocess.run(

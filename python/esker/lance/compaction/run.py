@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from ..._native import table as native
+from ...store.staging import has_moved, refresh
 from ..version import TableVersion
 from .committing import ReservedIds, commit_rewrites, reserve
 from .execution import rewrite_group
@@ -94,11 +95,18 @@ class _Run:
         lost: list[LostGroup] = []
         for position, (group, ids) in enumerate(numbered):
             if position:
-                self.table = self.table.newest()
+                self._look()
             present = _present(self.table, group)
             if present is not None:
                 lost += self._group(present, settings, ids)
         return lost
+
+    def _look(self) -> None:
+        """Goes to the newest version. One request, if nobody else has committed."""
+        log = self.table.log
+        refresh(log.store)
+        if has_moved(log.store) or log.newest().latest != self.table.number:
+            self.table = self.table.newest()
 
     def _numbered(self, groups: Sequence[Group], settings: CompactionSettings) -> list[tuple[Group, ReservedIds]]:
         """The groups with ids for their new fragments: in the order of the table, in which they are not rewritten."""
