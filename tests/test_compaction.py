@@ -243,7 +243,7 @@ def test_options_that_pylance_refuses(
     dataset = _written(uri, [1])
     with pytest.raises(error, match=told):
         Compaction.plan(dataset, options)
-    with pytest.raises(error, match=told.replace("integer", "")):
+    with pytest.raises(error, match=told):
         lance.optimize.Compaction.plan(lance.dataset(uri), options)
 
 
