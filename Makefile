@@ -55,6 +55,7 @@ bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|lar
 	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
 	$(PY) -m benches --size $(SIZE) $(ARGS)
 	$(PY) -m benches.commits
+	$(PY) -m benches.compaction
 
 bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylance
 	cargo bench --locked --quiet -p esker-table --bench row_ids

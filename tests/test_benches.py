@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from benches import commits, run
+from benches import commits, compaction, run
 from benches.peers.parquet import Parquet, ParquetReader
 from benches.peers.peer import Reader
 
@@ -65,3 +65,8 @@ def test_commits_are_measured_beside_pylance(tmp_path: Path, capsys: pytest.Capt
     assert len(lines) == 1 + len(cases)
     assert all(float(line.split()[-1]) > 0 for line in lines[1:])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_small_compaction_is_measured_beside_pylance(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compaction.main(["--tables", "numbers", "--shapes", "small", "--scale", "100"]) == 0
+    assert "| numbers | small |" in capsys.readouterr().out

@@ -54,6 +54,8 @@ def rewrite_fragments(
     memory_limit: int,
     max_rows_per_group: int = 1024,
     target_bases: Sequence[int | None] = ...,
+    copy_pages: bool = True,
+    page_bytes: int | None = None,
 ) -> RewriteOutcome:
     """Writes the live rows of fragments, in order, to new files; nothing is visible yet.
 
@@ -65,10 +67,12 @@ def rewrite_fragments(
         fragment_ids: The fragments, in the order of their rows.
         data_storage_version: The version of the new files, such as "2.2".
         max_rows_per_file: Rows after which a new file is started.
-        max_bytes_per_file: Bytes after which a new file is started, as far as pages allow.
+        max_bytes_per_file: Bytes after which a new file is started, by an estimate from the old files.
         memory_limit: Bytes that may be held: what is read ahead and what waits to be written.
         max_rows_per_group: Rows of a group of files of version 0.1.
         target_bases: The base paths that files go to in turn; None is the table's own root.
+        copy_pages: Whether large pages of which all rows are alive are copied as they are.
+        page_bytes: The size of a full page; pages of an eighth of it are large. By default 8 MiB, or what the memory allows.
 
     Raises:
         InvalidArgumentError: A fragment that the version does not have, or one named twice.

@@ -13,6 +13,7 @@
 
 pub mod batches;
 pub mod blob;
+pub mod column_writer;
 pub mod container;
 pub mod dictionaries;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod fuzz;
 pub mod inspect;
 mod nulls;
 mod paged_writer;
+pub mod raw_page;
 pub mod reader;
 mod required;
 pub mod schema;
@@ -31,6 +33,7 @@ pub mod version;
 pub mod why;
 pub mod writer;
 
+pub use column_writer::ColumnWriter;
 pub use error::{FileError, Result};
 pub use reader::{FileProjection, FileReader};
 pub use v0_1::column::Dictionaries;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use esker_store::store::StoreRef;
 use tokio::task::JoinHandle;
@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 use crate::blob::BlobWriter;
 use crate::container::{ContainerWriter, WrittenPage};
 use crate::error::{FileError, Result};
+use crate::raw_page::RawPage;
+use crate::reader::FileReader;
 use crate::schema::{Field, Schema};
 use crate::version::FileVersion;
 use crate::writer::{FileSummary, WriteOptions};
@@ -28,6 +30,19 @@ pub(crate) struct PagedWriter {
     has_blobs: bool,
     /// Pages that are being encoded, in the order in which they are written.
     encoding: VecDeque<Encoding>,
+    /// Pages that were encoded, and that were copied with their bytes.
+    pages: PageCounts,
+}
+
+/// How the pages of a file came about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Pages that were encoded.
+    pub encoded: u64,
+    /// Pages that were copied.
+    pub copied: u64,
+    /// Bytes of the copied ones.
+    pub bytes_copied: u64,
 }
 
 /// A page that is being encoded.
@@ -143,6 +158,7 @@ impl PagedWriter {
             num_rows: 0,
             has_blobs: schema.flat_fields().iter().any(|field| field.is_blob()),
             encoding: VecDeque::new(),
+            pages: PageCounts::default(),
         })
     }
 
@@ -153,6 +169,107 @@ impl PagedWriter {
             sink.push(&column, self.num_rows, self.options.page_bytes, &mut full)?;
         }
         self.num_rows = self.num_rows.saturating_add(batch.num_rows() as u64);
+        self.flush_largest(&mut full);
+        self.sinks.iter_mut().for_each(Sink::own);
+        self.encode_pages(full).await
+    }
+
+    /// Writes values of one field, or of one of its leaves, from top-level row `row` on.
+    pub(crate) async fn write_values(
+        &mut self,
+        field: usize,
+        leaf: Option<usize>,
+        array: &ArrayRef,
+        row: u64,
+    ) -> Result<()> {
+        let (mut full, page_bytes) = (Vec::new(), self.options.page_bytes);
+        let described = self.schema.fields.get(field);
+        let (Some(sink), Some(described)) = (self.sinks.get_mut(field), described) else {
+            return Err(FileError::invalid(format!(
+                "expected a field {field} of the schema, found none"
+            )));
+        };
+        match (sink, leaf) {
+            (Sink::V2_1(sink), Some(leaf)) => {
+                gather(&mut full, PendingPage::V2_1, |out| {
+                    sink.push_leaf(leaf, array, row, page_bytes, out)
+                })?;
+            }
+            (sink, _) => {
+                let array = self.blobs.store(&mut self.out, described, array).await?;
+                sink.push(&array, row, page_bytes, &mut full)?;
+                sink.own();
+            }
+        }
+        self.flush_largest(&mut full);
+        self.encode_pages(full).await
+    }
+
+    /// Writes the blobs that `array` locates in `source`, from top-level row `row` on.
+    pub(crate) async fn carry_blobs(
+        &mut self,
+        field: usize,
+        array: &ArrayRef,
+        source: Option<&FileReader>,
+        row: u64,
+    ) -> Result<()> {
+        let (mut full, page_bytes) = (Vec::new(), self.options.page_bytes);
+        let described = self.schema.fields.get(field);
+        let (Some(sink), Some(described)) = (self.sinks.get_mut(field), described) else {
+            return Err(FileError::invalid(format!(
+                "expected a field {field} of the schema, found none"
+            )));
+        };
+        let array = self.blobs.carry(&mut self.out, described, array, source).await?;
+        sink.push(&array, row, page_bytes, &mut full)?;
+        sink.own();
+        self.flush_largest(&mut full);
+        self.encode_pages(full).await
+    }
+
+    /// Writes an encoded page of a leaf, whose first top-level row is `row`.
+    pub(crate) async fn write_encoded(&mut self, field: usize, leaf: usize, page: RawPage, row: u64) -> Result<()> {
+        let mut full = Vec::new();
+        let column = match self.sinks.get_mut(field) {
+            Some(Sink::V2_1(sink)) => gather(&mut full, PendingPage::V2_1, |out| sink.flush_leaf(leaf, out)),
+            _ => None,
+        };
+        let column = column.ok_or_else(|| {
+            FileError::invalid(format!(
+                "expected leaf {leaf} of field {field} of a file of version 2.1 or later"
+            ))
+        })?;
+        self.encode_pages(full).await?;
+        let bytes = page.bytes();
+        self.pages.copied += 1;
+        self.pages.bytes_copied = self.pages.bytes_copied.saturating_add(bytes);
+        let page = page.written(column, row);
+        self.encoding.push_back(Encoding {
+            page: tokio::spawn(async move { Ok(page) }),
+            bytes,
+        });
+        while self.encoding.len() > self.options.threads.max(1) {
+            self.write_next().await?;
+        }
+        self.encode_pages(Vec::new()).await
+    }
+
+    /// Writes the file, in which every column has `num_rows` rows.
+    pub(crate) async fn finish_columns(mut self, num_rows: u64) -> Result<(FileSummary, PageCounts)> {
+        self.num_rows = num_rows;
+        let copied = self.pages;
+        let (summary, pages) = self.finish_counted().await?;
+        Ok((
+            summary,
+            PageCounts {
+                encoded: pages,
+                ..copied
+            },
+        ))
+    }
+
+    /// Writes pages early while too much waits.
+    fn flush_largest(&mut self, full: &mut Vec<PendingPage>) {
         let mut waiting: u64 = self.sinks.iter().map(Sink::pending_bytes).sum();
         while waiting > self.options.memory_limit {
             // With many wide columns, the largest buffer is written as a page early.
@@ -160,10 +277,8 @@ impl PagedWriter {
                 break;
             };
             waiting = waiting.saturating_sub(sink.pending_bytes());
-            sink.flush(false, &mut full);
+            sink.flush(false, full);
         }
-        self.sinks.iter_mut().for_each(Sink::own);
-        self.encode_pages(full).await
     }
 
     pub(crate) fn bytes_so_far(&self) -> u64 {
@@ -193,7 +308,39 @@ impl PagedWriter {
         self.schema.metadata.insert(key, value);
     }
 
-    pub(crate) async fn finish(mut self) -> Result<FileSummary> {
+    pub(crate) async fn finish(self) -> Result<FileSummary> {
+        Ok(self.finish_counted().await?.0)
+    }
+
+    /// Writes what waits and the file's end; returns the number of encoded pages, too.
+    async fn finish_counted(mut self) -> Result<(FileSummary, u64)> {
+        let sidecars = match self.settle().await {
+            Ok(sidecars) => sidecars,
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = self.abort().await;
+                return Err(error);
+            }
+        };
+        let size = match self.out.finish(&self.schema.described()?, self.num_rows).await {
+            Ok(size) => size,
+            Err(error) => {
+                let _ = self.blobs.abort().await;
+                return Err(error);
+            }
+        };
+        let summary = FileSummary {
+            num_rows: self.num_rows,
+            size,
+            columns: self.columns,
+            version: self.options.version,
+            sidecars,
+        };
+        Ok((summary, self.pages.encoded))
+    }
+
+    /// Writes all that waits and makes the files of blobs visible, as a reader that finds the data file must find its blobs.
+    async fn settle(&mut self) -> Result<Vec<String>> {
         let mut full = Vec::new();
         let mut headers: Vec<WrittenPage> = Vec::new();
         for sink in &mut self.sinks {
@@ -212,16 +359,7 @@ impl PagedWriter {
         for page in headers {
             self.out.write_page(page).await?;
         }
-        // A reader that finds the data file must find its blobs.
-        let sidecars = self.blobs.finish().await?;
-        let size = self.out.finish(&self.schema.described()?, self.num_rows).await?;
-        Ok(FileSummary {
-            num_rows: self.num_rows,
-            size,
-            columns: self.columns,
-            version: self.options.version,
-            sidecars,
-        })
+        self.blobs.finish().await
     }
 
     pub(crate) async fn abort(self) -> Result<()> {
@@ -231,6 +369,7 @@ impl PagedWriter {
 
     /// Starts to encode pages in the background and writes finished ones. Few are encoded at a time.
     async fn encode_pages(&mut self, pages: Vec<PendingPage>) -> Result<()> {
+        self.pages.encoded += pages.len() as u64;
         for page in pages {
             let bytes = page.bytes();
             let threads = self.options.threads.max(1);

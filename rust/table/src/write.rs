@@ -17,6 +17,11 @@ use crate::fragment::{DataFile, Fragment};
 /// The least page size in bytes, however low the memory limit is: smaller pages are slow to read.
 const LEAST_PAGE: u64 = 256 * 1024;
 
+/// The size of a full page. While a page is encoded, it is in memory several times: its values, their levels, its bytes.
+pub(crate) fn page_bytes(memory_limit: u64) -> u64 {
+    (memory_limit / 8).clamp(LEAST_PAGE, WriteOptions::default().page_bytes)
+}
+
 /// How fragments are written.
 #[derive(Debug, Clone)]
 pub struct WriteRequest {
@@ -158,8 +163,7 @@ impl Output<'_> {
         let defaults = WriteOptions::default();
         let options = WriteOptions {
             version: self.request.version,
-            // While a page is encoded, it is in memory several times: its values, their levels, its bytes.
-            page_bytes: (self.request.memory_limit / 8).clamp(LEAST_PAGE, defaults.page_bytes),
+            page_bytes: page_bytes(self.request.memory_limit),
             memory_limit: self.request.memory_limit,
             external_blobs: self.request.external_blobs,
             rows_per_group: self.request.max_rows_per_group,

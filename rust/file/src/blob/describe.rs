@@ -19,17 +19,17 @@ use crate::writer::ExternalBlobs;
 
 /// The sizes that decide where a blob is stored, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Thresholds {
+pub(super) struct Thresholds {
     /// Blobs of at most this size go into the data file.
     inline: u64,
     /// Larger blobs get a file of their own.
-    dedicated: u64,
+    pub(super) dedicated: u64,
     /// The largest shared file.
     pack: u64,
 }
 
 impl Thresholds {
-    fn of(field: &Field) -> Thresholds {
+    pub(super) fn of(field: &Field) -> Thresholds {
         let of = |key: &str, default: u64| {
             let text = field.metadata_text(key).and_then(|text| text.parse().ok());
             text.unwrap_or(default)
@@ -44,7 +44,7 @@ impl Thresholds {
 
 /// The builder of the columns of descriptions.
 #[derive(Default)]
-struct Descriptions {
+pub(super) struct Descriptions {
     kinds: PrimitiveBuilder<UInt8Type>,
     positions: PrimitiveBuilder<UInt64Type>,
     sizes: PrimitiveBuilder<UInt64Type>,
@@ -53,7 +53,7 @@ struct Descriptions {
 }
 
 impl Descriptions {
-    fn push(&mut self, kind: u8, position: u64, size: u64, id: u32, uri: &str) {
+    pub(super) fn push(&mut self, kind: u8, position: u64, size: u64, id: u32, uri: &str) {
         self.kinds.append_value(kind);
         self.positions.append_value(position);
         self.sizes.append_value(size);
@@ -61,7 +61,7 @@ impl Descriptions {
         self.uris.append_value(uri);
     }
 
-    fn columns(&mut self) -> Vec<ArrayRef> {
+    pub(super) fn columns(&mut self) -> Vec<ArrayRef> {
         vec![
             Arc::new(self.kinds.finish()),
             Arc::new(self.positions.finish()),
@@ -139,7 +139,7 @@ pub(super) async fn describe_v2(
     Ok(Arc::new(array.map_err(wrong(field))?))
 }
 
-async fn place(
+pub(super) async fn place(
     blobs: &mut BlobWriter,
     out: &mut ContainerWriter,
     column: i32,

@@ -7,6 +7,7 @@
 //!
 //! A page of descriptions is encoded like any other. Reading a blob column returns the descriptions or, on request, the bytes.
 
+mod carry;
 pub(crate) mod check;
 mod describe;
 mod fetch;

@@ -1,5 +1,7 @@
 //! Writes sidecar files: the files of blobs beside a data file.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use esker_store::store::{ObjectWriter, StoreRef};
 
@@ -59,6 +61,25 @@ impl Sidecars {
         Ok(id)
     }
 
+    /// Copies a range of an object to a file of its own, in pieces, and returns the file's id.
+    pub(crate) async fn copy_alone(
+        &mut self,
+        source: &StoreRef,
+        path: &str,
+        range: Range<u64>,
+        piece: u64,
+    ) -> Result<u32> {
+        let (id, mut out) = self.open().await?;
+        if let Err(error) = copy(source, path, range, piece, &mut *out).await {
+            // The first error is the one to report.
+            let _ = out.abort().await;
+            return Err(error);
+        }
+        out.finish().await?;
+        self.done.push(sidecar_path(&self.data_file, id));
+        Ok(id)
+    }
+
     /// Appends a blob to a column's shared file, or to a new one where it would get larger than `limit`. Returns id and position.
     pub(crate) async fn write_packed(
         &mut self,
@@ -103,4 +124,26 @@ impl Sidecars {
         }
         Ok(())
     }
+}
+
+async fn copy(source: &StoreRef, path: &str, range: Range<u64>, piece: u64, out: &mut dyn ObjectWriter) -> Result<()> {
+    for piece in pieces(range, piece) {
+        let parts = source.get_ranges(path, &[piece]).await?;
+        for part in parts {
+            out.write(part).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A range in pieces of at most `piece` bytes.
+pub(crate) fn pieces(range: Range<u64>, piece: u64) -> impl Iterator<Item = Range<u64>> {
+    let step = piece.max(1);
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        let end = range.end.min(start.saturating_add(step));
+        let piece = start..end;
+        start = end;
+        (!piece.is_empty()).then_some(piece)
+    })
 }

@@ -103,6 +103,22 @@ impl ColumnMeta {
     }
 }
 
+impl ColumnMeta {
+    /// The encoding message of each page, with all that a newer writer may have put into it.
+    pub(crate) fn page_messages(raw: &[u8], path: &str, index: usize) -> Result<Vec<Bytes>> {
+        let corrupt = |message: String| FileError::corrupt(path, format!("column {index}: {message}"));
+        let proto = v2::ColumnMetadata::decode(raw).map_err(|e| {
+            corrupt(format!(
+                "expected column metadata, found bytes that do not decode ({e})"
+            ))
+        })?;
+        let pages = proto.pages.into_iter().enumerate();
+        pages
+            .map(|(number, page)| Ok(any_of(page.encoding, &|m| corrupt(format!("page {number}: {m}")))?.1))
+            .collect()
+    }
+}
+
 fn page_encoding(encoding_type: String, bytes: Bytes) -> std::result::Result<PageEncoding, prost::DecodeError> {
     if encoding_type.ends_with("/lance.encodings.ArrayEncoding") {
         return Ok(PageEncoding::V2_0(Box::new(pb::ArrayEncoding::decode(bytes)?)));

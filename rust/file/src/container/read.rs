@@ -256,6 +256,14 @@ impl Container {
         Ok(bytes)
     }
 
+    /// The encoding message of each page of a column, byte for byte.
+    pub(crate) fn page_messages(&self, index: usize) -> Result<Vec<Bytes>> {
+        match self.columns.get(index) {
+            Some(column) => ColumnMeta::page_messages(&column.raw, &self.path, index),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The metadata of one column, decoded on first use.
     pub fn column(&self, index: usize) -> Result<Arc<ColumnMeta>> {
         let Some(column) = self.columns.get(index) else {

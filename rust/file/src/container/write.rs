@@ -79,6 +79,11 @@ impl ContainerWriter {
         Ok(start)
     }
 
+    /// Writes more of the bytes that [`ContainerWriter::write_payload`] began.
+    pub async fn append_payload(&mut self, bytes: Bytes) -> Result<()> {
+        self.write(bytes).await
+    }
+
     /// Writes a global buffer and returns its number, which is 1 for the first.
     pub async fn add_global_buffer(&mut self, bytes: Bytes) -> Result<usize> {
         let size = bytes.len() as u64;

@@ -150,6 +150,37 @@ impl ColumnSink {
         Ok(())
     }
 
+    /// Takes values of one leaf in, in structs of nothing but the way to it.
+    pub(crate) fn push_leaf(
+        &mut self,
+        leaf: usize,
+        array: &ArrayRef,
+        row: u64,
+        page_bytes: u64,
+        full: &mut Vec<PendingPage>,
+    ) -> Result<()> {
+        let pending = self.pending.get_mut(leaf);
+        let pending = pending.ok_or_else(|| FileError::invalid(format!("expected a leaf {leaf}, found none")))?;
+        let only = pending.leaf.path.iter().map(|step| match *step {
+            Step::Struct { nullable, .. } => Step::Struct { field: 0, nullable },
+            other => other,
+        });
+        let array = pruned(array, &only.collect::<Vec<_>>())?;
+        pending.push(&array, row, page_bytes, full);
+        pending.own();
+        Ok(())
+    }
+
+    /// Gives what waits of one leaf up as a page, in front of an encoded one. Returns the leaf's column.
+    pub(crate) fn flush_leaf(&mut self, leaf: usize, full: &mut Vec<PendingPage>) -> Option<usize> {
+        let pending = self.pending.get_mut(leaf)?;
+        if !pending.arrays.is_empty() {
+            full.push(pending.take());
+        }
+        pending.first = false;
+        Some(pending.column)
+    }
+
     /// Bytes that wait.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.pending.iter().map(|pending| pending.bytes).sum()

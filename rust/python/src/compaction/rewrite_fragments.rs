@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use esker_file::FileVersion;
 use esker_store::block_on;
-use esker_table::compact::{self, RewriteRequest};
+use esker_table::compact::{self, CopyMode, RewriteRequest};
 use esker_table::TableError;
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// Writes the live rows of fragments, in order, to new files; nothing is visible yet.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // They are Python's keywords.
-#[pyo3(signature = (store, manifest, fragment_ids, *, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, max_rows_per_group = 1024, target_bases = Vec::new()))]
+#[pyo3(signature = (store, manifest, fragment_ids, *, data_storage_version, max_rows_per_file, max_bytes_per_file, memory_limit, max_rows_per_group = 1024, target_bases = Vec::new(), copy_pages = true, page_bytes = None))]
 pub(crate) fn rewrite_fragments(
     py: Python<'_>,
     store: &PyStore,
@@ -34,6 +34,8 @@ pub(crate) fn rewrite_fragments(
     memory_limit: u64,
     max_rows_per_group: usize,
     target_bases: Vec<Option<u32>>,
+    copy_pages: bool,
+    page_bytes: Option<u64>,
 ) -> Result<PyRewriteOutcome> {
     let request = RewriteRequest {
         fragment_ids,
@@ -43,6 +45,8 @@ pub(crate) fn rewrite_fragments(
         max_rows_per_group,
         memory_limit,
         target_bases,
+        page_bytes,
+        copy: if copy_pages { CopyMode::Allow } else { CopyMode::Never },
         stop: Arc::default(),
     };
     let stop = request.stop.clone();

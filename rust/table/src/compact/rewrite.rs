@@ -1,52 +1,27 @@
-//! Rewrites fragments: reads their live rows in order and stages new files.
+//! Rewrites fragments: cuts their rows into files, and writes those one after the other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
-use esker_file::schema::BlobView;
-use esker_file::{DictionaryWriters, ExternalBlobs, FileVersion};
-use futures::TryStreamExt;
+use esker_file::column_writer::{column_parts, ColumnPart, PageCounts};
+use esker_file::writer::check_schema;
+use esker_file::FileVersion;
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::carried::CarriedRows;
+use super::columns::write_file;
+use super::cut::{Cutter, Slice, SourceSize};
 use super::outcome::RewriteOutcome;
-use crate::error::{Result, TableError};
+use super::planner::Sources;
+use super::request::RewriteRequest;
+use super::rows::write_rows;
+use crate::error::Result;
+use crate::fragment::Fragment;
 use crate::manifest::Manifest;
-use crate::read::{fragments_of, scan, ScanRequest, TableFiles};
-use crate::write::{discard, stage_fragments, StagedFragment, WriteRequest};
+use crate::read::{fragments_of, FragmentReader, TableFiles};
+use crate::write::{discard, StagedFragment};
 
-/// How fragments are rewritten.
-#[derive(Debug, Clone)]
-pub struct RewriteRequest {
-    /// The fragments, in the order of their rows.
-    pub fragment_ids: Vec<u64>,
-    /// The version of new files.
-    pub version: FileVersion,
-    /// Rows after which a new file is started.
-    pub max_rows_per_file: u64,
-    /// Bytes after which a new file is started, as far as pages allow.
-    pub max_bytes_per_file: u64,
-    /// Rows of a group of files of version 0.1.
-    pub max_rows_per_group: usize,
-    /// Bytes that may be held: rows that are read ahead and rows that wait to be written.
-    pub memory_limit: u64,
-    /// The base paths that new files go to in turn; `None` is the table's own root, as is an empty list.
-    pub target_bases: Vec<Option<u32>>,
-    /// Stops the rewrite early once it is true, with an error.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl RewriteRequest {
-    /// An error if the rewrite is to stop.
-    fn check_stop(&self) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(TableError::invalid("the rewrite was stopped before its end"));
-        }
-        Ok(())
-    }
-}
+/// Fragments that are opened at the same time.
+const OPENED: usize = 16;
 
 /// Writes the live rows of fragments of a version, in order, to new files. Nothing is visible before the outcome is committed; on an error,
 /// staged files are removed.
@@ -56,30 +31,98 @@ pub async fn rewrite_fragments(
     request: &RewriteRequest,
 ) -> Result<RewriteOutcome> {
     manifest.check_readable()?;
-    check(request)?;
+    request.check()?;
+    let schema = manifest.schema()?;
+    check_schema(&schema, request.version)?;
     let fragments = fragments_of(manifest, Some(&request.fragment_ids))?;
+    let sizes = sizes(files, &fragments).await?;
     let carried = CarriedRows::read(files, manifest, &fragments).await?;
-    let staged = write_rows(files, manifest, request).await?;
-    Ok(outcome(staged, carried.as_ref()))
+    let sources = Arc::new(Sources {
+        files: files.clone(),
+        fragments,
+        dictionaries: manifest.dictionaries()?,
+        parts: match request.version {
+            FileVersion::V0_1 => whole_fields(&schema.fields),
+            version => column_parts(&schema, version)?,
+        },
+        schema,
+        version: request.version,
+        copy: request.copy,
+        unit_bytes: request.unit_bytes(),
+        page_bytes: request.page_bytes(),
+    });
+    let (staged, pages) = if request.version == FileVersion::V0_1 {
+        let slices = sizes.iter().enumerate().map(|(source, size)| Slice {
+            source,
+            skip: 0,
+            rows: size.rows,
+        });
+        let staged = write_rows(&sources, manifest, request, slices.collect()).await?;
+        (staged, PageCounts::default())
+    } else {
+        write_files(&sources, request, sizes).await?
+    };
+    Ok(outcome(staged, pages, carried.as_ref()))
 }
 
-fn check(request: &RewriteRequest) -> Result<()> {
-    if request.max_rows_per_file == 0 || request.max_bytes_per_file == 0 || request.memory_limit == 0 {
-        return Err(TableError::invalid(
-            "expected max_rows_per_file, max_bytes_per_file and memory_limit above 0",
-        ));
-    }
-    let mut seen = std::collections::HashSet::new();
-    match request.fragment_ids.iter().find(|id| !seen.insert(**id)) {
-        Some(twice) => Err(TableError::invalid(format!(
-            "expected each fragment once, found fragment {twice} twice"
-        ))),
-        None => Ok(()),
-    }
+fn whole_fields(fields: &[esker_file::schema::Field]) -> Vec<ColumnPart> {
+    let part = |(top, field): (usize, &esker_file::schema::Field)| ColumnPart {
+        top,
+        field: field.clone(),
+        leaf: None,
+        copied_id: None,
+    };
+    fields.iter().enumerate().map(part).collect()
 }
 
-fn outcome(staged: Vec<StagedFragment>, carried: Option<&CarriedRows>) -> RewriteOutcome {
-    let mut out = RewriteOutcome::default();
+/// The live rows of each fragment, and about what they take.
+#[allow(clippy::cast_precision_loss)] // It is an estimate.
+async fn sizes(files: &TableFiles, fragments: &[Fragment]) -> Result<Vec<SourceSize>> {
+    let sizes = stream::iter(fragments).map(|fragment| async move {
+        let reader = FragmentReader::open(files, fragment).await?;
+        let rows = reader.physical_rows();
+        let deleted = reader.deletions().map_or(0, |deletions| deletions.len());
+        Ok(SourceSize {
+            rows: rows.saturating_sub(deleted),
+            bytes_per_row: reader.file_bytes() as f64 / rows.max(1) as f64,
+        })
+    });
+    sizes.buffered(OPENED).try_collect().await
+}
+
+async fn write_files(
+    sources: &Arc<Sources>,
+    request: &RewriteRequest,
+    sizes: Vec<SourceSize>,
+) -> Result<(Vec<StagedFragment>, PageCounts)> {
+    let mut cutter = Cutter::new(sizes, request.max_rows_per_file, request.max_bytes_per_file);
+    let (mut staged, mut total) = (Vec::new(), PageCounts::default());
+    while let Some(cut) = cutter.next_file() {
+        match write_file(sources, request, &cut, request.base(staged.len())).await {
+            Ok((file, pages)) => {
+                let written = file.fragment.files().iter().filter_map(|file| file.file_size_bytes);
+                cutter.learn(&cut, written.sum());
+                staged.push(file);
+                total.encoded += pages.encoded;
+                total.copied += pages.copied;
+                total.bytes_copied = total.bytes_copied.saturating_add(pages.bytes_copied);
+            }
+            Err(error) => {
+                discard(sources.files.store(), &staged).await;
+                return Err(error);
+            }
+        }
+    }
+    Ok((staged, total))
+}
+
+fn outcome(staged: Vec<StagedFragment>, pages: PageCounts, carried: Option<&CarriedRows>) -> RewriteOutcome {
+    let mut out = RewriteOutcome {
+        pages_copied: pages.copied,
+        pages_encoded: pages.encoded,
+        bytes_copied: pages.bytes_copied,
+        ..RewriteOutcome::default()
+    };
     for StagedFragment { fragment, files } in staged {
         let rows = fragment.physical_rows().unwrap_or(0);
         let sizes = fragment.files().iter().filter_map(|file| file.file_size_bytes);
@@ -92,86 +135,4 @@ fn outcome(staged: Vec<StagedFragment>, carried: Option<&CarriedRows>) -> Rewrit
         out.rows = out.rows.saturating_add(rows);
     }
     out
-}
-
-async fn write_rows(
-    files: &Arc<TableFiles>,
-    manifest: &Arc<Manifest>,
-    request: &RewriteRequest,
-) -> Result<Vec<StagedFragment>> {
-    let scanned = scan(
-        files.clone(),
-        manifest,
-        &ScanRequest {
-            fragment_ids: Some(request.fragment_ids.clone()),
-            blobs: BlobView::Bytes,
-            ..ScanRequest::default()
-        },
-    )?;
-    let write = write_request(manifest, request)?;
-    let (sender, receiver) = sync_channel(1);
-    let schema = Arc::new(write.schema.to_arrow()?);
-    let reader = Box::new(Rows { schema, receiver });
-    let mut batches = scanned.batches;
-    let stopping = request.clone();
-    let reading: tokio::task::JoinHandle<Result<()>> = tokio::spawn(async move {
-        while let Some(batch) = batches.try_next().await? {
-            stopping.check_stop()?;
-            if !send(&sender, batch) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    });
-    let staged = stage_fragments(files.store(), reader, &write).await;
-    let read = reading.await.map_err(|e| TableError::task_failed("compaction", &e));
-    match (staged, read.and_then(|read| read)) {
-        (Ok(staged), Ok(())) => Ok(staged),
-        (Ok(staged), Err(error)) => {
-            discard(files.store(), &staged).await;
-            Err(error)
-        }
-        (Err(error), _) => Err(error),
-    }
-}
-
-fn write_request(manifest: &Manifest, request: &RewriteRequest) -> Result<WriteRequest> {
-    let dictionaries = manifest.dictionaries()?;
-    Ok(WriteRequest {
-        schema: manifest.schema()?,
-        version: request.version,
-        max_rows_per_file: request.max_rows_per_file,
-        max_bytes_per_file: request.max_bytes_per_file,
-        memory_limit: (request.memory_limit / 2).max(1),
-        external_blobs: ExternalBlobs::Reference,
-        max_rows_per_group: request.max_rows_per_group,
-        allow_null_loss: false,
-        dictionaries: DictionaryWriters::of_table(&dictionaries)?,
-        target_bases: request.target_bases.clone(),
-    })
-}
-
-/// Sends rows to write; false once the receiver is gone.
-fn send(out: &SyncSender<RecordBatch>, batch: RecordBatch) -> bool {
-    tokio::task::block_in_place(|| out.send(batch).is_ok())
-}
-
-/// A reader of the rows as they arrive.
-struct Rows {
-    schema: SchemaRef,
-    receiver: Receiver<RecordBatch>,
-}
-
-impl Iterator for Rows {
-    type Item = std::result::Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.receiver.recv().ok().map(Ok)
-    }
-}
-
-impl RecordBatchReader for Rows {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
 }

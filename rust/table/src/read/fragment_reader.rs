@@ -20,7 +20,7 @@ use crate::struct_parts::joined;
 
 /// An open fragment.
 #[derive(Debug)]
-pub(super) struct FragmentReader {
+pub(crate) struct FragmentReader {
     id: u64,
     physical_rows: u64,
     deletions: Option<Arc<DeletionVector>>,
@@ -29,7 +29,7 @@ pub(super) struct FragmentReader {
 
 /// The columns of a projection, found in the files of one fragment.
 #[derive(Debug)]
-pub(super) struct FragmentProjection {
+pub(crate) struct FragmentProjection {
     projection: Arc<Projection>,
     parts: Vec<Part>,
     /// Columns that no file of the fragment holds: they were added later and are null here.
@@ -77,7 +77,7 @@ fn part_of(file: &DataFile, field: &Field, taken: &mut HashSet<i32>) -> Option<F
 
 impl FragmentReader {
     /// Opens the files of a fragment and reads its deletion file.
-    pub(super) async fn open(files: &TableFiles, fragment: &Fragment) -> Result<FragmentReader> {
+    pub(crate) async fn open(files: &TableFiles, fragment: &Fragment) -> Result<FragmentReader> {
         let mut open = Vec::with_capacity(fragment.files().len());
         for file in fragment.files() {
             open.push((file.clone(), files.open(file).await?));
@@ -108,20 +108,35 @@ impl FragmentReader {
         })
     }
 
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    pub(super) fn physical_rows(&self) -> u64 {
+    pub(crate) fn physical_rows(&self) -> u64 {
         self.physical_rows
     }
 
-    pub(super) fn deletions(&self) -> Option<&Arc<DeletionVector>> {
+    pub(crate) fn deletions(&self) -> Option<&Arc<DeletionVector>> {
         self.deletions.as_ref()
     }
 
+    /// The file that holds a leaf of the schema, and its column there.
+    pub(crate) fn column_of(&self, field_id: i32) -> Option<(&FileReader, usize)> {
+        let mut files = self.files.iter();
+        files.find_map(|(file, reader)| Some((reader, column_of(file, field_id)?)))
+    }
+
+    /// The bytes of its data files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let sizes = self.files.iter().map(|(file, reader)| {
+            let noted = file.file_size_bytes;
+            noted.or_else(|| reader.container().map(|container| container.size()))
+        });
+        sizes.flatten().fold(0, u64::saturating_add)
+    }
+
     /// Finds the columns of `projection` in the fragment's files.
-    pub(super) fn project(&self, projection: &Arc<Projection>) -> Result<FragmentProjection> {
+    pub(crate) fn project(&self, projection: &Arc<Projection>) -> Result<FragmentProjection> {
         let wanted: Vec<_> = projection.fields().enumerate().collect();
         let mut taken = vec![HashSet::new(); wanted.len()];
         let mut found: Vec<Vec<Field>> = vec![Vec::new(); wanted.len()];
@@ -169,23 +184,28 @@ impl FragmentReader {
 
 impl FragmentProjection {
     /// The average bytes per row in the files.
-    pub(super) fn bytes_per_row(&self) -> u64 {
+    pub(crate) fn bytes_per_row(&self) -> u64 {
         self.bytes_per_row
     }
 
+    /// Whether the fields of an output column lie in several files, or some of them in none.
+    pub(crate) fn is_split(&self, output: usize) -> bool {
+        self.split.contains_key(&output)
+    }
+
     /// The number of output columns.
-    pub(super) fn num_columns(&self) -> u64 {
+    pub(crate) fn num_columns(&self) -> u64 {
         self.projection.schema().fields().len() as u64
     }
 
     /// The file of an output column; `None` if the column is missing and read as nulls.
-    pub(super) fn file_of(&self, output: usize) -> Option<&FileReader> {
+    pub(crate) fn file_of(&self, output: usize) -> Option<&FileReader> {
         let part = self.parts.iter().find(|part| part.outputs.contains(&output))?;
         Some(&part.reader)
     }
 
     /// For each file with statistics: the offsets of its groups of rows, and the bounds of the columns.
-    pub(super) async fn group_ranges(&self) -> Result<Vec<(Vec<u64>, ColumnRanges)>> {
+    pub(crate) async fn group_ranges(&self) -> Result<Vec<(Vec<u64>, ColumnRanges)>> {
         let mut out = Vec::new();
         for part in &self.parts {
             let Some(offsets) = part.reader.group_offsets() else {
@@ -206,7 +226,7 @@ impl FragmentProjection {
     }
 
     /// Reads sorted rows: a raw array for each field of the projection that a file holds.
-    pub(super) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
+    pub(crate) async fn read_fields(&self, rows: &[Range<u64>]) -> Result<Vec<(Field, ArrayRef)>> {
         let arrays = self.read_arrays(rows).await?;
         let fields = self.projection.fields().zip(arrays);
         Ok(fields
@@ -236,7 +256,7 @@ impl FragmentProjection {
     }
 
     /// Reads sorted rows as one batch.
-    pub(super) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
+    pub(crate) async fn read(&self, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let num_rows = usize::try_from(count(rows))
             .map_err(|_| TableError::invalid("the rows do not fit in memory; read fewer at a time"))?;
         let schema = self.projection.schema();

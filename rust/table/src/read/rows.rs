@@ -8,12 +8,12 @@ use arrow_buffer::bit_iterator::BitSliceIterator;
 use crate::deletion::DeletionVector;
 
 /// How many rows there are in `ranges`.
-pub(super) fn count(ranges: &[Range<u64>]) -> u64 {
+pub(crate) fn count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|r| r.end - r.start).sum()
 }
 
 /// The rows of `range` that are not deleted.
-pub(super) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
+pub(crate) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec<Range<u64>> {
     let Some(deletions) = deletions else {
         return if range.is_empty() { Vec::new() } else { vec![range] };
     };
@@ -34,7 +34,7 @@ pub(super) fn live(range: Range<u64>, deletions: Option<&DeletionVector>) -> Vec
 }
 
 /// The rows of `ranges`, numbered from 0 across them, for which `mask` is true.
-pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u64>> {
+pub(crate) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u64>> {
     let truths = match mask.nulls() {
         None => mask.values().clone(),
         Some(nulls) => mask.values() & nulls.inner(),
@@ -70,7 +70,7 @@ pub(super) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u6
 }
 
 /// The rows that are in both.
-pub(super) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     let mut right = right.iter().peekable();
     for range in left {
@@ -88,7 +88,7 @@ pub(super) fn intersect(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<
 }
 
 /// Cuts ranges into groups of about `size` rows, lazily: a corrupt table that claims endless rows must not cost memory.
-pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
+pub(crate) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
     let size = size.max(1);
     let mut ranges = ranges.into_iter();
     let mut current = ranges.next();
@@ -113,7 +113,7 @@ pub(super) fn groups(ranges: Vec<Range<u64>>, size: u64) -> impl Iterator<Item =
 }
 
 /// Drops the first `skip` rows and all after the next `keep`; counts both down.
-pub(super) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> Vec<Range<u64>> {
+pub(crate) fn clip(ranges: Vec<Range<u64>>, skip: &mut u64, keep: &mut u64) -> Vec<Range<u64>> {
     let mut out = Vec::new();
     for range in ranges {
         let size = range.end - range.start;

@@ -1,0 +1,122 @@
+//! Writes one new file, a few columns at a time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use esker_file::column_writer::{ColumnPart, PageCounts};
+use esker_file::ColumnWriter;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use uuid::Uuid;
+
+use super::cut::{FileCut, Slice};
+use super::planner::{Planner, Sources};
+use super::request::RewriteRequest;
+use super::units::{Output, Piece};
+use crate::error::{Result, TableError};
+use crate::write::{data_file, StagedFragment};
+
+/// The least number of units that are read at the same time from a store behind a network.
+const FAR_UNITS: usize = 16;
+
+/// Writes the rows of one file. On an error, nothing of it stays behind.
+pub(super) async fn write_file(
+    sources: &Arc<Sources>,
+    request: &RewriteRequest,
+    cut: &FileCut,
+    base_id: Option<u32>,
+) -> Result<(StagedFragment, PageCounts)> {
+    let file = data_file(&format!("{}.lance", Uuid::new_v4().simple()), base_id);
+    let store = sources.files.store();
+    let mut out = ColumnWriter::create(store, &file.location(), &sources.schema, request.options()).await?;
+    if let Err(error) = fill(sources, request, cut, &mut out).await {
+        // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
+        let _ = out.abort().await;
+        return Err(error);
+    }
+    let (summary, pages) = out.finish(cut.rows).await?;
+    Ok((StagedFragment::of(file, summary), pages))
+}
+
+async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {
+    let at_once = columns_at_once(request, cut, sources.parts.len());
+    for group in column_groups(&sources.parts, at_once) {
+        let mut pieces = pieces(sources, request, group, cut.slices.clone());
+        while let Some(piece) = pieces.try_next().await? {
+            request.check_stop()?;
+            match piece {
+                Piece::Page(part, page) => out.copy(part, page).await?,
+                Piece::Blobs(part, located, source) => out.carry(part, &located, source.as_ref()).await?,
+                Piece::Batch(batch, outputs) => {
+                    for (column, output) in batch.columns().iter().zip(outputs.iter()) {
+                        match output {
+                            Output::Part(part) => out.write(*part, column).await?,
+                            Output::Field(parts) => {
+                                for part in parts {
+                                    out.write_of(*part, column).await?;
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What some parts are made of, read ahead in order.
+pub(super) fn pieces(
+    sources: &Arc<Sources>,
+    request: &RewriteRequest,
+    group: Range<usize>,
+    slices: Vec<Slice>,
+) -> BoxStream<'static, Result<Piece>> {
+    let planner = Planner::new(sources.clone(), group, slices);
+    let units = stream::try_unfold(planner, |mut planner| async move {
+        let units = planner.next_slice().await?;
+        Ok::<_, TableError>(units.map(|units| (units, planner)))
+    });
+    let units = units
+        .map_ok(|units| stream::iter(units.into_iter().map(Ok)))
+        .try_flatten();
+    let reads = units.map_ok(|unit| async move {
+        let read = tokio::spawn(unit.read()).await;
+        read.map_err(|error| TableError::task_failed("rewrite", &error))?
+    });
+    reads.try_buffered(readahead(sources, request)).boxed()
+}
+
+fn readahead(sources: &Sources, request: &RewriteRequest) -> usize {
+    let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get());
+    let least = if sources.files.store().is_far() { FAR_UNITS } else { 2 };
+    let within = usize::try_from(request.memory_limit / 4 / request.unit_bytes()).unwrap_or(usize::MAX);
+    (threads * 2).max(least).min(within).max(1)
+}
+
+/// So many columns fill pages at the same time within the memory for that.
+fn columns_at_once(request: &RewriteRequest, cut: &FileCut, columns: usize) -> usize {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is an estimate.
+    let file_bytes = cut.bytes as u64;
+    let average = file_bytes / (columns as u64).max(1);
+    // Columns differ, and values take more than their pages.
+    let likely = average.saturating_mul(4).max(cut.rows.saturating_mul(8)).max(1);
+    let per_column = request.page_bytes().min(likely);
+    usize::try_from(request.waiting_bytes() / per_column)
+        .unwrap_or(usize::MAX)
+        .max(1)
+}
+
+/// Neighbouring parts that are written together; blobs by themselves, so that those of a column lie together.
+fn column_groups(parts: &[ColumnPart], at_once: usize) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    let mut is_closed = true;
+    for (number, part) in parts.iter().enumerate() {
+        let has_blobs = part.field.has_blobs();
+        match out.last_mut() {
+            Some(last) if !is_closed && !has_blobs && last.len() < at_once => last.end = number + 1,
+            _ => out.push(number..number + 1),
+        }
+        is_closed = has_blobs;
+    }
+    out
+}
