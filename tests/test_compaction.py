@@ -262,6 +262,28 @@ def test_options_that_make_no_sense(options: dict[str, Any], tmp_path: Path) -> 
         _compact(**options)(_written(str(tmp_path / "t"), [1]))
 
 
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("mode", ["reencode", "try_binary_copy", "force_binary_copy"])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_modes_as_in_pylance(version: str, mode: str, deleted: bool, tmp_path: Path) -> None:
+    found: list[str] = []
+    for library, compaction in ((esker, Compaction), (lance, lance.optimize.Compaction)):
+        uri = str(tmp_path / library.__name__)
+        _written(uri, [10] * 3, data_storage_version=version)
+        dataset = library.dataset(uri)
+        if deleted:
+            dataset.delete("id = 3")
+        for options in ({}, {"data_storage_version": "2.1"}):
+            try:
+                plan = compaction.plan(dataset, {"compaction_mode": mode, **options})
+                found.append(repr([task.execute(dataset).metrics for task in plan.tasks]))
+            except OSError as error:
+                told = ("binary copy is not supported", "binary copy target is 2.1, but data file", "cannot be mixed")
+                found.append(next(part for part in told if part in str(error)))
+        assert sorted(_values(dataset)) == [one for one in range(30) if one != 3 or not deleted]
+    assert found[:2] == found[2:]
+
+
 @pytest.mark.parametrize(
     ("key", "text", "told"),
     [

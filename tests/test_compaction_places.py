@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from esker.optimize import Compaction, CompactionMetrics
 from esker.repo import Repository
 from tests.lineage import history, same_lineage
 from tests.samples import people, same
+from tests.servers import S3Server
 
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
 
@@ -166,6 +168,25 @@ def test_a_branch_of_a_repository(tmp_path: Path) -> None:
     assert _values(esker.dataset(place)) == list(range(50))
 
 
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_transaction_of_a_repository_beside_others(stable: bool, tmp_path: Path) -> None:
+    repository = Repository.create(str(tmp_path / "lake"), committer="me")
+    place = repository.branch("main").store_uri("t")
+    esker.write_dataset(_ids(0, 40), place, max_rows_per_file=10, enable_stable_row_ids=stable)
+    with repository.branch("main").transact("compact") as tx:
+        dataset = esker.dataset(tx.store_uri("t"))
+        dataset.optimize.compact_files(target_rows_per_fragment=20)
+        # Others take the ids that the transaction has reserved, and delete rows of what it rewrote.
+        esker.write_dataset(_ids(40, 20), place, mode="append", max_rows_per_file=5)
+        esker.dataset(place).delete("id = 7 or id = 22")
+        esker.dataset(tx.store_uri("t")).delete("id = 9")
+    expected = [one for one in range(60) if one not in (7, 22, 9)]
+    assert _values(esker.dataset(place)) == expected
+    assert len(esker.dataset(place).get_fragments()) == 6
+    repository.ref("main").export(str(tmp_path / "out"))
+    assert _values(lance.dataset(str(tmp_path / "out" / "t"))) == expected
+
+
 def test_clones_and_base_paths(tmp_path: Path) -> None:
     source, clone = str(tmp_path / "source"), str(tmp_path / "clone")
     for number in range(3):
@@ -243,3 +264,25 @@ def test_columns_that_were_added_renamed_and_dropped(uri: str) -> None:
     assert len(fragment.metadata.files) == 1
     dataset.add_columns({"more": "id + 1"})
     assert lance.dataset(uri).to_table()["more"].to_pylist() == [one + 1 for one in range(21)]
+
+
+@pytest.mark.parametrize("kind", ["s3", "azure"])
+def test_object_stores_in_turns_with_pylance(request: pytest.FixtureRequest, kind: str) -> None:
+    server: Any = request.getfixturevalue(kind)
+    root = f"s3://{server.bucket()}" if isinstance(server, S3Server) else f"az://{server.container()}"
+    uri, options = f"{root}/t", server.storage_options
+    for number in range(4):
+        writer = esker if number % 2 else lance
+        writer.write_dataset(  # type: ignore[attr-defined]
+            _ids(number * 10, 10), uri, mode="append" if number else "create", storage_options=options
+        )
+    dataset = esker.dataset(uri, storage_options=options)
+    dataset.delete("id = 3")
+    plan = pickle.loads(pickle.dumps(Compaction.plan(dataset, {"target_rows_per_fragment": 20})))
+    results = [task.execute(esker.dataset(uri, storage_options=options)) for task in plan.tasks]
+    lance.dataset(uri, storage_options=options).delete("id = 30")
+    assert Compaction.commit(dataset, results).fragments_removed == 4
+    expected = [one for one in range(40) if one not in (3, 30)]
+    assert _values(dataset) == _values(lance.dataset(uri, storage_options=options)) == expected
+    lance.dataset(uri, storage_options=options).optimize.compact_files()
+    assert _values(esker.dataset(uri, storage_options=options)) == expected
