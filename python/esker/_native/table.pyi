@@ -302,6 +302,10 @@ class Manifest:
     def indices(self) -> list[Index]:
         """The segments of all indices."""
 
+    def index_coverage(self, store: Store) -> dict[int, list[str]]:
+        """For each fragment the UUIDs of the index segments that cover it, sorted. Through the fragment reuse index, which
+        `store` holds if it is large: an index may list fragments that were replaced by this one."""
+
     @property
     def num_fragments(self) -> int:
         """How many fragments there are."""
@@ -574,10 +578,16 @@ class Transaction:
     def decoded(self) -> Operation:
         """What it does. Raises `CorruptFileError` if its operation is damaged."""
 
-    def reconcile(self, store: Store, before: Manifest, theirs: Manifest) -> Transaction | None:
+    def reconcile(
+        self, store: Store, before: Manifest, theirs: Manifest, change: Transaction | None = None
+    ) -> Transaction | None:
         """This Delete or Update, right on top of `before`, as it is right on top of `theirs`: rows of one fragment that
         both deleted are put into one deletion file, which is written to `store`. None if it must be computed again:
-        both deleted the same row, or the fragment has other files."""
+        both deleted the same row, or the fragment has other files.
+
+        A Rewrite is returned without the groups whose old fragments `change`, the transaction behind `theirs`, did not
+        only delete rows of; None if it has no other groups. `apply` deletes these rows in its new fragments.
+        """
 
     def may_insert_same_keys(self, other: Transaction) -> bool:
         """Whether both may have inserted a row with the same key, by this one's key filter."""
@@ -606,7 +616,8 @@ class Transaction:
         needs the manifest of the version that it restores. `enable_stable_row_ids` counts for a new table only.
 
         Its `transaction_file` is `{read_version}-{uuid}.txn`. Where the files are of version 0.1, `store` is where the
-        dictionaries of new ones are read from, which the manifest is to hold.
+        dictionaries of new ones are read from, which the manifest is to hold. A Rewrite writes to `store` the deletion
+        files of its new fragments, for rows that were deleted since its read version, and a large fragment reuse index.
         """
 
     def __reduce__(self) -> tuple[Any, ...]: ...

@@ -58,6 +58,8 @@ _VERDICTS = {"compatible": Verdict.KEEP, "retry": Verdict.RERUN, "incompatible":
 class DeletionMerge:
     """A `Reconcile` that merges deletion vectors if the two changes deleted different rows of a fragment.
 
+    A Rewrite keeps the groups of fragments of which others only deleted rows; its new fragments lose these rows, too.
+
     Args:
         log: The table's log, whose store holds the deletion files.
         base: The version that our change was computed from.
@@ -76,7 +78,7 @@ class DeletionMerge:
             # Both may have inserted rows with the same keys, even if they deleted different rows.
             return None
         self._log.mount(manifest)
-        adapted = ours.reconcile(self._log.store, self._base, manifest)
+        adapted = ours.reconcile(self._log.store, self._base, manifest, theirs)
         if adapted is not None:
             # Another writer's next change is compared with this version.
             self._base = manifest

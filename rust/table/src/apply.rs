@@ -5,7 +5,7 @@
 //! | Append | as before | and the new ones | as before | the flag of mixed file versions where a new file is of another |
 //! | Delete | as before | new deletion files, some gone | as before | |
 //! | Update | as before | some changed, some gone, and the new ones | without the fragments whose column changed | |
-//! | Rewrite | as before | others in their place | rewritten ones over the new fragments, others without the old ones | |
+//! | Rewrite | as before | others in their place | those that follow the rows over the new fragments, others without the old ones | |
 //! | Overwrite | the transaction's | the new ones | none | config merged, data format as asked for |
 //! | Merge | the transaction's | the transaction's | without those on columns that are gone | |
 //! | Project | the transaction's | without the files of columns that are gone | likewise | |
@@ -34,6 +34,7 @@ mod settings;
 use esker_file::version::FileVersion;
 use esker_file::Dictionaries;
 
+use crate::carry::CarriedRewrite;
 use crate::dictionary;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
@@ -76,6 +77,21 @@ impl Transaction {
         dictionary::complete(next, base.filter(|_| keeps), dictionaries)
     }
 
+    pub(crate) fn apply_rewrite(
+        &self,
+        base: &Manifest,
+        carried: CarriedRewrite,
+        params: &CommitParams,
+        dictionaries: &Dictionaries,
+    ) -> Result<Manifest> {
+        check_version(Some(base), params)?;
+        dictionary::check(Some(base), &Operation::Rewrite(carried.rewrite.clone()))?;
+        draft::check_storage_version(base, params)?;
+        draft::check_changeable(base)?;
+        let next = rewrite::rewrite(base, &carried)?.finish(self, params)?;
+        dictionary::complete(next, Some(base), dictionaries)
+    }
+
     fn build(&self, operation: Operation, base: Option<&Manifest>, params: &CommitParams) -> Result<Manifest> {
         let Some(base) = base else {
             return match operation {
@@ -102,7 +118,10 @@ impl Transaction {
                 ..
             } => rows::delete(base, updated_fragments, &deleted_fragment_ids)?,
             Operation::Update(update) => rows::update(base, update, self.read_version())?,
-            Operation::Rewrite(rewrite) => rewrite::rewrite(base, &rewrite)?,
+            Operation::Rewrite(rewrite) => {
+                let reuse = rewrite::reuse_as_before(base)?;
+                rewrite::rewrite(base, &CarriedRewrite { rewrite, reuse })?
+            }
             Operation::Merge { fragments, schema, .. } => columns::merge(base, &fragments, &schema)?,
             Operation::Project { schema, .. } => columns::project(base, &schema)?,
             Operation::DataReplacement { replacements } => {

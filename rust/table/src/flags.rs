@@ -19,6 +19,8 @@ pub const BASE_PATHS: u64 = 16;
 pub const TRANSACTION_FILE_DISABLED: u64 = 32;
 /// Data files of another version than the one that the manifest names. Readers and writers must both know it.
 pub const MIXED_FILE_VERSIONS: u64 = 256;
+/// Row ids and row versions may lie in columns of data files instead of the manifest.
+pub const SPILLED_ROW_LINEAGE: u64 = 2048;
 
 /// The flags that esker can read.
 const READABLE: u64 = DELETION_FILES
@@ -27,7 +29,8 @@ const READABLE: u64 = DELETION_FILES
     | TABLE_CONFIG
     | BASE_PATHS
     | TRANSACTION_FILE_DISABLED
-    | MIXED_FILE_VERSIONS;
+    | MIXED_FILE_VERSIONS
+    | SPILLED_ROW_LINEAGE;
 /// The flags that esker maintains when it writes.
 const WRITABLE: u64 = DELETION_FILES
     | STABLE_ROW_IDS
@@ -35,7 +38,8 @@ const WRITABLE: u64 = DELETION_FILES
     | TABLE_CONFIG
     | BASE_PATHS
     | TRANSACTION_FILE_DISABLED
-    | MIXED_FILE_VERSIONS;
+    | MIXED_FILE_VERSIONS
+    | SPILLED_ROW_LINEAGE;
 
 /// The name of a flag.
 pub fn flag_name(bit: u64) -> &'static str {
@@ -51,10 +55,13 @@ pub fn flag_name(bit: u64) -> &'static str {
         MIXED_FILE_VERSIONS => "data files of several versions",
         512 => "fragment reuse index with stable row ids",
         1024 => "tagged fragment reuse index",
-        // Releases disagree about this bit.
-        2048 => "independent covering fields, or managed blobs",
-        4096 | 8192 => "reserved, one of them for a fragment tree",
+        SPILLED_ROW_LINEAGE => "spilled row lineage",
+        4096 => "fragment tree",
+        8192 => "independent covering fields",
         16384 => "managed blobs",
+        32768 => "field ids that are not given twice",
+        65536 => "zone seeds",
+        131_072 => "object metadata",
         _ => "unknown",
     }
 }
@@ -190,6 +197,26 @@ mod tests {
         };
         assert_eq!(next_flags(0, bases), BASE_PATHS);
         assert_eq!(next_flags(BASE_PATHS, Contents::default()), 0);
+    }
+
+    #[test]
+    fn test_the_bits_of_newer_features_have_their_right_names() {
+        let names = [
+            (64, "data overlay files"),
+            (512, "fragment reuse index with stable row ids"),
+            (1024, "tagged fragment reuse index"),
+            (2048, "spilled row lineage"),
+            (4096, "fragment tree"),
+            (8192, "independent covering fields"),
+            (16384, "managed blobs"),
+            (32768, "field ids that are not given twice"),
+            (65536, "zone seeds"),
+            (131_072, "object metadata"),
+        ];
+        for (bit, name) in names {
+            assert_eq!(flag_name(bit), name);
+        }
+        assert_eq!(flag_name(262_144), "unknown");
     }
 
     #[test]

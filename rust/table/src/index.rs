@@ -26,6 +26,9 @@ const WHAT: &str = "index";
 /// Names of indices that belong to the table and not to a column.
 const SYSTEM_PREFIX: &str = "__lance_";
 
+/// Types whose entries name each row: by its stable id where the table has such, by its address otherwise.
+const ROW_ID_KINDS: [&str; 5] = ["bitmap", "labellist", "ngram", "inverted", "vector"];
+
 /// One segment of an index.
 #[derive(Debug, Clone)]
 pub struct Index {
@@ -140,6 +143,26 @@ impl Index {
     /// Whether it belongs to the table and not to a column.
     pub fn is_system(&self) -> bool {
         self.head.name.starts_with(SYSTEM_PREFIX)
+    }
+
+    /// The name of its type: the last part of the type URL of its details, in lower case.
+    fn kind(&self) -> String {
+        let details = self.head.index_details.as_ref();
+        let url = details.map(|details| details.type_url.as_str()).unwrap_or_default();
+        let name = url.rsplit(['/', '.']).next().unwrap_or_default();
+        name.trim_end_matches("IndexDetails").to_ascii_lowercase()
+    }
+
+    /// Whether it knows rows by their stable ids, in a table that has such: it stays right when rows move.
+    pub(crate) fn holds_row_ids(&self) -> bool {
+        ROW_ID_KINDS.contains(&self.kind().as_str())
+    }
+
+    /// Whether it knows rows by addresses that a reader translates by the fragment reuse index. Indices over runs of neighbours, of types
+    /// that are not known, and those that belong to the table, do not.
+    pub(crate) fn holds_addresses_of_rows(&self) -> bool {
+        let kind = self.kind();
+        !self.is_system() && (kind == "btree" || ROW_ID_KINDS.contains(&kind.as_str()))
     }
 
     /// The fragments that it covers; `None` if its writer did not note them.

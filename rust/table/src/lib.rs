@@ -13,6 +13,7 @@
 
 pub mod apply;
 mod below;
+pub mod carry;
 pub mod cleanup;
 pub mod compact;
 pub mod conflict;
@@ -22,6 +23,7 @@ pub mod error;
 pub mod flags;
 pub mod fragment;
 mod fragment_list;
+pub mod fragment_reuse;
 pub mod index;
 mod layout;
 pub mod manifest;

@@ -156,6 +156,16 @@ impl Manifest {
         })
     }
 
+    /// The same version with other fragments.
+    pub(crate) fn with_fragments(&self, fragments: FragmentList) -> Self {
+        Self {
+            fragments,
+            source: None,
+            row_id_index: OnceCell::new(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn with_dictionary_section(self, section: Option<Bytes>) -> Self {
         Self {
             dictionary_section: section,

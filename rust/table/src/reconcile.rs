@@ -13,16 +13,25 @@ use esker_store::store::StoreRef;
 
 use crate::deletion::{write_deletions, DeletionVector};
 use crate::error::Result;
-use crate::fragment::Fragment;
+use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
-use crate::operation::{Operation, Update, UpdateMode};
+use crate::operation::{Operation, OperationKind, Rewrite, RewriteGroup, Update, UpdateMode};
 use crate::read::TableFiles;
 use crate::transaction::Transaction;
 
 impl Transaction {
     /// Rebases this Delete, or Update that moves rows, from `before` onto `theirs`. Writes deletion files with the rows of both. `None` if
     /// it must be computed again: both deleted the same row, or a fragment was removed or has other files.
-    pub async fn reconcile(&self, store: &StoreRef, before: &Manifest, theirs: &Manifest) -> Result<Option<Self>> {
+    ///
+    /// A Rewrite loses the groups that `change`, their transaction, or one of unknown kind, did more to than delete rows; `None` if that
+    /// is all of them. The deleted rows of the others are carried when it is applied ([`Transaction::carried`]).
+    pub async fn reconcile(
+        &self,
+        store: &StoreRef,
+        before: &Manifest,
+        theirs: &Manifest,
+        change: Option<&Self>,
+    ) -> Result<Option<Self>> {
         let merge = Merge {
             files: TableFiles::new(store.clone()),
             before: fragments(before)?,
@@ -58,6 +67,21 @@ impl Transaction {
                     ..update
                 })
             }
+            Operation::Rewrite(rewrite) => {
+                let lost = merge.lost_groups(&rewrite, change.map(Self::kind));
+                if lost.is_empty() {
+                    return Ok(Some(self.clone()));
+                }
+                let groups = rewrite.groups.into_iter().zip(0_usize..);
+                let groups: Vec<RewriteGroup> = groups
+                    .filter(|(_, place)| !lost.contains(place))
+                    .map(|(group, _)| group)
+                    .collect();
+                if groups.is_empty() {
+                    return Ok(None);
+                }
+                Operation::Rewrite(Rewrite { groups, ..rewrite })
+            }
             _ => return Ok(None),
         };
         let adapted = Self::new(self.read_version(), &operation, self.properties().clone())?;
@@ -71,6 +95,16 @@ fn fragments(manifest: &Manifest) -> Result<HashMap<u64, Fragment>> {
         .collect()
 }
 
+/// Whether both have the same values in the same rows, but for those that are deleted.
+fn holds_same_rows(old: &Fragment, now: &Fragment) -> bool {
+    let same_file = |(old, now): (&DataFile, &DataFile)| {
+        (&old.path, old.base_id, &old.fields) == (&now.path, now.base_id, &now.fields)
+    };
+    old.physical_rows() == now.physical_rows()
+        && old.files().len() == now.files().len()
+        && old.files().iter().zip(now.files()).all(same_file)
+}
+
 struct Merge {
     files: TableFiles,
     before: HashMap<u64, Fragment>,
@@ -79,6 +113,22 @@ struct Merge {
 }
 
 impl Merge {
+    /// The places of the groups of a Rewrite that a change to another version costs.
+    fn lost_groups(&self, rewrite: &Rewrite, change: Option<OperationKind>) -> Vec<usize> {
+        let deletes = matches!(change, Some(OperationKind::Delete | OperationKind::Update));
+        let is_lost = |old: &Fragment| match (self.before.get(&old.id()), self.theirs.get(&old.id())) {
+            (_, Some(now)) => !holds_same_rows(old, now),
+            // An earlier change deleted all of its rows.
+            (None, None) => false,
+            (Some(_), None) => !deletes,
+        };
+        let groups = rewrite.groups.iter().enumerate();
+        groups
+            .filter(|(_, group)| group.old_fragments.iter().any(is_lost))
+            .map(|(place, _)| place)
+            .collect()
+    }
+
     /// The updated fragments rebased onto theirs, and the ids of those that lost all rows by the two together.
     async fn all(&self, updated: Vec<Fragment>, removed: &[u64]) -> Result<Option<(Vec<Fragment>, Vec<u64>)>> {
         // A fragment that ours removes must be unchanged: a row that they moved out of it may be one that ours deletes.

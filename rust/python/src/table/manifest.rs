@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_store::block_on;
 use esker_table::manifest::Manifest;
 use esker_table::row_ids::RowChange;
 use pyo3::prelude::*;
@@ -15,6 +16,7 @@ use super::index::PyIndex;
 use super::schema::PySchema;
 use super::transaction::PyTransaction;
 use crate::error::Result;
+use crate::store::PyStore;
 
 /// One version of a table.
 #[pyclass(name = "Manifest", module = "esker._native.table", frozen)]
@@ -114,6 +116,11 @@ impl PyManifest {
     #[getter]
     fn indices(&self) -> Result<Vec<PyIndex>> {
         Ok(self.0.indices()?.into_iter().map(PyIndex).collect())
+    }
+
+    fn index_coverage(&self, py: Python<'_>, store: &PyStore) -> Result<BTreeMap<u64, Vec<String>>> {
+        let covered = py.detach(|| block_on(self.0.index_coverage(store.store())))?;
+        Ok(covered.into_iter().collect())
     }
 
     #[getter]

@@ -9,6 +9,7 @@ use esker_store::block_on;
 use esker_table::apply::CommitParams;
 use esker_table::conflict::{self, HeldColumns, Verdict};
 use esker_table::dictionary::dictionaries_of;
+use esker_table::flags::SPILLED_ROW_LINEAGE;
 use esker_table::operation::Operation;
 use esker_table::transaction::Transaction;
 use pyo3::prelude::*;
@@ -160,15 +161,20 @@ impl PyTransaction {
         HeldColumns::new(&self.0, &read.0).map(PyHeldColumns)
     }
 
+    #[pyo3(signature = (store, before, theirs, change = None))]
     fn reconcile(
         &self,
         py: Python<'_>,
         store: &PyStore,
         before: &PyManifest,
         theirs: &PyManifest,
+        change: Option<&PyTransaction>,
     ) -> Result<Option<PyTransaction>> {
         let (before, theirs) = (before.0.clone(), theirs.0.clone());
-        let adapted = py.detach(|| block_on(self.0.reconcile(store.store(), &before, &theirs)))?;
+        let adapted = py.detach(|| {
+            let change = change.map(|change| &change.0);
+            block_on(self.0.reconcile(store.store(), &before, &theirs, change))
+        })?;
         Ok(adapted.map(PyTransaction))
     }
 
@@ -206,16 +212,27 @@ impl PyTransaction {
         };
         let base = base.map(|manifest| manifest.0.clone());
         let restored = restored.map(|manifest| manifest.0.clone());
-        // Only files of version 0.1 share dictionaries, which the manifest holds.
-        let store = store.filter(|_| params.data_storage_version == Some(FileVersion::V0_1));
         let store = store.map(|store| store.store().clone());
         let next = py.detach(|| match (base.as_deref(), restored.as_deref()) {
             (Some(base), Some(restored)) => self.0.apply_restore(base, restored, &params),
             (base, _) => {
+                // Only files of version 0.1 share dictionaries, which the manifest holds.
+                let shares = params.data_storage_version == Some(FileVersion::V0_1);
                 let shared = match &store {
-                    Some(store) => block_on(dictionaries_of(store, &self.0))?,
-                    None => Dictionaries::new(),
+                    Some(store) if shares => block_on(dictionaries_of(store, &self.0))?,
+                    _ => Dictionaries::new(),
                 };
+                if let (Some(store), Some(base)) = (&store, base) {
+                    if let Some(carried) = block_on(self.0.carried(store, base, &params))? {
+                        return self.0.apply_carried(base, carried, &params, &shared);
+                    }
+                    let is_spilled = base.reader_feature_flags() & SPILLED_ROW_LINEAGE != 0;
+                    if is_spilled && self.0.needs_lineage() {
+                        let inline = block_on(base.with_lineage_inline(store))?;
+                        let next = self.0.apply_with(Some(&inline), &params, &shared)?;
+                        return next.with_lineage_spilled(base, &inline);
+                    }
+                }
                 self.0.apply_with(base, &params, &shared)
             }
         })?;

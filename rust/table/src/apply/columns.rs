@@ -18,6 +18,7 @@ use crate::fragment_list::Edit;
 use crate::manifest::{field, Manifest};
 use crate::operation::NewSchema;
 use crate::raw::RawMessage;
+use crate::row_ids::is_lineage_field;
 
 pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema) -> Result<Draft> {
     let version = base.data_storage_version()?;
@@ -104,7 +105,8 @@ pub(super) fn project(base: &Manifest, schema: &NewSchema) -> Result<Draft> {
     draft.gone_field_id = base.max_field_id()?;
     draft.fragments = base.fragments.edited(|_, before| {
         let before = Fragment::decode(before)?;
-        let wanted = |file: &DataFile| file.fields.iter().any(|id| ids.contains(id));
+        let is_kept = |id: &i32| ids.contains(id) || is_lineage_field(*id);
+        let wanted = |file: &DataFile| file.fields.iter().any(is_kept);
         if before.files().iter().all(wanted) {
             return Ok(Edit::Keep);
         }
@@ -144,7 +146,7 @@ pub(super) fn replace_data(base: &Manifest, replacements: &[(u64, DataFile)], re
         Ok(Edit::Replace(fragment))
     })?;
     draft.mixed_files |= mixed;
-    draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
+    draft.index_section = indices::forget_fragments(base, &changed, &fields)?;
     Ok(draft)
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment, TAKEN_OVER};
 use crate::fragment_list::FragmentList;
 use crate::manifest::Manifest;
-use crate::row_ids::RowIdAllocator;
+use crate::row_ids::{is_lineage_field, RowIdAllocator};
 
 /// Gives the new fragments their ids and returns the highest id given out so far.
 pub(super) fn push_fragments(list: &mut FragmentList, new: &[Fragment], highest: Option<u32>) -> Result<Option<u32>> {
@@ -90,7 +90,7 @@ pub(super) fn check_new_fragments(
             if let Some(id) = file
                 .fields
                 .iter()
-                .find(|id| **id != TAKEN_OVER && !field_ids.contains(id))
+                .find(|id| **id != TAKEN_OVER && !is_lineage_field(**id) && !field_ids.contains(id))
             {
                 return Err(TableError::invalid(format!(
                     "{name}: expected fields of the table's schema, found field {id} in {}",

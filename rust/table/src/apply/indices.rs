@@ -6,7 +6,9 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use crate::error::Result;
+use crate::fragment_reuse::{entry_of, FragmentReuse};
 use crate::index::{decode_section, replace_section, Index};
+use crate::manifest::Manifest;
 
 /// Decodes the index section, maps or drops each index by `change`, and encodes the result. An unchanged section keeps its bytes.
 pub(super) fn edit(
@@ -37,19 +39,59 @@ pub(super) fn keep_columns(section: Option<&Bytes>, field_ids: &HashSet<i32>) ->
 
 /// Removes the fragments `changed` from the bitmaps of the indices on any of `fields`, whose values changed.
 pub(super) fn forget_fragments(
-    section: Option<&Bytes>,
+    base: &Manifest,
     changed: &HashSet<u64>,
     fields: &HashSet<i32>,
 ) -> Result<Option<Bytes>> {
+    let section = base.index_section.as_ref();
     if fields.is_empty() || changed.is_empty() {
         return Ok(section.cloned());
     }
+    let mut present = HashSet::new();
+    for summary in base.fragments.summaries() {
+        present.insert(summary?.id);
+    }
+    let reuse = match section {
+        Some(section) => known_reuse(&decode_section(section)?)?,
+        None => Reused::Known(FragmentReuse::default()),
+    };
     edit(section, |index| {
         if !index.fields().iter().any(|id| fields.contains(id)) {
             return Ok(Some(index));
         }
-        without(index, changed).map(Some)
+        match &reuse {
+            Reused::Known(reuse) => without(index, &reuse.with_ancestors(changed)).map(Some),
+            // Which fragments the changed ones were made from is not known here: all that are gone may be among them.
+            Reused::InFile => {
+                let listed = index.fragment_bitmap()?.unwrap_or_default();
+                let gone = listed.into_iter().map(u64::from).filter(|id| !present.contains(id));
+                without(index, &gone.chain(changed.iter().copied()).collect()).map(Some)
+            }
+        }
     })
+}
+
+/// The fragment reuse index, as far as a commit that reads no other file can know it.
+enum Reused {
+    Known(FragmentReuse),
+    InFile,
+}
+
+fn known_reuse(indices: &[Index]) -> Result<Reused> {
+    Ok(match entry_of(indices) {
+        None => Reused::Known(FragmentReuse::default()),
+        Some(entry) => FragmentReuse::inline(entry)?.map_or(Reused::InFile, Reused::Known),
+    })
+}
+
+/// The indices with one more.
+pub(super) fn with(section: Option<&Bytes>, more: Option<&Index>) -> Result<Option<Bytes>> {
+    let Some(more) = more else {
+        return Ok(section.cloned());
+    };
+    let mut indices = section.map(decode_section).transpose()?.unwrap_or_default();
+    indices.push(more.clone());
+    replace_section(section, &indices)
 }
 
 /// The index with some fragments removed from its bitmap.

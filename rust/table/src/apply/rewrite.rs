@@ -1,34 +1,36 @@
 //! Rewrite (compaction): new fragments with the same rows replace old ones.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::draft::Draft;
 use super::field_ids::highest;
 use super::fragments::{check_files, check_present, next_id};
 use super::indices;
+use crate::carry::{CarriedRewrite, Reuse};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
 use crate::fragment_list::Edit;
+use crate::fragment_reuse::{entry_of, ids_of, FragmentReuse, NAME};
 use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::operation::{Rewrite, RewriteGroup};
 
-pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
+pub(super) fn rewrite(base: &Manifest, carried: &CarriedRewrite) -> Result<Draft> {
+    let CarriedRewrite { rewrite, reuse } = carried;
     let mut draft = Draft::of(base)?;
     let version = base.data_storage_version()?;
-    let mut old = HashSet::new();
+    let mut old = HashMap::new();
     for fragment in rewrite.groups.iter().flat_map(|group| &group.old_fragments) {
-        if !old.insert(fragment.id()) {
+        if old.insert(fragment.id(), fragment.deletion_file()).is_some() {
             return Err(TableError::invalid(format!(
                 "expected each fragment in one group, found fragment {} twice",
                 fragment.id()
             )));
         }
     }
-    check_present(old.iter().copied(), base)?;
+    check_present(old.keys().copied(), base)?;
     let groups = number_new_fragments(base, rewrite, &mut draft.max_fragment_id)?;
     let mut new: Vec<Fragment> = groups
         .iter()
@@ -48,18 +50,34 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
     new.sort_by_key(Fragment::id);
     let mut gone = -1;
     draft.fragments = base.fragments.edited(|id, before| {
-        if !old.contains(&id) {
+        let Some(deletions) = old.get(&id) else {
             return Ok(Edit::Keep);
+        };
+        let before = Fragment::decode(before)?;
+        if before.deletion_file() != *deletions {
+            return Err(TableError::invalid(format!(
+                "expected the deleted rows that fragment {id} had when it was rewritten, found others; rewrite it again"
+            )));
         }
-        gone = highest(&Fragment::decode(before)?).max(gone);
+        gone = highest(&before).max(gone);
         Ok(Edit::Remove)
     })?;
     draft.gone_field_id = gone;
     draft.fragments = draft.fragments.with_sorted(&new)?;
     let mut rewritten = HashSet::new();
+    let moves = Moves {
+        rewrite,
+        groups: &groups,
+        reuse,
+        stable_row_ids: base.has_stable_row_ids(),
+    };
     draft.index_section = indices::edit(base.index_section.as_ref(), |index| {
-        rewrite_index(index, rewrite, &groups, &old, &mut rewritten).map(Some)
+        if index.name() == NAME {
+            return Ok(None);
+        }
+        moves.index(index, &mut rewritten).map(Some)
     })?;
+    draft.index_section = indices::with(draft.index_section.as_ref(), reuse.entry.as_ref())?;
     match rewrite
         .rewritten_indices
         .iter()
@@ -70,6 +88,30 @@ pub(super) fn rewrite(base: &Manifest, rewrite: &Rewrite) -> Result<Draft> {
             "expected rewritten indices of the table, found {}, which it does not have",
             missing.old_id
         ))),
+    }
+}
+
+/// The fragment reuse index of `base`, for a Rewrite that notes nothing in it.
+pub(super) fn reuse_as_before(base: &Manifest) -> Result<Reuse> {
+    let indices = base.indices()?;
+    let entry = entry_of(&indices).cloned();
+    let before = entry.as_ref().map(FragmentReuse::inline).transpose()?.flatten();
+    if entry.is_some() && before.is_none() {
+        return Err(TableError::unsupported(
+            "a Rewrite of this table needs its store, as its fragment reuse index lies in a file; pass the store",
+        ));
+    }
+    Ok(Reuse {
+        before: before.unwrap_or_default(),
+        noted: Vec::new(),
+        entry,
+    })
+}
+
+impl Rewrite {
+    /// The groups with the ids that new fragments get on top of `base`.
+    pub(crate) fn numbered(&self, base: &Manifest) -> Result<Vec<RewriteGroup>> {
+        number_new_fragments(base, self, &mut base.max_fragment_id()?)
     }
 }
 
@@ -101,64 +143,99 @@ fn number_new_fragments(base: &Manifest, rewrite: &Rewrite, highest: &mut Option
     Ok(groups)
 }
 
-/// A rewritten index covers the new fragments of the groups whose old fragments it covered. Every other index loses the old fragments, as
-/// their row addresses are gone.
-fn rewrite_index(
-    index: Index,
-    rewrite: &Rewrite,
-    groups: &[RewriteGroup],
-    old: &HashSet<u64>,
-    rewritten: &mut HashSet<Uuid>,
-) -> Result<Index> {
-    let uuid = index.uuid();
-    let Some(change) = rewrite
-        .rewritten_indices
-        .iter()
-        .find(|change| Some(change.old_id) == uuid)
-    else {
-        return if index.is_system() {
-            Ok(index)
-        } else {
-            indices::without(index, old)
+/// What a Rewrite does to the indices.
+struct Moves<'a> {
+    rewrite: &'a Rewrite,
+    /// With the ids of the new fragments.
+    groups: &'a [RewriteGroup],
+    reuse: &'a Reuse,
+    stable_row_ids: bool,
+}
+
+impl Moves<'_> {
+    /// The index after the Rewrite. One that was remapped, or that knows rows by their stable ids, covers the new fragments of the groups
+    /// that it covered. One whose moves are noted in the fragment reuse index lists the old fragments still. All others lose them, as
+    /// the addresses of their rows are gone.
+    fn index(&self, index: Index, rewritten: &mut HashSet<Uuid>) -> Result<Index> {
+        let uuid = index.uuid();
+        let changes = &self.rewrite.rewritten_indices;
+        let Some(change) = changes.iter().find(|change| Some(change.old_id) == uuid) else {
+            return match self.stable_row_ids && index.holds_row_ids() {
+                true => self.moved(index),
+                false => self.forgotten(index),
+            };
         };
-    };
-    if !rewritten.insert(change.old_id) {
-        return Err(TableError::invalid(format!(
-            "expected each rewritten index once, found {} twice",
-            change.old_id
-        )));
-    }
-    let Some(mut bitmap) = index.fragment_bitmap()? else {
-        return Err(TableError::invalid(format!(
-            "expected rewritten indices that list their fragments, found {}, which does not",
-            change.old_id
-        )));
-    };
-    for group in groups {
-        let ids = |fragments: &[Fragment]| -> RoaringBitmap {
-            let ids = fragments
-                .iter()
-                .filter_map(|fragment| u32::try_from(fragment.id()).ok());
-            ids.collect()
-        };
-        let before = ids(&group.old_fragments);
-        let covered = &before & &bitmap;
-        if covered.is_empty() {
-            continue;
-        }
-        if covered != before {
+        if !rewritten.insert(change.old_id) {
             return Err(TableError::invalid(format!(
-                "expected groups whose fragments are all covered by index {} or all not, found one that is partly; \
-                 rewrite them apart",
+                "expected each rewritten index once, found {} twice",
                 change.old_id
             )));
         }
-        bitmap -= before;
-        bitmap |= ids(&group.new_fragments);
+        let Some(bitmap) = index.fragment_bitmap()? else {
+            return Err(TableError::invalid(format!(
+                "expected rewritten indices that list their fragments, found {}, which does not",
+                change.old_id
+            )));
+        };
+        let mut bitmap = self.reuse.before.covered(&bitmap);
+        for group in self.groups {
+            let before = ids_of(&group.old_fragments);
+            let covered = &before & &bitmap;
+            if covered.is_empty() {
+                continue;
+            }
+            if covered != before {
+                return Err(TableError::invalid(format!(
+                    "expected groups whose fragments are all covered by index {} or all not, found one that is partly; \
+                     rewrite them apart",
+                    change.old_id
+                )));
+            }
+            bitmap -= before;
+            bitmap |= ids_of(&group.new_fragments);
+        }
+        let details = change.encoded_details();
+        let version = (change.new_version != 0).then_some(change.new_version);
+        index
+            .with_fragment_bitmap(&bitmap)?
+            .rewritten(change.new_id, details.as_deref(), version, &change.new_files)
     }
-    let details = change.encoded_details();
-    let version = (change.new_version != 0).then_some(change.new_version);
-    index
-        .with_fragment_bitmap(&bitmap)?
-        .rewritten(change.new_id, details.as_deref(), version, &change.new_files)
+
+    /// An index that knows rows by their stable ids.
+    fn moved(&self, index: Index) -> Result<Index> {
+        let Some(mut bitmap) = index.fragment_bitmap()? else {
+            return Ok(index);
+        };
+        let unchanged = bitmap.clone();
+        for group in self.groups {
+            let before = ids_of(&group.old_fragments);
+            let covered = before.is_subset(&bitmap);
+            bitmap -= before;
+            if covered {
+                bitmap |= ids_of(&group.new_fragments);
+            }
+        }
+        if bitmap == unchanged {
+            return Ok(index);
+        }
+        index.with_fragment_bitmap(&bitmap)
+    }
+
+    /// An index that knows rows by their addresses.
+    fn forgotten(&self, index: Index) -> Result<Index> {
+        let listed = index.fragment_bitmap()?;
+        let (Some(listed), false) = (listed, index.is_system()) else {
+            return Ok(index);
+        };
+        let covered = self.reuse.before.covered(&listed);
+        let follows = index.holds_addresses_of_rows();
+        let mut gone = HashSet::new();
+        let noted = self.reuse.noted.iter().copied().chain(std::iter::repeat(false));
+        for (group, noted) in self.groups.iter().zip(noted) {
+            if !(noted && follows && ids_of(&group.old_fragments).is_subset(&covered)) {
+                gone.extend(group.old_fragments.iter().map(Fragment::id));
+            }
+        }
+        indices::without(index, &self.reuse.before.with_ancestors(&gone))
+    }
 }

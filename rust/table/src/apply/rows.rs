@@ -94,12 +94,13 @@ pub(super) fn update(base: &Manifest, update: Update, read_version: u64) -> Resu
         };
         if let (Some(row_ids), Some(offsets)) = (&row_ids, update.updated_fragment_offsets.get(&id)) {
             let offsets = offsets_of(offsets, fragment.physical_rows())?;
-            fragment = row_ids.stamp_changed(&fragment, Some(&offsets))?;
+            let fragment_there = fragment.with_lineage_of(&Fragment::decode(before)?);
+            fragment = row_ids.stamp_changed(&fragment_there, Some(&offsets))?;
         }
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))
     })?;
     draft.gone_field_id = gone;
-    draft.index_section = indices::forget_fragments(base.index_section.as_ref(), &changed, &fields)?;
+    draft.index_section = indices::forget_fragments(base, &changed, &fields)?;
     draft.max_fragment_id = push_fragments(&mut draft.fragments, &new, draft.max_fragment_id)?;
     Ok(draft)
 }

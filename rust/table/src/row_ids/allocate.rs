@@ -120,7 +120,7 @@ impl RowIdAllocator {
 
     /// Checks a rewritten fragment: its writer must have kept the rows' ids and versions.
     pub fn check_moved(&self, fragment: &Fragment) -> Result<()> {
-        if RowLineage::inline(fragment)?.ids.is_none() {
+        if !fragment.has_spilled_lineage() && RowLineage::inline(fragment)?.ids.is_none() {
             return Err(TableError::invalid(
                 "expected the row ids of a rewritten fragment, found none; the table has stable row ids, which a rewrite keeps",
             ));

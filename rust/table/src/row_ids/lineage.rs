@@ -42,7 +42,6 @@ impl RowLineage {
             out.ids = Some(sequence);
         }
         if wanted.versions {
-            stored.check_not_spilled()?;
             for (place, versions) in [(&stored.created, &mut out.created), (&stored.updated, &mut out.updated)] {
                 let encoded = match place {
                     Some(place) => Some(place.load(store).await?),
@@ -57,7 +56,6 @@ impl RowLineage {
     /// The lineage that the manifest holds inline, which is all that a commit can see.
     pub fn inline(fragment: &Fragment) -> Result<Self> {
         let stored = fragment.lineage()?;
-        stored.check_not_spilled()?;
         let (ids_name, versions_name) = (stored.ids_name(), stored.versions_name());
         let rows = fragment.physical_rows().unwrap_or(0);
         let ids = match &stored.ids {

@@ -1,5 +1,6 @@
 //! The row-id index of a version, built once from the sequences of its fragments.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,12 +12,15 @@ use super::sequence::RowIdSequence;
 use super::stored::{Stored, StoredLineage};
 use super::versions::RowVersions;
 use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::fragment_list::Edit;
 use crate::manifest::Manifest;
 use crate::raw::RawMessage;
 
 const ID: u32 = 1;
 const PHYSICAL_ROWS: u32 = 4;
-const ROW_IDS: std::ops::RangeInclusive<u32> = 5..=6;
+const FILES: u32 = 2;
+const ROW_IDS: [u32; 3] = [5, 6, 12];
 
 /// The ids of one fragment, before they are decoded.
 struct Listed {
@@ -27,7 +31,7 @@ struct Listed {
 
 impl Listed {
     fn of(place: usize, fragment: &Bytes) -> Result<Self> {
-        let keep = |number: u32| number == ID || number == PHYSICAL_ROWS || ROW_IDS.contains(&number);
+        let keep = |number: u32| [ID, FILES, PHYSICAL_ROWS].contains(&number) || ROW_IDS.contains(&number);
         let raw = RawMessage::decode_fields(fragment, keep).map_err(|error| error.of("fragment"))?;
         let number = |number| raw.get(number).map_or(0, |field| field.varint());
         let id = number(ID);
@@ -105,8 +109,7 @@ impl Manifest {
                 RowChange::Updated => &stored.updated,
             };
             let changed = match versions {
-                Some(Stored::External { .. }) => true,
-                _ if stored.spilled => true,
+                Some(Stored::External { .. } | Stored::Spilled { .. }) => true,
                 Some(Stored::Inline(encoded)) => {
                     let versions = RowVersions::decode(encoded, &stored.versions_name())?;
                     let mut runs = versions.runs(0..versions.len());
@@ -119,6 +122,45 @@ impl Manifest {
             }
         }
         Ok(ids)
+    }
+
+    /// This version with spilled lineage inline, for a commit that needs it.
+    pub async fn with_lineage_inline(&self, store: &StoreRef) -> Result<Self> {
+        let mut inline = HashMap::new();
+        for fragment in self.fragments.iter() {
+            let fragment = fragment?;
+            if fragment.has_spilled_lineage() {
+                inline.insert(fragment.id(), fragment.with_lineage_inline(store).await?);
+            }
+        }
+        self.with_replaced(inline)
+    }
+
+    /// This version, made on top of `base` with its lineage inline, with unchanged lineage spilled as in `base`.
+    pub fn with_lineage_spilled(&self, base: &Self, inline: &Self) -> Result<Self> {
+        let mut before = HashMap::new();
+        for (spilled, inline) in base.fragments.iter().zip(inline.fragments.iter()) {
+            let spilled = spilled?;
+            if spilled.has_spilled_lineage() {
+                before.insert(spilled.id(), (spilled, inline?));
+            }
+        }
+        let mut changed = HashMap::new();
+        for fragment in self.fragments.iter() {
+            let fragment = fragment?;
+            if let Some((spilled, inline)) = before.get(&fragment.id()) {
+                changed.insert(fragment.id(), fragment.with_lineage_spilled(spilled, inline));
+            }
+        }
+        self.with_replaced(changed)
+    }
+
+    fn with_replaced(&self, mut changed: HashMap<u64, Fragment>) -> Result<Self> {
+        let fragments = self.fragments.edited(|id, _| {
+            let found = changed.remove(&id);
+            Ok(found.map_or(Edit::Keep, Edit::Replace))
+        })?;
+        Ok(self.with_fragments(fragments))
     }
 
     /// The index over the sequences that the manifest holds inline, for a commit.

@@ -1,13 +1,28 @@
-//! Where a fragment's lineage is stored: inline in the manifest, or in a slice of another file.
+//! Where a fragment's lineage is stored: inline in the manifest, in a slice of another file, or in a column of a data file (spilled).
+//!
+//! | sequence | inline | other file | spilled | its column |
+//! |---|---|---|---|---|
+//! | row ids | 5 | 6 | 12 | field -3, `_rowid` |
+//! | created at | 9 | 10 | 14 | field -4, `_row_created_at_version` |
+//! | last updated at | 7 | 8 | 13 | field -5, `_row_last_updated_at_version` |
+//!
+//! A spilled column is a required uint64. It lies in the file with the fragment's columns, or in one of its own.
 
+use std::sync::Arc;
+
+use arrow_array::{Array, UInt64Array};
 use bytes::Bytes;
+use esker_file::schema::Field;
+use esker_file::FileReader;
+use esker_proto::lance::table as pb;
 use esker_store::store::StoreRef;
+use prost::Message;
 
 use super::sequence::RowIdSequence;
 use super::versions::RowVersions;
 use crate::below::check_below;
 use crate::error::{Result, TableError};
-use crate::fragment::Fragment;
+use crate::fragment::{DataFile, Fragment};
 use crate::raw::{walk, RawMessage};
 
 const INLINE_IDS: u32 = 5;
@@ -16,8 +31,19 @@ const INLINE_UPDATED: u32 = 7;
 const EXTERNAL_UPDATED: u32 = 8;
 const INLINE_CREATED: u32 = 9;
 const EXTERNAL_CREATED: u32 = 10;
-/// Lineage in a data file of its own: a newer feature, which esker does not read.
-const SPILLED: u32 = 12;
+const SPILLED_IDS: u32 = 12;
+const SPILLED_UPDATED: u32 = 13;
+const SPILLED_CREATED: u32 = 14;
+const FILES: u32 = 2;
+
+const ID_FIELD: i32 = -3;
+const CREATED_FIELD: i32 = -4;
+const UPDATED_FIELD: i32 = -5;
+
+/// Whether a field id in a file's list is that of a spilled sequence.
+pub(crate) fn is_lineage_field(id: i32) -> bool {
+    (UPDATED_FIELD..=ID_FIELD).contains(&id)
+}
 
 /// Where an encoded sequence lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +52,8 @@ pub(crate) enum Stored {
     Inline(Bytes),
     /// In a file below the table's root.
     External { path: String, offset: u64, size: u64 },
+    /// In a column of a data file.
+    Spilled { file: DataFile, field: i32 },
 }
 
 impl Stored {
@@ -52,6 +80,7 @@ impl Stored {
         let (path, offset, size) = match self {
             Self::Inline(bytes) => return Ok(bytes.clone()),
             Self::External { path, offset, size } => (path, *offset, *size),
+            Self::Spilled { file, field } => return load_column(store, file, *field).await,
         };
         let file = store.head(path).await?.size;
         let end = offset.checked_add(size).filter(|end| *end <= file).ok_or_else(|| {
@@ -71,8 +100,52 @@ impl Stored {
             Self::External { path, .. } => Err(TableError::unsupported(format!(
                 "{what} lies in {path}: tables with external row ids are read, but their rows cannot be changed yet"
             ))),
+            Self::Spilled { file, .. } => Err(TableError::unsupported(format!(
+                "{what} is spilled row lineage in {}, which this change needs the table's store for; pass the store",
+                file.path
+            ))),
         }
     }
+}
+
+/// The column of a spilled sequence, encoded as it would be in a manifest.
+async fn load_column(store: &StoreRef, file: &DataFile, field: i32) -> Result<Bytes> {
+    let path = file.location();
+    let reader = FileReader::open_sized(store.clone(), &path, file.file_size_bytes).await?;
+    let column = |id: i32| {
+        let place = file.fields.iter().position(|held| *held == id)?;
+        usize::try_from(*file.column_indices.get(place)?).ok()
+    };
+    let missing = || {
+        TableError::corrupt(
+            &path,
+            format!("expected a column of field {field}, as it is spilled, found none"),
+        )
+    };
+    column(field).ok_or_else(missing)?;
+    let wanted = Field {
+        id: field,
+        name: format!("lineage{field}"),
+        logical_type: "uint64".into(),
+        ..Default::default()
+    };
+    let columns = reader.project_with(&[wanted], Some(&column), &Arc::default())?;
+    let rows = 0..reader.num_rows();
+    let batch = reader.read(&columns, &[rows]).await?;
+    let values = batch
+        .columns()
+        .first()
+        .and_then(|values| values.as_any().downcast_ref::<UInt64Array>());
+    let values = values.filter(|values| values.null_count() == 0).ok_or_else(|| {
+        TableError::corrupt(
+            &path,
+            format!("expected numbers and no nulls in the column of field {field}"),
+        )
+    })?;
+    Ok(Bytes::from(match field {
+        ID_FIELD => RowIdSequence::from_ids(values.values()).encode(),
+        _ => RowVersions::from_rows(values.values().iter().copied()).encode(),
+    }))
 }
 
 /// The sequences of one fragment, still encoded.
@@ -82,7 +155,6 @@ pub(crate) struct StoredLineage {
     pub ids: Option<Stored>,
     pub updated: Option<Stored>,
     pub created: Option<Stored>,
-    pub spilled: bool,
 }
 
 impl StoredLineage {
@@ -102,7 +174,9 @@ impl StoredLineage {
                 EXTERNAL_UPDATED => out.updated = Some(Stored::external(field.payload(), &what)?),
                 INLINE_CREATED => out.created = Some(inline()),
                 EXTERNAL_CREATED => out.created = Some(Stored::external(field.payload(), &what)?),
-                SPILLED => out.spilled = true,
+                SPILLED_IDS => out.ids = Some(spilled(raw, ID_FIELD, &what)?),
+                SPILLED_UPDATED => out.updated = Some(spilled(raw, UPDATED_FIELD, &what)?),
+                SPILLED_CREATED => out.created = Some(spilled(raw, CREATED_FIELD, &what)?),
                 _ => {}
             }
         }
@@ -116,17 +190,21 @@ impl StoredLineage {
     pub fn versions_name(&self) -> String {
         format!("row versions of fragment {}", self.fragment_id)
     }
+}
 
-    /// Refuses lineage in files that this release does not read.
-    pub fn check_not_spilled(&self) -> Result<()> {
-        if self.spilled {
-            let id = self.fragment_id;
-            return Err(TableError::unsupported(format!(
-                "fragment {id} has spilled row lineage (field {SPILLED}), which this release does not read; use a newer esker"
-            )));
+/// The data file among a fragment's fields that holds a spilled sequence.
+fn spilled(raw: &RawMessage, field: i32, what: &str) -> Result<Stored> {
+    for encoded in raw.all(FILES) {
+        let file = pb::DataFile::decode(encoded.payload().clone());
+        let file = file.map_err(|error| TableError::corrupt(what, error.to_string()))?;
+        if file.fields.contains(&field) {
+            check_below(&file.path, "a data file", what)?;
+            let file = DataFile::from_proto(file);
+            return Ok(Stored::Spilled { file, field });
         }
-        Ok(())
     }
+    let message = format!("expected a data file with field {field}, which is spilled, found none");
+    Err(TableError::corrupt(what, message))
 }
 
 impl Fragment {
@@ -140,6 +218,7 @@ impl Fragment {
     pub fn with_row_ids(mut self, ids: &RowIdSequence) -> Self {
         let raw = self.raw_mut();
         raw.remove(EXTERNAL_IDS);
+        raw.remove(SPILLED_IDS);
         raw.set_bytes(INLINE_IDS, &ids.encode());
         self
     }
@@ -149,6 +228,7 @@ impl Fragment {
     pub fn with_updated_versions(mut self, versions: &RowVersions) -> Self {
         let raw = self.raw_mut();
         raw.remove(EXTERNAL_UPDATED);
+        raw.remove(SPILLED_UPDATED);
         raw.set_bytes(INLINE_UPDATED, &versions.encode());
         self
     }
@@ -158,14 +238,71 @@ impl Fragment {
     pub fn with_created_versions(mut self, versions: &RowVersions) -> Self {
         let raw = self.raw_mut();
         raw.remove(EXTERNAL_CREATED);
+        raw.remove(SPILLED_CREATED);
         raw.set_bytes(INLINE_CREATED, &versions.encode());
         self
+    }
+
+    /// Whether a sequence is spilled.
+    pub(crate) fn has_spilled_lineage(&self) -> bool {
+        (SPILLED_IDS..=SPILLED_CREATED).any(|number| self.raw().get(number).is_some())
+    }
+
+    /// The same fragment with its spilled sequences inline, as a commit needs them.
+    pub(crate) async fn with_lineage_inline(mut self, store: &StoreRef) -> Result<Self> {
+        let stored = self.lineage()?;
+        let places = [
+            (stored.ids, SPILLED_IDS, INLINE_IDS),
+            (stored.updated, SPILLED_UPDATED, INLINE_UPDATED),
+            (stored.created, SPILLED_CREATED, INLINE_CREATED),
+        ];
+        for (stored, spilled, inline) in places {
+            if let Some(stored @ Stored::Spilled { .. }) = stored {
+                let encoded = stored.load(store).await?;
+                self.raw_mut().remove(spilled);
+                self.raw_mut().set_bytes(inline, &encoded);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The same fragment with those sequences spilled again that are as in `inline`, which was made of `spilled`.
+    #[must_use]
+    pub(crate) fn with_lineage_spilled(mut self, spilled: &Self, inline: &Self) -> Self {
+        let places = [
+            (SPILLED_IDS, INLINE_IDS, ID_FIELD),
+            (SPILLED_UPDATED, INLINE_UPDATED, UPDATED_FIELD),
+            (SPILLED_CREATED, INLINE_CREATED, CREATED_FIELD),
+        ];
+        for (marker, number, field) in places {
+            let held = |fragment: &Self| fragment.raw().get(number).map(|found| found.payload().clone());
+            let has_file = self.files().iter().any(|file| file.fields.contains(&field));
+            let message = spilled.raw().get(marker).map(|found| found.payload().clone());
+            if let (Some(message), true, true) = (message, has_file, held(&self) == held(inline)) {
+                self.raw_mut().remove(number);
+                self.raw_mut().set_bytes(marker, &message);
+            }
+        }
+        self
+    }
+
+    /// The same fragment with the ids and versions of `other`, wherever they are stored.
+    #[must_use]
+    pub(crate) fn with_lineage_of(self, other: &Self) -> Self {
+        let mut fragment = self.without_lineage();
+        let stored = (INLINE_IDS..=EXTERNAL_CREATED).chain(SPILLED_IDS..=SPILLED_CREATED);
+        for number in stored {
+            if let Some(found) = other.raw().get(number) {
+                fragment.raw_mut().set_bytes(number, found.payload());
+            }
+        }
+        fragment
     }
 
     /// The same fragment without ids and versions, as it goes into a table that has none.
     #[must_use]
     pub fn without_lineage(mut self) -> Self {
-        for number in (INLINE_IDS..=EXTERNAL_CREATED).chain([SPILLED]) {
+        for number in (INLINE_IDS..=EXTERNAL_CREATED).chain(SPILLED_IDS..=SPILLED_CREATED) {
             self.raw_mut().remove(number);
         }
         self

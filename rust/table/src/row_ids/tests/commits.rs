@@ -166,9 +166,18 @@ fn test_lineage_elsewhere_is_refused_by_a_commit_that_needs_it() {
     let message = RowLineage::inline(&external).unwrap_err().to_string();
     assert!(message.contains("row ids of fragment 0 lies in x"), "{message}");
     let mut spilled = first.fragment_at(0).unwrap().unwrap();
-    spilled.raw_mut().set_bytes(12, b"x");
+    spilled.raw_mut().set_bytes(12, b"");
     let message = RowLineage::inline(&spilled).unwrap_err().to_string();
-    assert!(message.contains("spilled row lineage (field 12)"), "{message}");
+    assert!(message.contains("expected a data file with field -3"), "{message}");
+    let file = DataFile {
+        fields: vec![-3],
+        column_indices: vec![0],
+        ..spilled.files()[0].clone()
+    };
+    let message = RowLineage::inline(&spilled.clone().with_file(file))
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("is spilled row lineage"), "{message}");
     external.raw_mut().set_bytes(6, &[&[0x0a, 4][..], b"../x"].concat());
     assert!(RowLineage::inline(&external)
         .unwrap_err()

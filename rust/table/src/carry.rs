@@ -1,0 +1,332 @@
+//! Brings a Rewrite on top of a version in which rows of the fragments that it replaces were deleted since it was computed.
+//!
+//! ```text
+//! old fragments, read version   ab.def   ghij     x: deleted, . deleted before
+//! new fragment                  abdefghij         the live rows in order: the rank of a row among them is its place
+//! old fragments, base           ab.dxf   ghxj
+//! new fragment                  abdxfghxj         with a deletion file
+//! ```
+//!
+//! An old fragment that is gone lost all rows: the conflict rules refuse a Rewrite whose fragments were replaced. What became of the old
+//! addresses is noted in the fragment reuse index where an index may still hold them.
+
+use std::collections::HashMap;
+
+use esker_file::Dictionaries;
+use esker_store::store::StoreRef;
+use roaring::{RoaringBitmap, RoaringTreemap};
+
+use crate::apply::CommitParams;
+use crate::deletion::{write_deletions, DeletionVector};
+use crate::error::{Result, TableError};
+use crate::fragment::Fragment;
+use crate::fragment_reuse::{entry_of, ids_of, FragmentReuse, MovedGroup, ReuseVersion};
+use crate::index::Index;
+use crate::manifest::Manifest;
+use crate::operation::{Operation, OperationKind, Rewrite, RewriteGroup};
+use crate::read::TableFiles;
+use crate::transaction::Transaction;
+
+const MILLIS: i64 = 1_000_000;
+
+/// A Rewrite as it is right on top of one version, and what it does to the fragment reuse index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CarriedRewrite {
+    pub(crate) rewrite: Rewrite,
+    pub(crate) reuse: Reuse,
+}
+
+/// The fragment reuse index around a Rewrite.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Reuse {
+    /// What it said before.
+    pub before: FragmentReuse,
+    /// For each group of the Rewrite whether the moves of its rows are noted.
+    pub noted: Vec<bool>,
+    /// Its new entry.
+    pub entry: Option<Index>,
+}
+
+/// A group with the survivors of its old fragments: their offsets that have a row in a new fragment.
+struct Carried {
+    group: RewriteGroup,
+    /// As of the read version, those that are gone included.
+    old: Vec<Fragment>,
+    survivors: RoaringTreemap,
+    /// For each new fragment its deleted rows.
+    deleted: Vec<RoaringBitmap>,
+}
+
+impl Transaction {
+    /// This change as it is on top of `base`, if it is a Rewrite: rows deleted since its read version are deleted in its new fragments.
+    /// Writes their deletion files.
+    pub async fn carried(
+        &self,
+        store: &StoreRef,
+        base: &Manifest,
+        params: &CommitParams,
+    ) -> Result<Option<CarriedRewrite>> {
+        let Operation::Rewrite(rewrite) = self.operation()? else {
+            return Ok(None);
+        };
+        let files = TableFiles::new(store.clone());
+        let mut there = HashMap::new();
+        for fragment in base.fragments() {
+            let fragment = fragment?;
+            there.insert(fragment.id(), fragment);
+        }
+        let is_behind = self.read_version() < base.version();
+        let changed = |old: &Fragment| {
+            let now = there.get(&old.id());
+            now.map_or(is_behind, |now| now.deletion_file() != old.deletion_file())
+        };
+        let mut olds = rewrite.groups.iter().flat_map(|group| &group.old_fragments);
+        let counts = |old: &Fragment| old.physical_rows().is_some();
+        // Which rows were live matters only if some are not any more, or if an index is told where they are now.
+        let reads = olds.clone().any(changed) || (notes_moves(base, &rewrite)? && olds.all(counts));
+        let mut groups = Vec::with_capacity(rewrite.groups.len());
+        for group in &rewrite.groups {
+            groups.push(carry(&files, group, &there, (is_behind, reads)).await?);
+        }
+        let mut carried = Rewrite {
+            groups: groups.iter().map(|carried| carried.group.clone()).collect(),
+            ..rewrite
+        };
+        let numbered = carried.numbered(base)?;
+        for ((group, numbered), carried) in carried.groups.iter_mut().zip(&numbered).zip(&groups) {
+            let new = group.new_fragments.iter_mut().zip(&numbered.new_fragments);
+            for ((fragment, numbered), deleted) in new.zip(&carried.deleted) {
+                if !deleted.is_empty() {
+                    let rows = DeletionVector::new(deleted.clone());
+                    let written = write_deletions(&files, numbered, &rows, base.version()).await?;
+                    *fragment = fragment.clone().with_deletion_file(written.deletion_file().cloned());
+                }
+            }
+        }
+        let reuse = reuse(store, base, &carried, &groups, params).await?;
+        Ok(Some(CarriedRewrite {
+            rewrite: carried,
+            reuse,
+        }))
+    }
+
+    /// Whether applying it needs the ids and versions of the rows that are there, inline ([`Manifest::with_lineage_inline`]).
+    pub fn needs_lineage(&self) -> bool {
+        matches!(self.kind(), OperationKind::Update | OperationKind::DataReplacement)
+    }
+
+    /// Applies this Rewrite, as [`Transaction::carried`] brought it on top of `base`.
+    pub fn apply_carried(
+        &self,
+        base: &Manifest,
+        carried: CarriedRewrite,
+        params: &CommitParams,
+        dictionaries: &Dictionaries,
+    ) -> Result<Manifest> {
+        self.apply_rewrite(base, carried, params, dictionaries)
+    }
+}
+
+async fn carry(
+    files: &TableFiles,
+    group: &RewriteGroup,
+    there: &HashMap<u64, Fragment>,
+    (is_behind, reads): (bool, bool),
+) -> Result<Carried> {
+    let mut survivors = Vec::with_capacity(group.old_fragments.len());
+    let mut gone = RoaringTreemap::new();
+    let (mut rows, mut left) = (0_u64, Vec::new());
+    for old in &group.old_fragments {
+        let now = there.get(&old.id());
+        left.extend(now.cloned());
+        if !reads {
+            continue;
+        }
+        let before = files.deletions(old).await?.unwrap_or_default();
+        let physical = old.physical_rows().ok_or_else(|| unknown_rows(old))?;
+        let live = live_rows(before.rows(), physical)?;
+        match now {
+            Some(now) if now.deletion_file() == old.deletion_file() => {}
+            Some(now) => {
+                let after = files.deletions(now).await?.unwrap_or_default();
+                if !before.rows().is_subset(after.rows()) {
+                    return Err(TableError::invalid(format!(
+                        "expected the deleted rows of fragment {} to stay deleted until it is replaced, found others; rewrite it again",
+                        old.id()
+                    )));
+                }
+                let deleted = after.rows() - before.rows();
+                let places = deleted.iter().map(|row| row_rank(&live, row));
+                gone.extend(places.map(|place| rows.saturating_add(place)));
+            }
+            None if is_behind => {
+                gone.insert_range(rows..rows.saturating_add(live.len()));
+            }
+            // The commit says that it is missing.
+            None => left.push(old.clone()),
+        }
+        rows = rows.saturating_add(live.len());
+        if let Ok(id) = u32::try_from(old.id()) {
+            survivors.push((id, live));
+        }
+    }
+    let mut carried = Carried {
+        old: group.old_fragments.clone(),
+        group: RewriteGroup {
+            old_fragments: left,
+            new_fragments: Vec::new(),
+        },
+        survivors: RoaringTreemap::from_bitmaps(survivors),
+        deleted: Vec::new(),
+    };
+    let held: Option<u64> = group.new_fragments.iter().map(Fragment::physical_rows).sum();
+    if !gone.is_empty() && held != Some(rows) {
+        return Err(TableError::invalid(format!(
+            "expected new fragments with the {rows} live rows of those that they replace, found {}; rewrite them again",
+            held.unwrap_or_default()
+        )));
+    }
+    let mut start = 0_u64;
+    let mut dropped = RoaringTreemap::new();
+    let mut gone = gone.iter().peekable();
+    for new in &group.new_fragments {
+        let physical = new.physical_rows().unwrap_or(0);
+        let end = start.saturating_add(physical);
+        let mut deleted = RoaringBitmap::new();
+        while let Some(row) = gone.next_if(|row| *row < end) {
+            deleted.extend(u32::try_from(row - start));
+        }
+        if !deleted.is_empty() && new.deletion_file().is_some() {
+            return Err(TableError::invalid(
+                "expected new fragments without deleted rows, found one with a deletion file; rewrite them again",
+            ));
+        }
+        if physical > 0 && deleted.len() == physical {
+            dropped.insert_range(start..end);
+        } else {
+            carried.group.new_fragments.push(new.clone());
+            carried.deleted.push(deleted);
+        }
+        start = end;
+    }
+    if !dropped.is_empty() {
+        carried.survivors = without_ranks(&carried.survivors, &dropped);
+    }
+    Ok(carried)
+}
+
+fn unknown_rows(fragment: &Fragment) -> TableError {
+    TableError::unsupported(format!(
+        "fragment {} cannot be rewritten: its old writer did not note how many rows it has; write the table anew",
+        fragment.id()
+    ))
+}
+
+/// The offsets below `physical` that are not deleted.
+fn live_rows(deleted: &RoaringBitmap, physical: u64) -> Result<RoaringBitmap> {
+    let end = u32::try_from(physical)
+        .map_err(|_| TableError::unsupported(format!("a fragment of {physical} rows cannot be rewritten")))?;
+    let mut live = RoaringBitmap::new();
+    live.insert_range(0..end);
+    live -= deleted;
+    Ok(live)
+}
+
+/// How many of `live` come before `row`, which is one of them.
+fn row_rank(live: &RoaringBitmap, row: u32) -> u64 {
+    live.rank(row).saturating_sub(1)
+}
+
+/// `rows` without those whose ranks are in `ranks`.
+fn without_ranks(rows: &RoaringTreemap, ranks: &RoaringTreemap) -> RoaringTreemap {
+    let kept = rows.iter().zip(0_u64..).filter(|(_, rank)| !ranks.contains(*rank));
+    kept.map(|(row, _)| row).collect()
+}
+
+/// Whether an index of `base` holds addresses that the fragment reuse index is to translate.
+fn notes_moves(base: &Manifest, rewrite: &Rewrite) -> Result<bool> {
+    let indices = base.indices()?;
+    let is_rewritten = |index: &Index| {
+        rewrite
+            .rewritten_indices
+            .iter()
+            .any(|one| Some(one.old_id) == index.uuid())
+    };
+    let follows = |index: &Index| index.holds_addresses_of_rows() && !is_rewritten(index);
+    Ok(!base.has_stable_row_ids() && indices.iter().any(follows))
+}
+
+/// Notes the moves of the groups that an index covers, and forgets what no index needs.
+async fn reuse(
+    store: &StoreRef,
+    base: &Manifest,
+    rewrite: &Rewrite,
+    groups: &[Carried],
+    params: &CommitParams,
+) -> Result<Reuse> {
+    let indices = base.indices()?;
+    let before = FragmentReuse::load(store, &indices).await?;
+    let mut reuse = Reuse {
+        noted: vec![false; groups.len()],
+        before,
+        entry: entry_of(&indices).cloned(),
+    };
+    if base.has_stable_row_ids() {
+        return Ok(reuse);
+    }
+    let mut covered = Vec::new();
+    for index in &indices {
+        let is_rewritten = rewrite
+            .rewritten_indices
+            .iter()
+            .any(|one| Some(one.old_id) == index.uuid());
+        if index.holds_addresses_of_rows() && !is_rewritten {
+            covered.extend(index.fragment_bitmap()?.map(|listed| reuse.before.covered(&listed)));
+        }
+    }
+    reuse.noted = groups
+        .iter()
+        .map(|group| {
+            let old = ids_of(&group.old);
+            !group.survivors.is_empty() && covered.iter().any(|covered| old.is_subset(covered))
+        })
+        .collect();
+    let numbered = rewrite.numbered(base)?;
+    let moved: Vec<MovedGroup<'_>> = groups
+        .iter()
+        .zip(&numbered)
+        .zip(&reuse.noted)
+        .filter(|(_, noted)| **noted)
+        .map(|((carried, numbered), _)| MovedGroup {
+            survivors: optimized(&carried.survivors),
+            old: &carried.old,
+            new: &numbered.new_fragments,
+        })
+        .collect();
+    if moved.is_empty() && reuse.before.is_empty() {
+        return Ok(reuse);
+    }
+    let mut after = reuse.before.clone();
+    if !moved.is_empty() {
+        after.push(ReuseVersion::new(base.version(), &moved)?);
+    }
+    after.trim(&indices)?;
+    if after == reuse.before {
+        return Ok(reuse);
+    }
+    let listed = reuse.entry.as_ref().map(Index::fragment_bitmap).transpose()?.flatten();
+    let mut ids = listed.unwrap_or_default();
+    for group in &numbered {
+        ids |= ids_of(&group.new_fragments);
+    }
+    let created_at = u64::try_from(params.timestamp_ns / MILLIS).unwrap_or(0);
+    reuse.entry = after.write(store, base.version(), ids, created_at).await?;
+    Ok(reuse)
+}
+
+/// With runs of rows as runs, which take a few bytes each.
+fn optimized(rows: &RoaringTreemap) -> RoaringTreemap {
+    let mut rows = rows.clone();
+    rows.optimize();
+    rows
+}
