@@ -73,12 +73,11 @@ def plan_groups(table: TableVersion, settings: CompactionSettings) -> list[tuple
 
 def _runs(table: TableVersion, settings: CompactionSettings) -> Iterator[list[Candidate]]:
     """Neighbours that may be rewritten together."""
-    covers = [(index.uuid, index.fragment_ids) for index in table.manifest.indices if not index.name.startswith("__")]
-    segments = [(name or "", None if ids is None else frozenset(ids)) for name, ids in covers]
+    covered = table.manifest.index_coverage(table.store) if table.manifest.indices else {}
     excluded = frozenset(settings.excluded_fragment_ids)
     run: list[Candidate] = []
     for fragment in table.fragments:
-        found = None if fragment.id in excluded else _candidate(table, fragment, segments, settings)
+        found = None if fragment.id in excluded else _candidate(table, fragment, covered.get(fragment.id, ()), settings)
         if run and (found is None or found.covered_by != run[0].covered_by):
             yield run
             run = []
@@ -91,7 +90,7 @@ def _runs(table: TableVersion, settings: CompactionSettings) -> Iterator[list[Ca
 def _candidate(
     table: TableVersion,
     fragment: native.Fragment,
-    segments: Sequence[tuple[str, frozenset[int] | None]],
+    covered_by: Sequence[str],
     settings: CompactionSettings,
 ) -> Candidate | None:
     rows, nbytes = live_rows(table, fragment), data_bytes(fragment)
@@ -101,8 +100,7 @@ def _candidate(
     is_due = settings.materialize_deletions and share > settings.materialize_deletions_threshold
     if not is_due and (physical >= settings.target_rows_per_fragment or is_full(rows, nbytes, settings)):
         return None
-    covered = frozenset(name for name, ids in segments if ids is None or fragment.id in ids)
-    return Candidate(fragment, rows, nbytes, is_due, covered)
+    return Candidate(fragment, rows, nbytes, is_due, frozenset(covered_by))
 
 
 def joined_by_size(run: Sequence[Candidate]) -> Iterator[list[Candidate]]:
