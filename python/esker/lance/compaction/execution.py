@@ -57,18 +57,21 @@ def _check_copyable(group: Sequence[native.Fragment], version: str) -> None:
         CompactionOptionError: They are others.
     """
     advice = 'compact with compaction_mode="try_binary_copy"'
+    for file in (file for fragment in group for file in fragment.files):
+        found = version_of_numbers(file.file_major_version, file.file_minor_version)
+        if found != version:
+            raise CompactionOptionError(
+                f"binary copy target is {version}, but data file {file.path!r} uses {found}; {advice}",
+                file_version=found,
+                path=file.path,
+            )
+    if version == "0.1":
+        raise CompactionOptionError(f"binary copy is not supported for files of version 0.1; {advice}")
     for fragment in group:
-        if fragment.deletion_file is not None or version == "0.1":
-            found = "files of version 0.1" if version == "0.1" else f"fragment {fragment.id} with deleted rows"
-            raise CompactionOptionError(f"binary copy is not supported for {found}; {advice}")
-        for file in fragment.files:
-            found = version_of_numbers(file.file_major_version, file.file_minor_version)
-            if found != version:
-                raise CompactionOptionError(
-                    f"binary copy target is {version}, but data file {file.path!r} uses {found}; {advice}",
-                    file_version=found,
-                    path=file.path,
-                )
+        if fragment.deletion_file is not None:
+            raise CompactionOptionError(
+                f"binary copy is not supported for fragment {fragment.id}, which has deleted rows; {advice}"
+            )
 
 
 def rows_per_file(table: TableVersion, group: Sequence[native.Fragment], settings: CompactionSettings) -> int:
