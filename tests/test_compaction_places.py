@@ -37,7 +37,7 @@ def test_file_versions_in_turns_with_pylance(version: str, first: str, uri: str)
     names = [name for name in people(120).schema.names if version != "0.1" or not people(120)[name].null_count]
     for number in range(6):
         writer = esker if (number % 2 == 0) == (first == "esker") else lance
-        writer.write_dataset(  # type: ignore[attr-defined]
+        writer.write_dataset(
             people(20, start=20 * number).select(names),
             uri,
             mode="append" if number else "create",
@@ -273,9 +273,7 @@ def test_object_stores_in_turns_with_pylance(request: pytest.FixtureRequest, kin
     uri, options = f"{root}/t", server.storage_options
     for number in range(4):
         writer = esker if number % 2 else lance
-        writer.write_dataset(  # type: ignore[attr-defined]
-            _ids(number * 10, 10), uri, mode="append" if number else "create", storage_options=options
-        )
+        writer.write_dataset(_ids(number * 10, 10), uri, mode="append" if number else "create", storage_options=options)
     dataset = esker.dataset(uri, storage_options=options)
     dataset.delete("id = 3")
     plan = pickle.loads(pickle.dumps(Compaction.plan(dataset, {"target_rows_per_fragment": 20})))

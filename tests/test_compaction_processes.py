@@ -10,6 +10,8 @@ import pickle
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -79,7 +81,7 @@ def test_workers_of_one_plan_waste_nothing(who: str, uri: str) -> None:
     assert files == needed, "a file was written for nothing"
 
 
-def _files(uri: str, version: int) -> list[object]:
+def _files(uri: str, version: int) -> list[Any]:
     found = esker.dataset(uri, version=version).get_fragments()
     return [file for fragment in found for file in fragment.metadata.files]
 

@@ -184,7 +184,8 @@ def simulate(seed: int) -> Simulation:
     writers = {writer.uri: writer for writer in simulation.writers}
     stores.register("sim", lambda uri, options, durable: writers[uri].open(uri, options, durable))
     pause, Backoff.pause = Backoff.pause, lambda self, attempt: 0.0  # type: ignore[method-assign]
-    chance, compaction.random = compaction.random, WritersChance()  # type: ignore[assignment]
+    order = vars(compaction)
+    chance, order["random"] = order["random"], WritersChance()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -194,7 +195,7 @@ def simulate(seed: int) -> Simulation:
         raise Violation(f"seed {seed}: {error}\n{course}") from error
     finally:
         Backoff.pause = pause  # type: ignore[method-assign]
-        compaction.random = chance
+        order["random"] = chance
         del stores._factories["sim"]
     return simulation
 

@@ -263,8 +263,10 @@ class Writer(Actor):
     def _cleanup(self, change: Change) -> Attempt:
         def clean() -> None:
             keep = self.random.choice([{"older_than": timedelta(0)}, {"retain_versions": 2}])
-            esker.dataset(self.uri).cleanup_old_versions(  # type: ignore[call-overload]
-                **keep, delete_concurrency=1, error_if_tagged_old_versions=False
+            esker.dataset(self.uri).cleanup_old_versions(
+                **keep,  # type: ignore[arg-type]
+                delete_concurrency=1,
+                error_if_tagged_old_versions=False,
             )
 
         return model.same, clean
