@@ -221,7 +221,7 @@ def test_json_of_something_else(made: Any, text: str) -> None:
 
 
 def _compact(**options: Any) -> Callable[[esker.LanceDataset], object]:
-    return lambda dataset: Compaction.plan(dataset, options)  # type: ignore[arg-type]
+    return lambda dataset: Compaction.plan(dataset, options)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import lance
