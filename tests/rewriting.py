@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,16 @@ def same(found: pa.Table, expected: pa.Table) -> str | None:
     return None
 
 
-def read_everywhere(uri: str, expected: pa.Table, rng: random.Random) -> str | None:
-    """How what either library reads differs from what is expected: whole, in takes, and in a range of rows."""
+def read_everywhere(
+    uri: str, expected: pa.Table, rng: random.Random, readers: Sequence[str] = ("pylance", "esker")
+) -> str | None:
+    """How what the libraries read differs from what is expected: whole, in takes, and in a range of rows."""
     rows = expected.num_rows
     taken = sorted({rng.randrange(rows) for _ in range(20)} | {0, rows - 1}) if rows else []
     start = rng.randrange(rows) if rows else 0
-    readers: dict[str, Any] = {"pylance": lance.dataset(uri), "esker": esker.dataset(uri)}
-    for name, dataset in readers.items():
+    libraries: dict[str, Any] = {"pylance": lance, "esker": esker}
+    for name in readers:
+        dataset = libraries[name].dataset(uri)
         whole = same(dataset.to_table(), expected)
         if whole:
             return f"{name}: {whole}"

@@ -1,9 +1,10 @@
-"""What a rewrite of fragments writes: every type in every file version, pages that are copied, lineage, blobs, faults."""
+"""What a rewrite of fragments writes: every type in every version, pages that are copied, row ids, blobs, faults."""
 
 from __future__ import annotations
 
 import contextlib
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.test_version_matrix import gap
 
 VERSIONS = ["2.0", "2.1", "2.2"]
 ALL_VERSIONS = ["0.1", *VERSIONS]
-SMALL_PAGES = {"page_bytes": 1024}
+SMALL_PAGES: dict[str, Any] = {"page_bytes": 1024}
 """So small that pages of a few rows are large."""
 ROWS = 400
 
@@ -39,6 +40,8 @@ def write(uri: str, table: pa.Table, version: str, *, rows: int, stable: bool = 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_every_type_in_every_shape_is_rewritten(version: str, leaf: str, tmp_path: Path) -> None:
     failures = []
+    # Beside structs without fields, pylance loses the neighbouring column (see the gaps of test_version_matrix).
+    readers = ["esker"] if leaf == "empty_struct" else ["esker", "pylance"]
     for shape in SHAPES:
         columns, nulls_of = {}, [nulls for nulls in NULLS if not gap(version, leaf, shape, nulls)]
         for nulls in nulls_of:
@@ -56,12 +59,12 @@ def test_every_type_in_every_shape_is_rewritten(version: str, leaf: str, tmp_pat
         expected = table.take(kept)
         outcome = rewritten(uri, **SMALL_PAGES)
         assert outcome.num_rows == len(kept)
-        found = read_everywhere(uri, expected, random.Random(shape))
+        found = read_everywhere(uri, expected, random.Random(shape), readers)
         if found:
             failures.append(f"{shape}: {found}")
         # Once more, with all pages full and all rows alive.
         rewritten(uri, max_rows_per_file=300, **SMALL_PAGES)
-        found = read_everywhere(uri, expected, random.Random(shape))
+        found = read_everywhere(uri, expected, random.Random(shape), readers)
         if found:
             failures.append(f"{shape}, again: {found}")
     assert not failures, "\n".join(failures)
@@ -78,30 +81,31 @@ def test_tables_of_version_0_1_stay_so(leaf: str, uri: str) -> None:
     assert lance.dataset(uri).data_storage_version == "0.1"
 
 
+def random_table(source: RandomColumns, rng: random.Random, version: str, rows: int) -> pa.Table:
+    """Some random columns of types that the version can hold, and a column of numbers."""
+    fields, arrays = [pa.field("id", pa.int64())], [pa.array(range(rows), pa.int64())]
+    wanted = rng.randint(2, 6)
+    while len(fields) < wanted:
+        type_ = source.type(version, rng.randint(0, 3))
+        field = pa.field(f"c{len(fields)}", type_, metadata=source.metadata(type_))
+        array = source.values(type_, rows, rng.choice([0.0, 0.2]), rng.choice(["any", "runs", "few", "one"]))
+        column = pa.table([array], schema=pa.schema([field]))
+        with contextlib.suppress(UnsupportedError):
+            esker.write_dataset(column, "memory://random-columns", mode="overwrite", data_storage_version=version)
+            fields.append(field)
+            arrays.append(array)
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_random_schemas_pages_splits_and_deletions(version: str, seed: int, tmp_path: Path) -> None:
     source = RandomColumns(seed)
     rng = random.Random(seed)
     rows = rng.choice([1, 50, 700, 3000])
-    fields, arrays = [], []
-    for number in range(rng.randint(1, 5)):
-        type_ = source.type(version, rng.randint(0, 3))
-        fields.append(pa.field(f"c{number}", type_, metadata=source.metadata(type_)))
-        style = rng.choice(["any", "runs", "few", "one"])
-        arrays.append(source.values(type_, rows, rng.choice([0.0, 0.2]), style))
-    fields.append(pa.field("id", pa.int64()))
-    arrays.append(pa.array(range(rows), pa.int64()))
-    table = pa.table(arrays, schema=pa.schema(fields))
     uri = str(tmp_path / "t")
-    try:
-        write(uri, table, version, rows=rng.choice([40, 333, 5000]))
-    except UnsupportedError:
-        pytest.skip("a type that the version cannot hold, which test_version_matrix covers")
-    try:
-        lance.dataset(uri).to_table()
-    except BaseException:
-        pytest.skip("a type that pylance cannot read back from a table as written, either")
+    table = random_table(source, rng, version, rows)
+    write(uri, table, version, rows=rng.choice([40, 333, 5000]))
     gone = sorted(rng.sample(range(rows), rng.choice([0, 0, min(1, rows - 1), rows // 3])))
     if gone:
         esker.dataset(uri).delete(f"id in ({', '.join(map(str, gone))})")
@@ -125,11 +129,12 @@ def test_large_pages_are_copied_and_others_encoded(version: str, uri: str) -> No
     assert (whole.pages_copied, whole.pages_encoded) == (9, 0)
     assert whole.bytes_copied > 0.9 * whole.bytes_written
     none = staged(uri, copy_pages=False)
-    assert none.pages_copied == 0 and none.pages_encoded > 0
+    assert none.pages_copied == 0
+    assert none.pages_encoded > 0
     esker.dataset(uri).delete("id = 250000")
     outcome = rewritten(uri)
     # The fragment with a deleted row is encoded anew, those beside it are copied.
-    assert outcome.pages_copied == 6 and outcome.pages_encoded == 3
+    assert (outcome.pages_copied, outcome.pages_encoded) == (6, 3)
     expected = table.take([i for i in range(600_000) if i != 250_000])
     assert read_everywhere(uri, expected, random.Random(0)) is None
     found = lance.dataset(uri).to_table(filter="id >= 249999 and id < 250003")
@@ -211,7 +216,8 @@ def test_added_dropped_and_renamed_columns(version: str, uri: str) -> None:
     rewritten(uri, **SMALL_PAGES)
     assert read_everywhere(uri, expected, random.Random(0)) is None
     fragment = esker.dataset(uri).get_fragments()[0].metadata
-    assert len(fragment.files) == 1 and -2 not in fragment.files[0].fields
+    assert len(fragment.files) == 1
+    assert -2 not in fragment.files[0].fields
 
 
 def test_structs_whose_fields_lie_in_several_files(uri: str) -> None:
@@ -325,7 +331,8 @@ def test_a_missing_file_is_an_error_and_leaves_no_file(uri: str) -> None:
 
 def test_arguments_are_checked(uri: str) -> None:
     write(uri, numbers(100), "2.2", rows=50)
-    for options in ({"max_rows_per_file": 0}, {"max_bytes_per_file": 0}, {"memory_limit": 0}):
+    for option in ("max_rows_per_file", "max_bytes_per_file", "memory_limit"):
+        options: dict[str, Any] = {option: 0}
         with pytest.raises(InvalidArgumentError, match="above 0"):
             staged(uri, **options)
     with pytest.raises(InvalidArgumentError, match="fragment 1 twice"):
@@ -340,3 +347,20 @@ def test_a_table_in_memory() -> None:
     rewritten(uri)
     assert len(esker.dataset(uri).get_fragments()) == 1
     assert same(esker.dataset(uri).to_table(), numbers(2000)) is None
+
+
+def test_ctrl_c_ends_a_rewrite_and_leaves_no_file(uri: str) -> None:
+    write(uri, numbers(1_500_000), "2.2", rows=500_000)
+    before = data_files(uri)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            staged(uri, copy_pages=False, memory_limit=1 << 20, max_rows_per_file=100_000)
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    assert data_files(uri) == before

@@ -1,4 +1,4 @@
-"""A rewrite of fragments holds what it was allowed to, whatever the data: blobs, vectors, texts, thousands of columns."""
+"""A rewrite of fragments holds what it was allowed to: blobs, vectors, texts, thousands of columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import esker
 
 REWRITE = """
-import sys, threading, psutil, pyarrow as pa, esker
+import os, sys, threading, psutil, pyarrow as pa, esker
 from tests.rewriting import staged
 uri, limit, copy = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
 esker.write_dataset(pa.table({"x": range(100)}), uri + "-warm", max_rows_per_file=50)
@@ -31,7 +31,7 @@ def watch():
 thread = threading.Thread(target=watch); thread.start()
 outcome = staged(uri, memory_limit=limit, copy_pages=copy)
 done.set(); thread.join()
-print(peak - before, outcome.num_rows, outcome.bytes_written)
+print(peak - before, outcome.num_rows, sum(os.path.getsize(uri + "/" + path) for path in outcome.files))
 """
 
 
@@ -107,7 +107,7 @@ def test_memory_stays_near_the_limit_whatever_the_data(case: str, copy: bool, ur
     rows = lance.dataset(uri).count_rows()
     grown, found, written = growth(uri, limit, copy=copy)
     assert found == rows
-    # Far more than the limit went through.
-    assert written > 3 * limit or case == "texts"
-    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes; metadata of thousands of columns.
+    # Far more than the limit went through; texts are compressed.
+    assert written > (1 if case == "texts" else 3) * limit
+    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes; the metadata of columns.
     assert grown < limit + (100 << 20), f"{grown >> 20} MiB for {written >> 20} MiB"
