@@ -14,7 +14,7 @@ from tests.lineage import Part, change_fragments, fields, message, rows, same_li
 from tests.rewrites import land, rewrite
 
 SPILLED = 2048
-CONFIG = {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"}
+CONFIG: dict[str, str | None] = {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"}
 
 
 def _table(uri: str, version: str = "2.2") -> None:

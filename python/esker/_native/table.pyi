@@ -303,8 +303,8 @@ class Manifest:
         """The segments of all indices."""
 
     def index_coverage(self, store: Store) -> dict[int, list[str]]:
-        """For each fragment the UUIDs of the index segments that cover it, sorted. Through the fragment reuse index, which
-        `store` holds if it is large: an index may list fragments that were replaced by this one."""
+        """For each fragment the UUIDs of the index segments that cover it, sorted. An index may list fragments that were
+        replaced by this one: the fragment reuse index, which lies in `store` if it is large, says so."""
 
     @property
     def num_fragments(self) -> int:

@@ -41,8 +41,8 @@ pub struct CarriedRewrite {
 pub(crate) struct Reuse {
     /// What it said before.
     pub before: FragmentReuse,
-    /// For each group of the Rewrite whether the moves of its rows are noted.
-    pub noted: Vec<bool>,
+    /// For each group of the Rewrite, if the moves of its rows are noted, all of its old fragments.
+    pub noted: Vec<Option<RoaringBitmap>>,
     /// Its new entry.
     pub entry: Option<Index>,
 }
@@ -267,7 +267,7 @@ async fn reuse(
     let indices = base.indices()?;
     let before = FragmentReuse::load(store, &indices).await?;
     let mut reuse = Reuse {
-        noted: vec![false; groups.len()],
+        noted: vec![None; groups.len()],
         before,
         entry: entry_of(&indices).cloned(),
     };
@@ -288,7 +288,13 @@ async fn reuse(
         .iter()
         .map(|group| {
             let old = ids_of(&group.old);
-            !group.survivors.is_empty() && covered.iter().any(|covered| old.is_subset(covered))
+            // The index translates addresses in ascending order.
+            let in_order = group.old.windows(2).all(|pair| match pair {
+                [left, right] => left.id() < right.id(),
+                _ => true,
+            });
+            let is_covered = covered.iter().any(|covered| old.is_subset(covered));
+            (!group.survivors.is_empty() && in_order && is_covered).then_some(old)
         })
         .collect();
     let numbered = rewrite.numbered(base)?;
@@ -296,7 +302,7 @@ async fn reuse(
         .iter()
         .zip(&numbered)
         .zip(&reuse.noted)
-        .filter(|(_, noted)| **noted)
+        .filter(|(_, noted)| noted.is_some())
         .map(|((carried, numbered), _)| MovedGroup {
             survivors: optimized(&carried.survivors),
             old: &carried.old,

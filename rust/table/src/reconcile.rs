@@ -116,7 +116,12 @@ impl Merge {
     /// The places of the groups of a Rewrite that a change to another version costs.
     fn lost_groups(&self, rewrite: &Rewrite, change: Option<OperationKind>) -> Vec<usize> {
         let deletes = matches!(change, Some(OperationKind::Delete | OperationKind::Update));
+        let is_unknown = matches!(
+            change,
+            Some(OperationKind::Unknown(_) | OperationKind::DataOverlay | OperationKind::Composite)
+        );
         let is_lost = |old: &Fragment| match (self.before.get(&old.id()), self.theirs.get(&old.id())) {
+            _ if is_unknown => true,
             (_, Some(now)) => !holds_same_rows(old, now),
             // An earlier change deleted all of its rows.
             (None, None) => false,

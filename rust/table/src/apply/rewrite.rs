@@ -230,10 +230,17 @@ impl Moves<'_> {
         let covered = self.reuse.before.covered(&listed);
         let follows = index.holds_addresses_of_rows();
         let mut gone = HashSet::new();
-        let noted = self.reuse.noted.iter().copied().chain(std::iter::repeat(false));
+        let noted = self
+            .reuse
+            .noted
+            .iter()
+            .map(Option::as_ref)
+            .chain(std::iter::repeat(None));
         for (group, noted) in self.groups.iter().zip(noted) {
-            if !(noted && follows && ids_of(&group.old_fragments).is_subset(&covered)) {
+            let stays = follows && noted.is_some_and(|old| old.is_subset(&covered));
+            if !stays {
                 gone.extend(group.old_fragments.iter().map(Fragment::id));
+                gone.extend(noted.into_iter().flatten().map(u64::from));
             }
         }
         indices::without(index, &self.reuse.before.with_ancestors(&gone))
