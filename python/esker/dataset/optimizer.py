@@ -65,7 +65,8 @@ class DatasetOptimizer:
             max_bytes_per_file: Bytes after which a new file is started (90 GiB).
             materialize_deletions: Whether fragments are rewritten for their deleted rows alone (True).
             materialize_deletions_threshold: The share of deleted rows above which they are (0.1).
-            defer_index_remap: Whether indices keep their addresses, to be translated by the fragment reuse index.
+            defer_index_remap: A hint of pylance, of no effect here: no index is written anew; without stable row ids a
+                fragment reuse index translates the addresses in indices.
             num_threads: A hint of pylance, of no effect here: columns are encoded side by side.
             batch_size: Rows that are read at once.
             io_buffer_size: A hint of pylance, of no effect here: `memory_limit` bounds what is read ahead.

@@ -67,7 +67,7 @@ class Compaction:
         Args:
             dataset: The table.
             rewrites: What `CompactionTask.execute` returned.
-            options: Options of the commit: `defer_index_remap`.
+            options: Options by name; none of them changes a commit.
 
         Raises:
             CommitConflictError: All groups are lost.
