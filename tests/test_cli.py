@@ -229,3 +229,19 @@ def test_cleanup_says_what_would_go_and_then_removes_it(table: str, run: Run) ->
     assert [version["version"] for version in _json(run, "versions", table)] == [3]
     assert "old versions" in run("cleanup", table, "--retain", "1", "--keep-tagged")
     assert "found '2 weeks'" in run("cleanup", table, "--older-than", "2 weeks", code=1)
+
+
+def test_compact_says_what_it_would_rewrite_and_then_does_it(table: str, run: Run) -> None:
+    esker.write_dataset(people(25, start=30), table, mode="append")
+    (group,) = _json(run, "compact", table, "--dry-run")
+    assert (group["fragments"], group["rows"]) == ([0, 1, 2], 55)
+    assert group["bytes"] > 500
+    assert "0 to 2 (3)" in run("compact", table, "--dry-run")
+    assert _json(run, "compact", table, "--dry-run", "--max-source-bytes", "1") == []
+    assert _json(run, "info", table)["version"] == 3
+    found = _json(run, "compact", table, "--memory-limit", "100000000")
+    assert (found["fragments_removed"], found["fragments_added"], found["lost"], found["version"]) == (3, 1, [], 5)
+    assert _json(run, "count", table) == {"rows": 55}
+    text = run("compact", table, "--target-rows", "10")
+    assert "fragments removed" in text
+    assert "expected memory_limit > 0" in run("compact", table, "--memory-limit", "0", code=1)

@@ -14,7 +14,7 @@ PYTHON = Path(__file__).parents[1] / "python"
 LEAVES = {"_native", "exceptions", "missing", "missing_names", "progress", "schema", "storage_version", "udf"}
 """What everybody may use; they use each other alone."""
 LANCE = {"store", "commit", "arrow", "lance"}
-TABLES = {*LANCE, "scanner", "fragment", "dataset", "blob", "delta", "file", "repo"}
+TABLES = {*LANCE, "scanner", "fragment", "dataset", "optimize", "blob", "delta", "file", "repo"}
 PUBLIC = {*TABLES, "esker"}
 LAYERS: dict[str, set[str]] = {
     **{leaf: set() for leaf in LEAVES},
@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "blob": LANCE,
     "file": LANCE,
     "lance": {"store", "commit", "arrow"},
+    "optimize": LANCE,
     "delta": {"store", "commit", "arrow"},
     "repo": {"store", "commit", "arrow", "lance", "delta"},
     "scanner": LANCE,

@@ -21,6 +21,7 @@ import lance
 import lance.dataset
 import lance.file
 import lance.fragment
+import lance.optimize
 import lance.progress
 import lance.schema
 import lance.udf
@@ -34,7 +35,7 @@ from esker.missing import MissingAttributeError
 
 ADVICE = r"^[\w.]+ is not supported yet; \w.{10,}"
 
-MODULES = ["blob", "commit", "dataset", "file", "fragment", "progress", "schema", "udf"]
+MODULES = ["blob", "commit", "dataset", "file", "fragment", "optimize", "progress", "schema", "udf"]
 """Those that both have."""
 
 

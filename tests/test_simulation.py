@@ -29,7 +29,19 @@ def test_every_version_is_the_one_before_and_exactly_its_own_change() -> None:
         outcomes += collections.Counter(f"{change.kind} {change.outcome}" for change in found.changes)
         faults += found.faults
     assert {"crash_before", "crash_after", "lose_reply", "fail"} <= set(faults)
-    for kind in ("append", "delete", "update", "upsert", "overwrite", "restore", "config", "commit_append", "cleanup"):
+    for kind in (
+        "append",
+        "delete",
+        "update",
+        "upsert",
+        "overwrite",
+        "restore",
+        "config",
+        "commit_append",
+        "cleanup",
+        "compact",
+        "tag",
+    ):
         assert outcomes[f"{kind} done"] > 0, outcomes
 
 

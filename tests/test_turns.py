@@ -7,6 +7,7 @@ tells its seed and what was done.
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import random
 from collections.abc import Callable
@@ -244,9 +245,20 @@ class Turns:
         return f"rename column {old} to {new}"
 
     def compact(self, library: Library) -> str:
-        del library  # Only pylance can.
-        lance.dataset(self.uri).optimize.compact_files()
-        return "lance compact"
+        """At once, or as workers do it; with a small target several groups, some of large fragments."""
+        target = self.random.choice([1024, 60, 15])
+        options = {
+            "target_rows_per_fragment": target,
+            "materialize_deletions_threshold": self.random.choice([0.1, 0.0]),
+        }
+        if self.random.random() < 0.5:
+            metrics = library.dataset(self.uri).optimize.compact_files(**options)
+        else:
+            compaction = importlib.import_module(f"{library.__name__}.optimize").Compaction
+            dataset = library.dataset(self.uri)
+            plan = compaction.plan(dataset, options)
+            metrics = compaction.commit(dataset, [task.execute(dataset) for task in plan.tasks])
+        return f"compact to {target}: {metrics}"
 
     def restore(self, library: Library) -> str:
         number = self.random.choice(sorted(self.snapshots)[-12:])
@@ -296,7 +308,8 @@ class Turns:
 
     def turn(self) -> None:
         operations = [self.append] * 3 + [self.delete] * 4 + [self.update] * 5 + [self.merge_insert] * 2
-        operations += [self.add_column, self.add_nulls, self.drop_column, self.rename_column, self.compact]
+        operations += [self.add_column, self.add_nulls, self.drop_column, self.rename_column]
+        operations += [self.compact] * 3
         operations += [self.restore] * 2 + [self.stale] * 3
         if self.roots:
             operations += [self.append_elsewhere] * 3 + [self.clone]

@@ -112,6 +112,7 @@ _MODULES = (
     "delta",
     "file",
     "fragment",
+    "optimize",
     "progress",
     "repo",
     "schema",

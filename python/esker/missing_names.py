@@ -12,7 +12,6 @@ _PYLANCE = "pylance, which opens the same table"
 INDEX = f"scans read only what a filter needs; to make or use an index, take {_PYLANCE}"
 VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYLANCE}"
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
-COMPACTION = f"compact with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
 SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
 COST = "see LanceDataset.io_stats for requests and bytes"
@@ -57,7 +56,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "log": "nothing is logged; errors carry facts, and progress= tells how far a write is",
         "mem_wal": LOG_OF_ROWS,
         "namespace": CATALOGS,
-        "optimize": COMPACTION,
         "otel": COST,
         "pydantic": "give a pyarrow.Schema to write_dataset(schema=...)",
         "query": TEXTS,
@@ -75,8 +73,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "AlterColumn": 'pass a dict: alter_columns({"path": "a", "name": "b"})',
         "Bitmap": INTERNAL,
         "BatchUDFCheckpoint": KEPT,
-        "Compaction": COMPACTION,
-        "CompactionMetrics": COMPACTION,
         "DocumentGranularity": TEXTS,
         "FullTextQuery": TEXTS,
         "IndexConfig": INDEX,

@@ -127,6 +127,14 @@ class _Clock:
         return time.monotonic() + (writer.slept if writer else 0.0)
 
 
+class WritersChance:
+    """The random numbers of the writer whose thread asks: a seed takes the same course again."""
+
+    def __getattr__(self, name: str) -> Any:
+        writer = _writer()
+        return getattr(writer.random if writer else random, name)
+
+
 def _cancelled(call: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(call)
     def cancelled(self: Any, *args: Any) -> Any:

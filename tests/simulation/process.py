@@ -33,6 +33,8 @@ KINDS = [
     ("numbered", 1),
     ("batch", 1),
     ("rewrite", 1),
+    ("compact", 2),
+    ("plan_and_compact", 1),
     ("detached", 1),
     ("read_rows", 2),
 ]

@@ -21,9 +21,10 @@ import esker
 from esker._native.store import ObjectMeta, Store
 from esker._native.table import Manifest
 from esker.commit.loop import Backoff
+from esker.lance.compaction import run as compaction
 from esker.store import stores
 from tests.leftovers import leftovers, named
-from tests.simulation.adversity import Adversity
+from tests.simulation.adversity import Adversity, WritersChance
 from tests.simulation.history import TableHistory
 from tests.simulation.model import Change, Rows, Violation, require
 from tests.simulation.schedule import Schedule
@@ -55,6 +56,7 @@ COLUMNS = [
     ("commit_append", 2),
 ]
 INDICES = [("index", 2)]
+COMPACTION = [("compact", 4), ("plan_and_compact", 4), ("tag", 2)]
 CLEANUP = [("cleanup", 9), ("restore", 8), ("detached", 4), ("overwrite", 3)]
 """Beside a clean-up, more of what brings old versions back."""
 _NAMES = itertools.count()
@@ -76,6 +78,9 @@ class Simulation:
         left_out = {*(["upsert", "rewrite"] if columns else []), *(["rewrite"] if self.stable else [])}
         kinds = KINDS + (COLUMNS if columns else []) + (CLEANUP if self.has_cleaner else [])
         kinds = kinds + (INDICES if chance.random() < 0.2 else [])
+        # Of its own: what seeds did before there was this goes on as it did.
+        if random.Random(f"{seed} compaction").random() < 0.4:
+            kinds = kinds + COMPACTION
         self.kinds = [(name, weight) for name, weight in kinds if name not in left_out]
         self.legacy_copy = chance.random() < 0.15
         self.version = chance.choice(["2.0", "2.1"])
@@ -121,6 +126,7 @@ class Simulation:
         """Checks the history."""
         history = TableHistory(uri, has_holes=self.has_cleaner)
         history.read()
+        history.check_tags()
         for change in self.changes:
             if change.detached is not None:
                 require(history.state(change.detached[0]).rows == change.detached[1], f"{change}: other rows")
@@ -178,6 +184,8 @@ def simulate(seed: int) -> Simulation:
     writers = {writer.uri: writer for writer in simulation.writers}
     stores.register("sim", lambda uri, options, durable: writers[uri].open(uri, options, durable))
     pause, Backoff.pause = Backoff.pause, lambda self, attempt: 0.0  # type: ignore[method-assign]
+    order = vars(compaction)
+    chance, order["random"] = order["random"], WritersChance()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -187,6 +195,7 @@ def simulate(seed: int) -> Simulation:
         raise Violation(f"seed {seed}: {error}\n{course}") from error
     finally:
         Backoff.pause = pause  # type: ignore[method-assign]
+        order["random"] = chance
         del stores._factories["sim"]
     return simulation
 

@@ -13,6 +13,7 @@ from esker import LanceDataset, LanceOperation
 from esker.exceptions import CommitConflictError, IOFailedError, NotFoundError
 from esker.fragment import write_fragments
 from esker.lance.operation import Index
+from esker.optimize import Compaction
 from tests.simulation import model
 from tests.simulation.actor import Actor, Attempt
 from tests.simulation.model import Change, Condition, Rows
@@ -159,6 +160,28 @@ class Writer(Actor):
         )
         return model.same, lambda: LanceDataset.commit(self.uri, operation, read_version=dataset.version)
 
+    def _compact(self, change: Change) -> Attempt | None:
+        """All fragments, or two at a time: one version that reserves ids, and one for each group."""
+        target = self.random.choice([None, 2, 4])
+        if not esker.dataset(self.uri).get_fragments():
+            return None
+        return model.same, lambda: esker.dataset(self.uri).optimize.compact_files(target_rows_per_fragment=target)
+
+    def _plan_and_compact(self, change: Change) -> Attempt | None:
+        """As workers do it: what is rewritten may lie for long before it is committed."""
+        dataset = esker.dataset(self.uri)
+        tasks = Compaction.plan(dataset, {"target_rows_per_fragment": self.random.choice([3, 100])}).tasks
+        if not tasks:
+            return None
+        results = [task.execute(dataset) for task in tasks]
+        self._wait()
+        return model.same, lambda: Compaction.commit(esker.dataset(self.uri), results)
+
+    def _tag(self, change: Change) -> Attempt:
+        dataset, name = esker.dataset(self.uri), f"t{self.number}-{change.number}"
+        version = dataset.version
+        return model.same, lambda: dataset.tags.create(name, version)
+
     def _reserve(self, change: Change) -> Attempt:
         version = esker.dataset(self.uri).version
         operation = LanceOperation.ReserveFragments(2)
@@ -240,7 +263,11 @@ class Writer(Actor):
     def _cleanup(self, change: Change) -> Attempt:
         def clean() -> None:
             keep = self.random.choice([{"older_than": timedelta(0)}, {"retain_versions": 2}])
-            esker.dataset(self.uri).cleanup_old_versions(**keep, delete_concurrency=1)  # type: ignore[arg-type]
+            esker.dataset(self.uri).cleanup_old_versions(
+                **keep,  # type: ignore[arg-type]
+                delete_concurrency=1,
+                error_if_tagged_old_versions=False,
+            )
 
         return model.same, clean
 

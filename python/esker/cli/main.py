@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..exceptions import EskerError
-from . import cleanup, info, inspect, repo, rows, tables
+from . import cleanup, compact, info, inspect, repo, rows, tables
 from .amount import amount
 from .output import Output
 from .terminal_text import printable
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="esker", description="Look at versioned tables and their files, and clean them up."
+        prog="esker", description="Look at versioned tables and their files, and look after them."
     )
     parser.add_argument("--version", action="version", version=f"esker {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -73,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     cleanup.add_arguments(
         command("cleanup", "Remove old versions and orphans of failed commits.", cleanup.cleanup, "URI")
+    )
+    compact.add_arguments(
+        command("compact", "Join small fragments, and remove deleted rows from files.", compact.compact, "URI")
     )
     layout = command("inspect", "What one data file holds: columns, pages, encodings, bytes.", inspect.inspect, "FILE")
     layout.add_argument(

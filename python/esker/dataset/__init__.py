@@ -55,6 +55,8 @@ if not TYPE_CHECKING:
             "BatchUDF": "esker.udf",
             "BlobFile": "esker.blob",
             "BulkCommitResult": "esker.dataset.commits",
+            "Compaction": "esker.optimize",
+            "CompactionMetrics": "esker.optimize",
             "DataFile": "esker.fragment",
             "DatasetDelta": "esker.lance.history.version_delta",
             "FragmentMetadata": "esker.fragment",

@@ -72,7 +72,15 @@ class LanceReplay:
         self, before: Manifest | None, made: Manifest, before_now: Manifest | None, made_now: Manifest
     ) -> None:
         """Notes which ids the fragments have now that this transaction has made."""
-        for old, new in zip(_new_ids(before, made), _new_ids(before_now, made_now), strict=True):
+        then, now = _new_ids(before, made), _new_ids(before_now, made_now)
+        if len(then) != len(now):
+            # A rewrite into which deletes of others were carried, that left nothing of a new fragment.
+            raise CommitConflictError(
+                f"fragments that the transaction made of {self._log.uri} have lost all rows to others meanwhile; run "
+                "the transaction again",
+                retryable=True,
+            )
+        for old, new in zip(then, now, strict=True):
             self._fragments[old] = new
 
     def _renumbered(self, transaction: Transaction) -> Transaction:
@@ -82,9 +90,29 @@ class LanceReplay:
         moved = {old: new for old, new in self._fragments.items() if old != new}
         if operation.name == "Restore" and operation.fields()["version"] in self._versions:
             operation = Operation.restore(self._versions[operation.fields()["version"]])
+        elif operation.name == "Rewrite":
+            operation = self._rewritten(operation, moved)
         elif moved and operation.name not in (*_KEEP_IDS, "Restore"):
             operation = self._with_ids(operation, moved)
         return Transaction(read, operation, properties=transaction.properties, uuid=transaction.uuid)
+
+    def _rewritten(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
+        """The Rewrite with new fragments of id 0, which get the next ids: others may have taken those that the same
+        transaction had reserved."""
+        fields = operation.fields()
+        gone = {fragment.id for old, _ in fields["groups"] for fragment in old}
+        if gone & moved.keys() and self._has_stable_row_ids:
+            raise CommitConflictError(
+                f"Rewrite of {self._log.uri} carries row ids of rows that the same transaction has made, and others "
+                "have taken those ids meanwhile; nothing was committed: run the transaction again",
+                operation=operation.name,
+                retryable=True,
+            )
+        groups = [
+            ([self._with_id(fragment, moved) for fragment in old], [fragment.with_id(0) for fragment in new])
+            for old, new in fields["groups"]
+        ]
+        return Operation.rewrite(groups, fields["rewritten_indices"])
 
     def _with_ids(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
         fields = operation.fields()

@@ -1,0 +1,1 @@
+"""Compaction of Lance tables: fewer, larger fragments with the same rows (docs/maintenance.md)."""

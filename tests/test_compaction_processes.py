@@ -1,0 +1,158 @@
+"""Compaction by many processes: workers of one plan, compactors that know nothing of each other, writers beside them.
+
+Short here. By hand, 200 groups: `ESKER_COMPACTION_GROUPS=200 pytest` and this file.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker._native.store import Store
+from esker.optimize import Compaction
+from tests.leftovers import leftovers
+
+GROUPS = int(os.environ.get("ESKER_COMPACTION_GROUPS", "40"))
+WORKERS = 4
+TARGET = 20
+
+
+def _table(uri: str, groups: int) -> list[int]:
+    rows = pa.table({"id": pa.array(range(groups * TARGET), pa.int64())})
+    return esker.write_dataset(rows, uri, max_rows_per_file=TARGET // 2, durable=False).to_table()["id"].to_pylist()
+
+
+def _start(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+EXECUTES = """
+import pickle, sys, esker
+from esker.optimize import Compaction
+tasks = pickle.load(sys.stdin.buffer)
+dataset = esker.dataset(sys.argv[1])
+results = [task.execute(dataset) for task in tasks]
+if sys.argv[2] == "each":
+    results = [Compaction.commit(dataset, [result]) for result in results]
+    assert not any(metrics.lost for metrics in results)
+sys.stdout.buffer.write(pickle.dumps(results))
+"""
+
+
+@pytest.mark.parametrize("who", ["driver", "each"])
+def test_workers_of_one_plan_waste_nothing(who: str, uri: str) -> None:
+    groups = min(GROUPS, 40)
+    expected = _table(uri, groups)
+    dataset = esker.dataset(uri)
+    plan = Compaction.plan(dataset, {"target_rows_per_fragment": TARGET})
+    assert plan.num_tasks() == groups
+    workers = [_start(EXECUTES, uri, who) for _ in range(WORKERS)]
+    outputs = []
+    for number, worker in enumerate(workers):
+        assert worker.stdin is not None
+        worker.stdin.write(pickle.dumps(plan.tasks[number::WORKERS]))
+        worker.stdin.close()
+        worker.stdin = None
+    # Others write meanwhile.
+    esker.write_dataset(pa.table({"id": pa.array([10**6], pa.int64())}), uri, mode="append")
+    for worker in workers:
+        output, _ = worker.communicate(timeout=300)
+        assert worker.returncode == 0
+        outputs += pickle.loads(output)
+    if who == "driver":
+        metrics = Compaction.commit(dataset, outputs)
+        assert (metrics.fragments_removed, metrics.lost) == (2 * groups, ())
+    dataset = esker.dataset(uri)
+    assert len(dataset.get_fragments()) == groups + 1
+    assert sorted(dataset.to_table()["id"].to_pylist()) == [*expected, 10**6]
+    assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == [*expected, 10**6]
+    files = {meta.path for meta in Store(uri).list("data/")}
+    needed = {f"data/{file.path}" for version in (1, dataset.version) for file in _files(uri, version)}
+    assert files == needed, "a file was written for nothing"
+
+
+def _files(uri: str, version: int) -> list[Any]:
+    found = esker.dataset(uri, version=version).get_fragments()
+    return [file for fragment in found for file in fragment.metadata.files]
+
+
+COMPACTS = """
+import sys, time, esker
+import esker.lance.compaction.run as run
+written, rewrite = [], run.rewrite_group
+def counted(*arguments):
+    result = rewrite(*arguments)
+    written.append(result)
+    time.sleep(float(sys.argv[3]))
+    return result
+run.rewrite_group = counted
+while time.time() < float(sys.argv[2]):
+    time.sleep(0.001)
+metrics = esker.dataset(sys.argv[1]).optimize.compact_files(target_rows_per_fragment=20)
+assert not metrics.lost
+print(len(written), metrics.fragments_removed // 2)
+"""
+
+
+def test_compactors_that_know_nothing_of_each_other_lose_little(uri: str) -> None:
+    expected = _table(uri, GROUPS)
+    start = time.time() + 2.0
+    running = [_start(COMPACTS, uri, str(start), "0.02") for _ in range(WORKERS)]
+    written = landed = 0
+    for process in running:
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0
+        done, kept = map(int, output.split())
+        written, landed = written + done, landed + kept
+    dataset = esker.dataset(uri)
+    assert sorted(dataset.to_table()["id"].to_pylist()) == expected
+    assert len(dataset.get_fragments()) == landed == GROUPS
+    print(f"{written - landed} of {GROUPS} groups were written for nothing")
+    # Towards the end few groups are left to choose from: that costs some, however many there were.
+    assert written - landed <= (GROUPS // 10 if GROUPS >= 200 else GROUPS // 2)
+    assert not {path for path in leftovers(Store(uri)) if path.startswith("data/")}
+
+
+WRITES = """
+import random, sys, time, esker, pyarrow as pa
+from esker.exceptions import CommitConflictError
+number = int(sys.argv[2])
+chance, until = random.Random(number), time.time() + float(sys.argv[3])
+base, gone, added = 10**6 * (number + 1), [], []
+while time.time() < until:
+    match chance.randrange(3):
+        case 0:
+            ids = [base + len(added) + i for i in range(3)]
+            esker.write_dataset(pa.table({"id": pa.array(ids, pa.int64())}), sys.argv[1], mode="append")
+            added += ids
+        case 1 if added:
+            one = chance.choice(added)
+            esker.dataset(sys.argv[1]).delete(f"id = {one}", conflict_retries=100)
+            gone.append(one)
+        case _:
+            esker.dataset(sys.argv[1]).optimize.compact_files(target_rows_per_fragment=30)
+print(sorted(set(added) - set(gone)))
+"""
+
+
+def test_writers_that_compact_now_and_then_lose_no_row(uri: str) -> None:
+    expected = _table(uri, 3)
+    running = [_start(WRITES, uri, str(number), "3") for number in range(WORKERS)]
+    for process in running:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0
+        expected += [int(one) for one in output.decode().strip("[]\n ").split(",") if one.strip()]
+    dataset = esker.dataset(uri)
+    assert sorted(dataset.to_table()["id"].to_pylist()) == sorted(expected)
+    assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == sorted(expected)
+    for version in dataset.versions():
+        esker.dataset(uri, version=version["version"]).count_rows("id >= 0")
