@@ -14,7 +14,6 @@ VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYL
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 COMPACTION = f"compact with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
-SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
 COST = "see LanceDataset.io_stats for requests and bytes"
 BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
@@ -84,8 +83,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "IndexInformation": INDEX,
         "IndexSegment": INDEX,
         "MinHashQuery": TEXTS,
-        "SqlQuery": SQL,
-        "SqlQueryBuilder": SQL,
         "SupportedDistributedIndices": INDEX,
         "VectorIndexReader": VECTORS,
         "VectorSearchQuery": VECTORS,

@@ -26,7 +26,7 @@ from ..lance.log import LanceLog
 from ..lance.refs.opening import open_at
 from ..lance.refs.places import Reference
 from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
-from ..lance.scan.predicate import Filter
+from ..lance.scan.predicate import Filter, to_predicate
 from ..lance.scan.take import take_rows
 from ..lance.version import TableVersion
 from ..lance.write.request import WriteArguments
@@ -50,6 +50,7 @@ from .refs import RefsApi
 from .row_ids import RowIdsApi
 from .rows import RowsApi
 from .settings import SettingsApi
+from .sql import SqlApi
 from .unsupported import UnsupportedApi
 from .validation import ValidationApi
 from .versions import VersionsApi
@@ -68,6 +69,7 @@ class LanceDataset(
     RefsApi,
     CommitsApi,
     SettingsApi,
+    SqlApi,
     ColumnsApi,
     BlobsApi,
     BasePathsApi,
@@ -398,8 +400,16 @@ class LanceDataset(
         return ScannerBuilder(self).apply_defaults({"filter": filter, **options}).to_scanner().count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
-        """All fragments, in order. A filter is refused, as in pylance."""
-        refuse_options(filter=filter)
+        """The fragments that may have rows for which a filter is true, in order: all of them, without partitions.
+
+        Args:
+            filter: A pyarrow expression. Pass it to the scans of the fragments, too.
+
+        Raises:
+            InvalidArgumentError: The filter has a column that does not exist.
+        """
+        if filter is not None:
+            to_predicate(filter, self._table.described_schema)
         return [LanceFragment(self, None, fragment=fragment) for fragment in self._table.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
