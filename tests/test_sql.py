@@ -19,6 +19,7 @@ import pytest
 import esker
 from esker.cli import main
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from esker.lance.scan.scan import Scan
 
 ROWS = 1000
 
@@ -182,7 +183,7 @@ def test_filter_and_limit_reach_the_scan(wide: esker.LanceDataset, monkeypatch: 
 
     seen: list[Any] = []
 
-    class Watched(sql_source.Scan):
+    class Watched(Scan):
         def to_batches(self) -> Any:
             seen.append((self.options.columns, str(self.predicate), self.options.limit))
             for batch in super().to_batches():
@@ -231,7 +232,8 @@ def test_branches_and_tags_are_queried(tmp_path: Path) -> None:
     dataset = esker.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t")
     branch = dataset.create_branch("feature")
     esker.write_dataset(pa.table({"id": [3]}), branch.uri, mode="append")
-    assert rows(branch.checkout_latest() or branch, "SELECT max(id) AS m FROM dataset").to_pylist() == [{"m": 3}]
+    branch.checkout_latest()
+    assert rows(branch, "SELECT max(id) AS m FROM dataset").to_pylist() == [{"m": 3}]
     assert rows(dataset, "SELECT max(id) AS m FROM dataset").to_pylist() == [{"m": 2}]
 
 

@@ -16,6 +16,7 @@ from .._native.store import Store
 from .._native.table import Manifest
 from ..arrow.blob_arrays import marked_blobs
 from ..arrow.incoming import ReaderLike
+from ..arrow.json_columns import shown_schema
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
@@ -213,7 +214,9 @@ class LanceDataset(
     @property
     def schema(self) -> pa.Schema:
         """The columns that a scan returns: those of the table, or those that `default_scan_options` select."""
-        return self.scanner().projected_schema if self._default_scan_options else self._table.schema
+        if self._default_scan_options:
+            return self.scanner().projected_schema
+        return shown_schema(self._table.schema)
 
     @property
     def lance_schema(self) -> LanceSchema:
@@ -320,8 +323,9 @@ class LanceDataset(
         return builder.apply_defaults(options).to_scanner()
 
     def _rows_to_write(self) -> pa.RecordBatchReader:
-        """All rows with their blobs as bytes, as the source of another write."""
-        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table.schema)
+        """All rows with their blobs as bytes and their JSON as it is stored, as the source of another write."""
+        scan = self.scanner(blob_handling="all_binary")._scan.but(json_text=False)
+        return marked_blobs(scan.to_reader(), self._table.schema)
 
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
         """The rows as a table in memory. Arguments are those of `scanner`."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..arrow.json_columns import as_json_text
 from ..exceptions import EskerError, InvalidArgumentError, UnsupportedError
 from ..lance.scan.options import ScanOptions, blobs_as, integer
 from ..scanner.lance_scanner import ScannedDataset
+from .sql_functions import json_functions
 from .sql_source import SqlSource
 
 if TYPE_CHECKING:
@@ -61,7 +63,9 @@ class SqlQuery:
         """
         frame, source = _planned(self._query)
         schema = frame.schema()
-        return pa.RecordBatchReader.from_batches(schema, _run(frame, source))
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
+        batches = (as_json_text(batch) for batch in _run(frame, source))
+        return pa.RecordBatchReader.from_batches(as_json_text(empty).schema, batches)
 
 
 class SqlQueryBuilder:
@@ -148,6 +152,8 @@ def _planned(query: _Query) -> tuple[DataFrame, SqlSource]:
     if query.options.batch_size is not None:
         config = config.with_batch_size(query.options.batch_size)
     context = SessionContext(config)
+    for function in json_functions():
+        context.register_udf(function)
     options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
         context.register_dataset(f'"{query.table_name.replace(chr(34), chr(34) * 2)}"', source)

@@ -12,6 +12,7 @@ import pyarrow.dataset
 from .._native import table as native
 from .._native.table import DataFile
 from ..arrow.incoming import ReaderLike
+from ..arrow.json_columns import shown_schema
 from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
@@ -154,12 +155,12 @@ class LanceFragment(FragmentChangesApi):
     @property
     def schema(self) -> pa.Schema:
         """The table's schema."""
-        return self._table.schema
+        return shown_schema(self._table.schema)
 
     @property
     def physical_schema(self) -> pa.Schema:
         """The table's schema: a fragment has all columns of the table, also those that its files lack."""
-        return self._table.schema
+        return shown_schema(self._table.schema)
 
     partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
 
