@@ -105,7 +105,6 @@ REFUSED = {
     "vector of width 0": (pa.array([[], []], pa.list_(pa.int32(), 0)), "fixed"),
     "interval": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "(?i)interval"),
     "run ends": (pa.RunEndEncodedArray.from_arrays([2, 4], [1, 2]), "(?i)run"),
-    "json": (pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(['{"a":1}'])), "json"),
     "decimal32": (pa.array([1], pa.decimal32(5, 2)), "(?i)decimal32"),
 }
 

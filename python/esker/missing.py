@@ -52,10 +52,10 @@ def missing_method(owner: str, name: str, advice: str) -> Callable[..., NoReturn
 
     Example:
         >>> from esker.missing import missing_method
-        >>> missing_method("LanceDataset", "sql", "use DuckDB")(None)
+        >>> missing_method("LanceDataset", "join", "use DuckDB")(None)
         Traceback (most recent call last):
         ...
-        esker.exceptions.UnsupportedError: LanceDataset.sql is not supported yet; use DuckDB
+        esker.exceptions.UnsupportedError: LanceDataset.join is not supported yet; use DuckDB
     """
     told = _told(owner, name, advice)
 

@@ -13,7 +13,6 @@ INDEX = f"scans read only what a filter needs; to make or use an index, take {_P
 VECTORS = f"compute distances over LanceDataset.to_table(), or search with {_PYLANCE}"
 TEXTS = f"filter with LIKE or SIMILAR TO, or search with {_PYLANCE}"
 LOG_OF_ROWS = "append with write_dataset, or upsert with LanceDataset.merge_insert"
-SQL = 'query the dataset with DuckDB: duckdb.sql("select ... from dataset"), or use scanner(columns=..., filter=...)'
 COST = "see LanceDataset.io_stats for requests and bytes"
 BLOBS = "give blobs as columns of write_dataset; see esker.blob_array"
 OVERLAYS = "write the changed columns with LanceFragment.update_columns, or LanceDataset.update"
@@ -80,8 +79,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "IndexInformation": INDEX,
         "IndexSegment": INDEX,
         "MinHashQuery": TEXTS,
-        "SqlQuery": SQL,
-        "SqlQueryBuilder": SQL,
         "SupportedDistributedIndices": INDEX,
         "VectorIndexReader": VECTORS,
         "VectorSearchQuery": VECTORS,

@@ -4,7 +4,7 @@ from typing import Any, Protocol, final, type_check_only
 
 from .table import ArrowSchemaExportable
 
-__all__ = ["Expression", "Predicate"]
+__all__ = ["Expression", "Predicate", "to_json_text", "to_jsonb"]
 
 @type_check_only
 class ArrowBatchExportable(Protocol):
@@ -98,3 +98,16 @@ class Expression:
         """The SQL text."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+def to_jsonb(batch: ArrowBatchExportable, first_row: int = 0) -> ArrowBatchExportable:
+    """The batch with its `arrow.json` columns as JSONB, at any depth of structs, lists and maps.
+
+    `first_row` is the number of the batch's first row, for the message of the `InvalidArgumentError` that a text raises
+    which is no JSON.
+    """
+
+def to_json_text(batch: ArrowBatchExportable) -> ArrowBatchExportable:
+    """The batch with its `lance.json` columns as text.
+
+    Raises `InvalidArgumentError` if bytes are no JSONB.
+    """

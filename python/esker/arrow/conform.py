@@ -62,7 +62,23 @@ def _require_same_columns(expected: list[pa.Field], found: list[pa.Field], paren
                     expected=str(field.type),
                 )
             continue
+        _require_same_json(field, other, column)
         _require_same_type(field.type, other.type, column)
+
+
+def _require_same_json(expected: pa.Field, found: pa.Field, column: str) -> None:
+    """Checks that both are JSON, or neither: the bytes of other values are no JSONB."""
+    stored = [(field.metadata or {}).get(b"ARROW:extension:name") == b"lance.json" for field in (expected, found)]
+    if stored[0] != stored[1] and not pa.types.is_null(found.type):
+        names = [
+            "json" if is_json else str(field.type) for is_json, field in zip(stored, (expected, found), strict=True)
+        ]
+        raise SchemaMismatchError(
+            f"column {column!r} should have type {names[0]} but type was {names[1]}; JSON columns take pyarrow.json_()",
+            column=column,
+            expected=names[0],
+            found=names[1],
+        )
 
 
 def _require_same_type(expected: pa.DataType, found: pa.DataType, column: str) -> None:

@@ -1,7 +1,8 @@
 """Incoming data: converts whatever a write accepts to one stream of record batches, a `BatchSource`.
 
 Accepted are a table, a reader, a dataset, a scanner, pandas, polars, dictionaries, an iterator of batches with a
-schema, and any object with `__arrow_c_stream__`. View types become the plain types that files hold.
+schema, and any object with `__arrow_c_stream__`. View types become the plain types that files hold, and
+JSON text becomes JSONB.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow.dataset
 from ..exceptions import InvalidArgumentError
 from .batch_source import BatchSource
 from .casting import cast_batch
+from .json_columns import as_jsonb
 from .plain_types import plain_schema
 
 if TYPE_CHECKING:
@@ -55,9 +57,9 @@ def coerce_reader(data_obj: ReaderLike, schema: pa.Schema | None = None) -> Batc
     """
     source = _source(data_obj, schema)
     target = plain_schema(source.schema if schema is None else schema)
-    if target.equals(source.schema, check_metadata=True):
-        return source
-    return source.map(target, lambda batch: cast_batch(batch, target))
+    if not target.equals(source.schema, check_metadata=True):
+        source = source.map(target, lambda batch: cast_batch(batch, target))
+    return as_jsonb(source)
 
 
 def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:

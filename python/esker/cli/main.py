@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     head.add_argument("--filter", metavar="SQL", help="rows for which this is true")
     count = version(command("count", "How many rows a table has.", rows.count, "URI"))
     count.add_argument("--filter", metavar="SQL", help="rows for which this is true")
+    sql = version(command("sql", "The rows of a SQL query; the table is called dataset.", rows.sql, "URI"))
+    sql.add_argument("query", metavar="QUERY", help='such as "SELECT count(*) FROM dataset"')
     cleanup.add_arguments(
         command("cleanup", "Remove old versions and orphans of failed commits.", cleanup.cleanup, "URI")
     )

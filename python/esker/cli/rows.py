@@ -1,4 +1,4 @@
-"""`esker head` and `esker count`: rows of a table."""
+"""`esker head`, `esker count` and `esker sql`: rows of a table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,28 @@ def head(options: Namespace, output: Output) -> None:
     dataset = open_table(options)
     with output.progress("looking for rows") as tally:
         table = dataset.to_table(columns=columns, filter=options.filter, limit=options.rows, progress=tally.progress)
+    _print(output, table, f"{table.num_rows} of {dataset.count_rows():,} rows")
+
+
+def sql(options: Namespace, output: Output) -> None:
+    """Prints the result of a SQL query."""
+    query = open_table(options).sql(options.query).build()
+    with output.progress("running the query") as tally:
+        reader = query.to_stream_reader()
+        batches = []
+        for batch in reader:
+            tally.add(rows=batch.num_rows, bytes=batch.nbytes)
+            batches.append(batch)
+    table = pa.Table.from_batches(batches, reader.schema)
+    _print(output, table, f"{table.num_rows:,} rows")
+
+
+def _print(output: Output, table: pa.Table, title: str) -> None:
     if output.as_json:
         output.json(table.to_pylist())
         return
     headers = [(f"{field.name}\n{field.type}", _is_number(field.type)) for field in table.schema]
     rows = [[cell_text(value) for value in row.values()] for row in table.to_pylist()]
-    title = f"{table.num_rows} of {dataset.count_rows():,} rows"
     if output.fits(headers, rows):
         output.table(title, headers, rows)
     else:

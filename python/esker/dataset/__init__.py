@@ -17,6 +17,7 @@ from .merge_insert import MergeInsertBuilder
 from .optimizer import DatasetOptimizer
 from .refs import Branch, Branches, Tag, Tags
 from .rows import DeleteResult, UpdateResult
+from .sql import SqlQuery, SqlQueryBuilder
 from .write import write_dataset
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "MergeInsertBuilder",
     "ScanStatistics",
     "ScannerBuilder",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "Tag",
     "Tags",
     "Transaction",

@@ -16,6 +16,7 @@ from .._native.store import Store
 from .._native.table import Manifest
 from ..arrow.blob_arrays import marked_blobs
 from ..arrow.incoming import ReaderLike
+from ..arrow.json_columns import shown_schema
 from ..commit.external import ExternalManifestStore
 from ..commit.protocol import CommitLock
 from ..exceptions import InvalidArgumentError
@@ -26,7 +27,7 @@ from ..lance.log import LanceLog
 from ..lance.refs.opening import open_at
 from ..lance.refs.places import Reference
 from ..lance.scan.options import ColumnOrdering, Columns, blobs_as, integer
-from ..lance.scan.predicate import Filter
+from ..lance.scan.predicate import Filter, to_predicate
 from ..lance.scan.take import take_rows
 from ..lance.version import TableVersion
 from ..lance.write.request import WriteArguments
@@ -50,6 +51,7 @@ from .refs import RefsApi
 from .row_ids import RowIdsApi
 from .rows import RowsApi
 from .settings import SettingsApi
+from .sql import SqlApi
 from .unsupported import UnsupportedApi
 from .validation import ValidationApi
 from .versions import VersionsApi
@@ -68,6 +70,7 @@ class LanceDataset(
     RefsApi,
     CommitsApi,
     SettingsApi,
+    SqlApi,
     ColumnsApi,
     BlobsApi,
     BasePathsApi,
@@ -211,7 +214,9 @@ class LanceDataset(
     @property
     def schema(self) -> pa.Schema:
         """The columns that a scan returns: those of the table, or those that `default_scan_options` select."""
-        return self.scanner().projected_schema if self._default_scan_options else self._table.schema
+        if self._default_scan_options:
+            return self.scanner().projected_schema
+        return shown_schema(self._table.schema)
 
     @property
     def lance_schema(self) -> LanceSchema:
@@ -318,8 +323,9 @@ class LanceDataset(
         return builder.apply_defaults(options).to_scanner()
 
     def _rows_to_write(self) -> pa.RecordBatchReader:
-        """All rows with their blobs as bytes, as the source of another write."""
-        return marked_blobs(self.scanner(blob_handling="all_binary").to_reader(), self._table.schema)
+        """All rows with their blobs as bytes and their JSON as it is stored, as the source of another write."""
+        scan = self.scanner(blob_handling="all_binary")._scan.but(json_text=False)
+        return marked_blobs(scan.to_reader(), self._table.schema)
 
     def to_table(self, *args: Any, **options: Any) -> pa.Table:
         """The rows as a table in memory. Arguments are those of `scanner`."""
@@ -398,8 +404,16 @@ class LanceDataset(
         return ScannerBuilder(self).apply_defaults({"filter": filter, **options}).to_scanner().count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
-        """All fragments, in order. A filter is refused, as in pylance."""
-        refuse_options(filter=filter)
+        """The fragments that may have rows for which a filter is true, in order: all of them, without partitions.
+
+        Args:
+            filter: A pyarrow expression. Pass it to the scans of the fragments, too.
+
+        Raises:
+            InvalidArgumentError: The filter has a column that does not exist.
+        """
+        if filter is not None:
+            to_predicate(filter, self._table.described_schema)
         return [LanceFragment(self, None, fragment=fragment) for fragment in self._table.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ..exceptions import UnsupportedError
 from ..missing import missing_method, missing_property
-from ..missing_names import INDEX, LOG_OF_ROWS, SQL, VECTORS
+from ..missing_names import INDEX, LOG_OF_ROWS, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
@@ -59,4 +59,3 @@ class UnsupportedApi:
     replace_schema = missing_method(_OWNER, "replace_schema", "change columns with alter_columns or add_columns")
     session = missing_method(_OWNER, "session", "make an esker.Session and pass it to dataset(session=...)")
     sort_by = missing_method(_OWNER, "sort_by", "pass order_by= to scanner, to_table or to_batches")
-    sql = missing_method(_OWNER, "sql", SQL)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from .._native.file import FileWriter
 from .._native.store import Store
 from .._native.table import Schema
+from ..arrow.json_columns import stored_batch, stored_schema
 from ..arrow.plain_types import plain_array, plain_schema, plain_type
 from ..arrow.struct_offsets import rebased
 from ..exceptions import InvalidArgumentError, SchemaMismatchError
@@ -118,6 +119,7 @@ class LanceFileWriter:
             batches = [batch]
         else:
             raise TypeError(f"expected a pyarrow.RecordBatch or pyarrow.Table, found {type(batch).__name__}")
+        batches = [stored_batch(part) for part in batches]
         writer = self._writer or self._open(batch.schema)
         assert self._schema is not None
         for part in pa.RecordBatchReader.from_stream(rebased(_Conformed(batches, self._schema))):
@@ -188,7 +190,7 @@ class LanceFileWriter:
                 self._writer.abort()
 
     def _open(self, schema: pa.Schema) -> FileWriter:
-        schema = plain_schema(schema)
+        schema = stored_schema(plain_schema(schema))
         check_input_schema(schema)
         page_bytes = self._max_page_bytes
         if self._cache_bytes is not None:

@@ -12,7 +12,8 @@ import pyarrow.dataset
 from .._native import table as native
 from .._native.table import DataFile
 from ..arrow.incoming import ReaderLike
-from ..exceptions import NotFoundError, UnsupportedError
+from ..arrow.json_columns import shown_schema
+from ..exceptions import NotFoundError, SchemaMismatchError, UnsupportedError
 from ..lance.fragment_metadata import FragmentMetadata
 from ..lance.fragment_of_file import fragment_of_file
 from ..lance.scan.options import blobs_as
@@ -28,6 +29,8 @@ from .writing import write_fragments
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_PYARROW_HINTS = frozenset({"use_threads", "cache_metadata", "memory_pool", "fragment_scan_options"})
 
 
 class LanceFragment(FragmentChangesApi):
@@ -152,12 +155,12 @@ class LanceFragment(FragmentChangesApi):
     @property
     def schema(self) -> pa.Schema:
         """The table's schema."""
-        return self._table.schema
+        return shown_schema(self._table.schema)
 
     @property
     def physical_schema(self) -> pa.Schema:
         """The table's schema: a fragment has all columns of the table, also those that its files lack."""
-        return self._table.schema
+        return shown_schema(self._table.schema)
 
     partition_expression = missing_property("LanceFragment", "partition_expression", "pass filter= to the scanner")
 
@@ -186,11 +189,35 @@ class LanceFragment(FragmentChangesApi):
         known = self._fragment.num_rows if filter is None else None
         return known if known is not None else self.scanner(filter=filter).count_rows()
 
-    def scanner(self, **options: Any) -> LanceScanner:
-        """A scanner over this fragment. `options` are those of `LanceDataset.scanner`; the dataset's
-        `default_scan_options` do not apply."""
+    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> LanceScanner:
+        """A scanner over this fragment.
+
+        Args:
+            schema: The columns to return, where `columns` does not say so; as pyarrow's fragments take it, so that
+                engines that scan pyarrow datasets scan these.
+            **options: Those of `LanceDataset.scanner`, and hints of pyarrow's scanners, of no effect here. The
+                dataset's `default_scan_options` do not apply.
+
+        Raises:
+            SchemaMismatchError: The table does not have a column of the schema, or has it with another type.
+
+        Example:
+            >>> import esker, pyarrow as pa
+            >>> dataset = esker.write_dataset(pa.table({"id": [1, 2], "n": [3, 4]}), "memory://doc-fragment-scanner")
+            >>> dataset.get_fragments()[0].scanner(pa.schema([("n", pa.int64())])).to_table().to_pydict()
+            {'n': [3, 4]}
+        """
         dataset = pinned(self._ds, self._table)
+        options = {name: value for name, value in options.items() if name not in _PYARROW_HINTS}
+        if schema is not None:
+            _require_columns(schema, self._scanned_schema(options))
+            if options.get("columns") is None:
+                options["columns"] = schema.names
         return ScannerBuilder(dataset).apply_defaults({"fragments": [self], **options}).to_scanner()
+
+    def _scanned_schema(self, options: dict[str, Any]) -> pa.Schema:
+        named = ("with_row_id", "with_row_address", "blob_handling")
+        return self.scanner(**{name: options[name] for name in named if name in options}).projected_schema
 
     def to_table(self, **options: Any) -> pa.Table:
         """The rows as a table. `options` are those of `LanceDataset.scanner`."""
@@ -222,3 +249,18 @@ class LanceFragment(FragmentChangesApi):
             rows=self.count_rows(),
             blobs=blobs_as(blob_handling),
         )
+
+
+def _require_columns(schema: pa.Schema, table: pa.Schema) -> None:
+    """Checks that a table has the columns of a schema, with their types."""
+    for field in schema:
+        index = table.get_field_index(field.name)
+        found = table.field(index).type if index >= 0 else None
+        if found != field.type:
+            raise SchemaMismatchError(
+                f"expected columns of the table in the schema of a scan, found {field.name!r} of type {field.type}, "
+                + (f"which the table has as {found}" if found is not None else f"but it has {table.names}"),
+                column=field.name,
+                expected=None if found is None else str(found),
+                found=str(field.type),
+            )

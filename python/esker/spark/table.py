@@ -17,6 +17,7 @@ from esker._native.store import Store
 from esker._native.table import Fragment, Manifest, Schema, Transaction
 from esker._native.write import write_fragments
 from esker.arrow.batch_source import BatchSource
+from esker.arrow.json_columns import shown_schema
 from esker.arrow.struct_offsets import rebased
 from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
@@ -63,7 +64,7 @@ class PinnedTable:
     def __init__(self, address: TableAddress, version: int | None = None) -> None:
         self._table = TableVersion.open(address.uri, version, storage_options=dict(address.storage_options))
         self.version = self._table.number
-        self.schema = self._table.schema
+        self.schema = shown_schema(self._table.schema)
 
     def fragments(self) -> list[FragmentSize]:
         """The fragments, in order."""
@@ -93,6 +94,7 @@ class PinnedTable:
             batch_size=batch_rows,
             fragment_ids=(fragment_id,),
             row_range=rows,
+            json_text=True,
         )
         return Scan(self._table, options).to_batches()
 
@@ -109,7 +111,7 @@ class PinnedTable:
             InvalidArgumentError: A column does not exist, or the filter does not parse.
         """
         filter = None if filter is None else instants_apart(filter)
-        return Scan(self._table, ScanOptions(columns=list(columns), filter=filter)).schema
+        return Scan(self._table, ScanOptions(columns=list(columns), filter=filter, json_text=True)).schema
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ use datafusion_functions::core::planner::CoreFunctionPlanner;
 use datafusion_functions_nested::planner::{FieldAccessPlanner, NestedFunctionPlanner};
 use sqlparser::ast::{DataType as SqlType, TimezoneInfo};
 
-use crate::functions::square_root;
+use crate::functions::{json_functions, square_root};
 
 /// Every scalar function by each of its names.
 static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -24,8 +24,9 @@ static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
         }
         functions.insert(function.name().to_owned(), function);
     }
-    let root = square_root();
-    functions.insert(root.name().to_owned(), root);
+    for function in json_functions().chain([square_root()]) {
+        functions.insert(function.name().to_owned(), function);
+    }
     functions
 });
 

@@ -36,7 +36,7 @@ const SYNONYMS: [(&str, &str); 20] = [
 ];
 
 /// Advice for functions whose meaning differs between dialects, or that need more than another name.
-const ADVICE: [(&str, &str); 26] = [
+const ADVICE: [(&str, &str); 25] = [
     ("dayofweek", "date_part('dow', x), which counts from Sunday as 0"),
     ("weekday", "date_part('dow', x), which counts from Sunday as 0"),
     ("dayname", "date_part('dow', x)"),
@@ -61,8 +61,7 @@ const ADVICE: [(&str, &str); 26] = [
     ("any_match", "array_has(list, x)"),
     ("filter", "array_has(list, x)"),
     ("element_at", "list[n] or struct.field"),
-    ("json_extract", "a column of a struct type"),
-    ("get_json_object", "a column of a struct type"),
+    ("get_json_object", "json_extract(x, path) of a JSON column"),
 ];
 
 /// The expression rewritten to this dialect; `None` if there is nothing to rewrite.

@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::{Comparisons, Predicate};
 
 /// The targets by their names.
-pub const TARGETS: [&str; 1] = ["arrow_expression"];
+pub const TARGETS: [&str; 2] = ["arrow_expression", "json"];
 
 /// Columns of the kinds that expressions of the corpus are about.
 fn schema() -> Schema {
@@ -24,6 +24,7 @@ fn schema() -> Schema {
 pub fn run(target: &str, data: &[u8]) -> bool {
     match target {
         "arrow_expression" => arrow_expression(data),
+        "json" => json(data),
         _ => false,
     }
 }
@@ -41,4 +42,20 @@ fn arrow_expression(data: &[u8]) -> bool {
         let _ = predicate.evaluate(&rows);
         true
     })
+}
+
+/// Takes the bytes as JSONB and as JSON text; the text of a valid value means the same JSONB again.
+fn json(data: &[u8]) -> bool {
+    if let Ok(text) = crate::json::decode(data) {
+        let _ = crate::json::encode(&text);
+    }
+    let Ok(text) = std::str::from_utf8(data) else {
+        return false;
+    };
+    let _ = crate::json::Path::parse(text);
+    let Ok(bytes) = crate::json::encode(text) else {
+        return false;
+    };
+    let again = crate::json::decode(&bytes).and_then(|text| crate::json::encode(&text));
+    again.is_ok()
 }

@@ -35,6 +35,7 @@ pub mod fuzz;
 mod guard;
 mod implied;
 mod interval;
+pub mod json;
 mod lower;
 mod nan;
 mod numbers_as_text;

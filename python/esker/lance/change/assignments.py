@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..._native.expr import Expression
 from ...arrow.blob_arrays import holds_blobs
+from ...arrow.json_columns import as_json_text, is_jsonb, stored_batch
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 
 
@@ -56,10 +57,27 @@ def _values(expression: Expression, batch: pa.RecordBatch, column: str) -> pa.Ar
     storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     # An expression without columns still needs the number of rows: read any column.
     read = batch.select(expression.columns or batch.schema.names[:1])
-    values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
+    if is_jsonb(batch.schema.field(column)):
+        values = _json_values(pa.array(expression.evaluate(read)), column)
+    else:
+        values = within_precision(pa.array(expression.evaluate(read, data_type=storage)), column)
     if values.null_count and not batch.schema.field(column).nullable:
         raise SchemaMismatchError(f"expected no nulls in column {column!r}, found one in {expression}", column=column)
     return pa.ExtensionArray.from_storage(type_, values) if storage is not type_ else values
+
+
+def _json_values(values: pa.Array, column: str) -> pa.Array:
+    """Values of a JSON column: text is JSON text, bytes are JSONB of another column or of `json_get`."""
+    if pa.types.is_large_binary(values.type):
+        field = pa.field(column, values.type, metadata={"ARROW:extension:name": "lance.json"})
+        as_json_text(pa.record_batch([values], pa.schema([field])))
+        return values
+    if pa.types.is_null(values.type):
+        return values.cast(pa.large_binary())
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        values = values.cast(pa.string())
+    text = pa.ExtensionArray.from_storage(pa.json_(values.type), values)
+    return stored_batch(pa.record_batch({column: text})).column(0)
 
 
 def within_precision(values: pa.Array, column: str) -> pa.Array:

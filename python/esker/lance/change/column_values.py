@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._native import table as native
 from ...arrow.batch_source import BatchSource
+from ...arrow.json_columns import as_json_text, stored_batch, stored_schema
 from ...exceptions import InvalidArgumentError, NotFoundError, SchemaMismatchError
 from ...udf import BatchUDF
 from ..scan.options import Columns, ScanOptions
@@ -79,20 +80,20 @@ class FunctionValues:
             if first is None:
                 raise InvalidArgumentError("expected output_schema of a function for a table without rows, found none")
             self._function.output_schema = self._function(self._input(first)).schema
-        return self._function.output_schema
+        return stored_schema(self._function.output_schema)
 
     def values(self, table: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
         """The values of one fragment's rows."""
         for number, batch in enumerate(_batches(table, fragment, self._read_columns, self._batch_size)):
             result = self._function.of_batch((table.number, fragment.id, number), self._input(batch))
-            yield result.append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
+            yield stored_batch(result).append_column(ROW_ADDRESS, batch[ROW_ADDRESS])
 
     def finish(self) -> None:
         """Does nothing: fragments are independent of each other."""
 
     @staticmethod
     def _input(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.drop_columns([ROW_ADDRESS])
+        return as_json_text(batch.drop_columns([ROW_ADDRESS]))
 
 
 class StreamValues:

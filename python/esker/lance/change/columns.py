@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..._native import table as native
 from ..._native.expr import Expression
 from ...arrow.incoming import ReaderLike, coerce_reader
+from ...arrow.json_columns import stored_schema
 from ...arrow.plain_types import plain_type
 from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
 from ...schema import LanceSchema
@@ -167,6 +168,7 @@ def _add_nulls(manifest: native.Manifest, nulls: pa.Schema) -> LanceOperation.Ba
             raise InvalidArgumentError(
                 f"expected nullable fields for columns of nulls, found {field.name!r} not null", column=field.name
             )
+    nulls = stored_schema(nulls)
     check_input_schema(nulls)
     new = native.Schema.from_arrow(nulls, first_id=manifest.max_field_id + 1)
     fragments = [FragmentMetadata.from_native(fragment) for fragment in manifest.fragments()]

@@ -117,5 +117,6 @@ class DatasetDelta:
             columns=list(dict.fromkeys(columns)),
             filter=filter,
             fragment_ids=tuple(fragment.id for fragment in self.table.fragments if fragment.id in wanted),
+            json_text=True,
         )
         return Scan(self.table, options).to_reader()

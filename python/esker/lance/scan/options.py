@@ -57,7 +57,10 @@ class ScanStatistics:
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """The options of a scan; `LanceDataset.scanner` documents them."""
+    """The options of a scan; `LanceDataset.scanner` documents them.
+
+    `json_text` is whether JSON columns are returned as text, as users have them, or as JSONB, to be stored again.
+    """
 
     columns: Columns | None = None
     filter: Filter | None = None
@@ -75,6 +78,7 @@ class ScanOptions:
     include_deleted_rows: bool = False
     use_stats: bool = True
     blobs: Literal["bytes", "descriptions"] = "descriptions"
+    json_text: bool = False
     scan_stats_callback: Callable[[ScanStatistics], object] | None = field(default=None, compare=False)
     progress: Progress | None = field(default=None, compare=False)
 

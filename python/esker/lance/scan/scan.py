@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..._native import scan as native
 from ..._native.expr import Predicate
 from ...arrow.batches import cut_to_bytes, read, read_all
+from ...arrow.json_columns import as_json_text, has_jsonb
 from ...progress import Tally
 from ..system_columns import ROW_ADDRESS, ROW_ID
 from ..version import TableVersion
@@ -60,7 +61,7 @@ class Scan:
     def to_table(self) -> pa.Table:
         """The rows, in memory."""
         stream = self._open()
-        if self._is_plain():
+        if self._is_plain() and not (self.options.json_text and has_jsonb(pa.schema(stream))):
             return read_all(stream)
         return pa.Table.from_batches(self._run(stream), self._shaped_schema(stream))
 
@@ -158,7 +159,8 @@ class Scan:
 
     def _shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         present = self.projection.columns or ()
-        return self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
+        shaped = self.projection.apply(batch, [n for n, wanted in self._added() if wanted and n not in present])
+        return as_json_text(shaped) if self.options.json_text else shaped
 
     def _added(self) -> tuple[tuple[str, bool], ...]:
         """The columns that options add after the others, and whether they are wanted."""

@@ -12,6 +12,7 @@ from ..._native import scan as native
 from ..._native.store import Store
 from ..._native.table import Manifest
 from ...arrow.batches import read_all
+from ...arrow.json_columns import as_json_text, has_jsonb
 from ...exceptions import InvalidArgumentError, OutOfRangeError
 from .projection import Projection
 
@@ -83,10 +84,10 @@ def take_row_ids(
 
 
 def _projected(table: pa.Table, projection: Projection) -> pa.Table:
-    if projection.is_plain:
+    if projection.is_plain and not has_jsonb(table.schema):
         return table
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
-    batches = [projection.apply(batch, []) for batch in table.to_batches() or [empty]]
+    batches = [as_json_text(projection.apply(batch, [])) for batch in table.to_batches() or [empty]]
     return pa.Table.from_batches(batches)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ...arrow.batch_source import BatchSource
+from ...arrow.json_columns import has_json_text
 from ...exceptions import InvalidArgumentError, UnsupportedError
 
 
@@ -48,12 +49,12 @@ def _check_name(field: pa.Field) -> None:
 
 
 def _check_extensions(schema: pa.Schema) -> None:
-    """Refuses `arrow.json`: Lance stores it as binary JSON, and the peers refuse tables that have it as text."""
+    """Refuses JSON as text: Lance stores it as JSONB, and by now all of it is that but what lies where it cannot be."""
     for field in schema:
-        name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
-        if "arrow.json" in (name, getattr(field.type, "extension_name", "")):
+        if has_json_text(pa.schema([field])):
             raise UnsupportedError(
-                f"column {field.name!r}: extension arrow.json (json) cannot be written yet; cast it to a string",
+                f"column {field.name!r}: extension arrow.json (json) can be a column, or in structs, lists and maps, "
+                f"found it in {field.type}; cast it to a string",
                 column=field.name,
                 type=str(field.type),
             )

@@ -3,6 +3,7 @@
 mod arrow_expressions;
 mod errors;
 mod expressions;
+mod json;
 mod pruning;
 mod rows;
 mod sql_filters;

@@ -96,14 +96,17 @@ impl Field {
         };
         let extension = field.metadata().get(EXTENSION_NAME).map(String::as_str);
         let logical_type = match extension {
-            Some("lance.json") => "json".to_string(),
+            Some("lance.json" | "arrow.json") => "json".to_string(),
             _ => logical_from_data_type(&data_type).ok_or_else(unsupported)?,
         };
-        let metadata: BTreeMap<String, Vec<u8>> = field
+        let mut metadata: BTreeMap<String, Vec<u8>> = field
             .metadata()
             .iter()
             .map(|(k, v)| (k.clone(), v.clone().into_bytes()))
             .collect();
+        if logical_type == "json" {
+            metadata.insert(EXTENSION_NAME.into(), b"lance.json".to_vec());
+        }
         let unenforced_primary_key = field
             .metadata()
             .get(PRIMARY_KEY)

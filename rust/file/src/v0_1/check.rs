@@ -58,12 +58,6 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
     if let Some(why) = why {
         return refuse(data_type.to_string(), why);
     }
-    if field.logical_type == "json" {
-        return refuse(
-            data_type.to_string(),
-            "json extension columns; store the text as a plain string",
-        );
-    }
     field
         .children
         .iter()

@@ -40,9 +40,6 @@ fn check_field(field: &Field, path: &str) -> Result<()> {
         }
         _ => {}
     }
-    if field.logical_type == "json" || field.metadata_text("ARROW:extension:name") == Some("arrow.json") {
-        return refuse("json extension columns yet; store the text as a plain string");
-    }
     let is_large = matches!(data_type, DataType::LargeUtf8 | DataType::LargeBinary);
     if is_large && Compression::of(field, &data_type) == Some(Compression::Fsst) {
         return refuse("it in compression fsst; use string or binary, or zstd");
