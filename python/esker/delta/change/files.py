@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...commit.orphans import StagedFiles
+from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..write.change_data import ChangeDataWriter
 from ..write.conformed import conformed
@@ -28,6 +29,7 @@ class ChangedFiles:
         parquet: How Parquet is written.
         keeps_changes: Whether files of changes are written.
         copied: A file that is copied: numbers are encoded as they are there.
+        after: What the table is after the change, if it is something else than before.
 
     Example:
         `with ChangedFiles(table, staged, None, keeps_changes=False) as files: files.remove(found)`
@@ -41,8 +43,9 @@ class ChangedFiles:
         *,
         keeps_changes: bool,
         copied: MatchedFile | None = None,
+        after: TableState | None = None,
     ) -> None:
-        state = table.state
+        state = after or table.state
         if copied is not None:
             parquet = encodings_like(table.scan.footer(copied.file), parquet)
         self._schema = state.schema
