@@ -228,4 +228,6 @@ class MergeWriter:
                 self.files.write(part)
             return
         whole = pa.Table.from_batches([part for part, _ in there]).combine_chunks().to_batches()[0]
-        self.files.write(whole.take(pa.array(np.argsort(np.concatenate([places for _, places in there]), kind="stable"))))
+        self.files.write(
+            whole.take(pa.array(np.argsort(np.concatenate([places for _, places in there]), kind="stable")))
+        )

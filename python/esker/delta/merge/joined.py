@@ -186,20 +186,20 @@ class JoinedColumns:
         if pa.field(expression).type != pa.field(whole).type:
             return None
         read = {side: [*wanted[side], *(name for name in alone if self._alone[name] == side)] for side in self._sides}
-        names: list[tuple[str, str | None]] = []
+        sides: list[tuple[str, str | None]] = []
         for field in schema:
             if field.name == _LENGTH.name:
-                names.append(("length", None))
+                sides.append(("length", None))
             elif field.name in self._aliases:
-                names.append((self._aliases[field.name], None))
+                sides.append((self._aliases[field.name], None))
             else:
-                names.append((self._alone[field.name], field.name))
+                sides.append((self._alone[field.name], field.name))
         return JoinedExpression(
             expression,
             schema,
             tuple(dict.fromkeys(read["target"])),
             tuple(dict.fromkeys(read["source"])),
-            tuple(names),
+            tuple(sides),
         )
 
     def _unread(self, expression: Expression) -> JoinedExpression:

@@ -130,7 +130,9 @@ class MergeMatches:
         rows, clauses = rows[order], clauses[order]
         if len(rows) > 1:
             again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
-            wrong = again[(clauses[again] != NOTHING) & ((clauses[again] != undoubted) | (clauses[again - 1] != undoubted))]
+            wrong = again[
+                (clauses[again] != NOTHING) & ((clauses[again] != undoubted) | (clauses[again - 1] != undoubted))
+            ]
             if len(wrong):
                 raise InvalidArgumentError(
                     "MERGE matched a target row with multiple source rows that satisfy duplicate relevant WHEN MATCHED "

@@ -2,7 +2,8 @@
 
 ```
 a file: the columns that the condition and the clauses' predicates read, batch by batch
-  -> pairs with equal keys, or all pairs -> those for which the rest of the condition is true -> the first clause that is true
+  -> pairs with equal keys, or all pairs -> those for which the rest of the condition is true
+  -> for each the first clause whose predicate is true
 ```
 """
 
@@ -30,10 +31,13 @@ NUMBER = "number"
 """The column of numbers in a source that is in memory as a whole."""
 
 
-def holds(condition: JoinedExpression, rows: int, target: pa.RecordBatch | None, source: pa.RecordBatch | None) -> np.ndarray:
+def holds(
+    condition: JoinedExpression, rows: int, target: pa.RecordBatch | None, source: pa.RecordBatch | None
+) -> np.ndarray:
     """For which joined rows a condition is true: null is no yes."""
     found = condition.evaluate(rows, target, source).cast(pa.bool_())
-    return pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+    true: np.ndarray = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+    return true
 
 
 def first_clauses(

@@ -45,9 +45,7 @@ def matchable(
             # Another name than the alias may be left in it: rows are asked, files are not.
             continue
     terms = [
-        term
-        for key, known in zip(condition.keys, ranges, strict=True)
-        for term in _terms(schema, key.column, known)
+        term for key, known in zip(condition.keys, ranges, strict=True) for term in _terms(schema, key.column, known)
     ]
     if terms:
         found.append(bind(reduce(pc.Expression.__and__, terms), schema, partition_by=partition_by))

@@ -179,6 +179,8 @@ class RowValues:
         try:
             self._constraints.enforce(made)
         except InvalidArgumentError as error:
+            if "Invalid data found" in error.message:
+                raise
             raise InvalidArgumentError(f"Invalid data found: {error.message}", **error.facts) from error
         return made
 

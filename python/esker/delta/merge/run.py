@@ -91,9 +91,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
     source, clauses = request.source, request.clauses
     before = TableState.of(target.base)
     schema = TableScan.schema_of(target.base)
-    columns = JoinedColumns(
-        schema, source.schema, request.target_alias, request.source_alias, target.session_timezone
-    )
+    columns = JoinedColumns(schema, source.schema, request.target_alias, request.source_alias, target.session_timezone)
     after = _evolved(before, request) if request.merge_schema else before
     condition = join_condition(request.predicate, columns)
     matched, inserts, by_source = (
@@ -179,7 +177,7 @@ def _counts(table: ChangedTable, found: Sequence[MatchedFile]) -> list[int]:
 
 def _parameters(request: MergeRequest) -> dict[str, str]:
     described = {key: json.dumps(part) for key, part in request.clauses.described().items()}
-    return {"predicate": request.predicate, "mergePredicate": request.predicate, **described}
+    return {"mergePredicate": request.predicate, **described}
 
 
 def _evolved(before: TableState, request: MergeRequest) -> TableState:
@@ -210,4 +208,3 @@ def _as_named(fields: Sequence[pa.Field], names: list[str]) -> pa.Schema:
     """Fields, those of the table under the table's spelling."""
     own = {name.lower(): name for name in names}
     return pa.schema([field.with_name(own.get(field.name.lower(), field.name)) for field in fields])
-

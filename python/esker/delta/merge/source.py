@@ -71,7 +71,9 @@ class KeptSource:
         seen: set[str] = set()
         for name in reader.schema.names:
             if name.lower() in seen:
-                raise InvalidArgumentError(f"expected each column of the source once, found {name!r} twice", column=name)
+                raise InvalidArgumentError(
+                    f"expected each column of the source once, found {name!r} twice", column=name
+                )
             seen.add(name.lower())
         self.schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in reader.schema])
         made = pa.RecordBatchReader.from_batches(self.schema, _plain(reader, self.schema))
