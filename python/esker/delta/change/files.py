@@ -12,12 +12,14 @@ from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..write.change_data import ChangeDataWriter
 from ..write.conformed import conformed
-from ..write.data_files import DataFileWriter
+from ..write.data_files import DEFAULT_FILE_SIZE, DataFileWriter
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
 from .vectors import VectorWriter
 
 _MEMORY_LIMIT = 128 * 1024 * 1024
+_LEAST_FILE = 32 * 1024 * 1024
+"""Bytes of a file that is copied, up to which the new one may be larger."""
 
 
 class ChangedFiles:
@@ -48,6 +50,10 @@ class ChangedFiles:
         state = after or table.state
         if copied is not None:
             parquet = encodings_like(table.scan.footer(copied.file), parquet)
+        size = None
+        if copied is not None and "delta.targetFileSize" not in state.configuration:
+            # Files stay about as large as they are, and few of their bytes are in memory.
+            size = min(DEFAULT_FILE_SIZE, max(_LEAST_FILE, int(copied.remove.get("size") or 0)))
         self._schema = state.schema
         self._removes: list[dict[str, Any]] = []
         self._data = DataFileWriter(
@@ -56,6 +62,7 @@ class ChangedFiles:
             state.partition_by,
             state.configuration,
             mapped=state.mapped,
+            target_file_size=size,
             properties=parquet,
             memory_limit=_MEMORY_LIMIT,
             tight=table.writes_vectors,

@@ -193,12 +193,9 @@ class MergeWriter:
         if is_copy and not (clauses != NOTHING).any():
             self.files.write(self.values.widened(rows))
             return
-        parts: list[pa.RecordBatch] = []
-        order: list[np.ndarray] = []
-        if is_copy:
-            kept = np.flatnonzero(clauses == NOTHING)
-            parts.append(self.values.widened(rows.take(pa.array(kept))))
-            order.append(kept)
+        made: list[pa.RecordBatch] = []
+        places: list[np.ndarray] = []
+        changed: set[str] = set()
         for number, clause in enumerate(self._clauses):
             if number < len(self.matched):
                 pieces = [(at, source) for at, source in beside if len(at)]
@@ -213,21 +210,34 @@ class MergeWriter:
                     self.files.change(old, "delete")
                     continue
                 now = None if source is None else source.take(pa.array(mine))
-                made = self.values.made(clause, len(mine), old, now)
+                new = self.values.made(clause, len(mine), old, now)
                 self.files.change(old, "update_preimage")
-                self.files.change(made, "update_postimage")
-                parts.append(made)
-                order.append(at[mine])
-        self._put(parts, order)
-
-    def _put(self, parts: list[pa.RecordBatch], order: list[np.ndarray]) -> None:
-        """Writes rows in the order that they had."""
-        there = [(part, places) for part, places in zip(parts, order, strict=True) if part.num_rows]
-        if len(there) < 2:
-            for part, _ in there:
-                self.files.write(part)
+                self.files.change(new, "update_postimage")
+                made.append(new)
+                places.append(at[mine])
+                changed |= clause.values.keys() | self.values.generated
+        if not is_copy:
+            for new in made:
+                self.files.write(new)
             return
-        whole = pa.Table.from_batches([part for part, _ in there]).combine_chunks().to_batches()[0]
-        self.files.write(
-            whole.take(pa.array(np.argsort(np.concatenate([places for _, places in there]), kind="stable")))
-        )
+        whole = self._in_place(self.values.widened(rows), made, places, changed)
+        stays = ~np.isin(clauses, self._deletes)
+        self.files.write(whole if stays.all() else whole.filter(pa.array(stays)))
+
+    def _in_place(
+        self, old: pa.RecordBatch, made: list[pa.RecordBatch], places: list[np.ndarray], changed: set[str]
+    ) -> pa.RecordBatch:
+        """Rows with those that changed where they were."""
+        if not made:
+            return old
+        order = np.arange(old.num_rows)
+        there = np.concatenate(places)
+        order[there] = old.num_rows + np.arange(len(there))
+        chosen = pa.array(order)
+        columns = []
+        for index, name in enumerate(old.schema.names):
+            values = old.column(index)
+            if name in changed:
+                values = pa.concat_arrays([values, *(new.column(index) for new in made)]).take(chosen)
+            columns.append(values)
+        return pa.RecordBatch.from_arrays(columns, schema=old.schema)
