@@ -184,9 +184,10 @@ class SourceParts:
         `for part in SourceParts(source, condition): part.rows.num_rows`
     """
 
-    def __init__(self, source: KeptSource, condition: JoinCondition, part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, source: KeptSource, condition: JoinCondition, part_bytes: int | None = None) -> None:
         self._source = source
         self._condition = condition
+        part_bytes = part_bytes or PART_BYTES
         self.ranges = [SourceRange() for _ in condition.keys]
         size = 0
         for batch in source.batches():
