@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .features import TableFeatures
+    from .merger import TableMerger
     from .metadata import Metadata, ProtocolVersions
     from .properties import (
         BloomFilterProperties,
@@ -43,6 +44,7 @@ __all__ = [
     "Schema",
     "StructType",
     "TableFeatures",
+    "TableMerger",
     "Transaction",
     "WriterProperties",
     "convert_to_deltalake",
@@ -51,6 +53,7 @@ __all__ = [
 
 _MODULES = {
     "features": ["TableFeatures"],
+    "merger": ["TableMerger"],
     "metadata": ["Metadata", "ProtocolVersions"],
     "properties": [
         "BloomFilterProperties",
@@ -71,6 +74,7 @@ _SUBMODULES = (
     "alter",
     "exceptions",
     "features",
+    "merger",
     "metadata",
     "missing",
     "properties",

@@ -133,7 +133,7 @@ class RowChanges:
             error_on_type_mismatch: Whether a value that does not fit its column is an error; if not, it becomes null.
             writer_properties: How Parquet is written.
             streamed_exec: Changes nothing: rows are streamed, and files are left out by the source's keys as well.
-            max_spill_size: Bytes of the source that are kept in memory before they go to disk; 64 MiB at most.
+            max_spill_size: Bytes of the source that are kept in memory before they go to disk; 32 MiB at most.
             max_temp_directory_size: Bytes of temporary files; any number if not given.
             args: Commit arguments by position, which are deprecated.
             commit_properties: What goes into the log entry, how often a lost race is run again.

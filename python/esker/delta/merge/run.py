@@ -35,7 +35,7 @@ from .pruning import matchable
 from .row_values import RowValues, assigned_column, bind_clause
 from .source import KeptSource, SourceParts
 
-_MATCHES_BYTES = 64 * 1024 * 1024
+_MATCHES_BYTES = 48 * 1024 * 1024
 
 
 @dataclass(frozen=True)

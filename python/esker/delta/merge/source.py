@@ -21,7 +21,7 @@ from ..write.conformed_values import fitted
 from ..write.incoming import BATCH_ROWS, incoming
 from .condition import JoinCondition
 
-PART_BYTES = 64 * 1024 * 1024
+PART_BYTES = 32 * 1024 * 1024
 """Bytes of the source's rows that are in memory at a time."""
 _VALUES = 256
 """Distinct values of a key up to which files are looked for by each of them."""
