@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("layouts", nargs="*", default=list(LAYOUTS))
     given = parser.parse_args()
     if given.child:
-        child(*given.child, given.rows)
+        child(given.child[0], given.child[1], given.rows)
         return
     print("| merge | esker s | deltalake s | ratio | of processors | esker MB | deltalake MB |")
     print("|---|---|---|---|---|---|---|")
