@@ -1,4 +1,4 @@
-"""Deletes and updates of Delta tables on branches of a repository: by the branch's URI, and in transactions."""
+"""Deletes, updates and merges of Delta tables on branches of a repository: by the branch's URI, and in transactions."""
 
 from __future__ import annotations
 
@@ -81,6 +81,29 @@ def test_a_transaction_goes_on_top_of_appends_of_other_rows(repo: Repository, tm
         write_deltalake(Repository(repo.uri).branch("main").store_uri("d"), rows(-7, -8), mode="append")
     expected = {n: 0 if n in (1, 2) else n for n in [-8, -7, *range(500)]}
     assert state(repo.ref("main")) == expected
+    same_to_peers(repo, tmp_path / "out")
+
+
+def upsert(uri: str, *ids: int) -> dict[str, Any]:
+    source = pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([-1] * len(ids), pa.int64())})
+    merger = DeltaTable(uri).merge(source, "t.id = s.id", "s", "t").when_matched_update_all()
+    return merger.when_not_matched_insert_all().execute()
+
+
+def test_a_merge_is_one_commit_of_the_branch_and_runs_again_there(repo: Repository, tmp_path: Path) -> None:
+    before = len(list(repo.branch("main").log()))
+    uri = repo.branch("main").store_uri("d")
+    assert upsert(uri, 1, 2, 5000)["num_target_rows_inserted"] == 1
+    assert len(list(repo.branch("main").log())) == before + 1
+    stale = DeltaTable(uri)
+    upsert(Repository(repo.uri).branch("main").store_uri("d"), 3, 6000)
+    gone = pa.table({"id": pa.array([3, 6000], pa.int64())})
+    assert stale.merge(gone, "t.id = s.id", "s", "t").when_matched_delete().execute()["num_target_rows_deleted"] == 2
+    with repo.branch("main").transact("both") as tx:
+        upsert(tx.store_uri("d"), 4, 7000)
+        DeltaTable(tx.store_uri("d")).delete("id = 2")
+    expected = {n: -1 if n in (1, 4) else n for n in range(1000) if n not in (2, 3)}
+    assert state(repo.ref("main")) == {**expected, 5000: -1, 7000: -1}
     same_to_peers(repo, tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""Deletes and updates over a store that fails at every operation, and by several processes at once.
+"""Deletes, updates and merges over a store that fails at every operation, and by several processes at once.
 
 Whatever fails and whenever: a table shows its old rows or the new ones, no file of a version is missing, and the next
 writer goes on from there.
@@ -29,8 +29,8 @@ ON: dict[str, str | None] = {"delta.enableDeletionVectors": "true", "delta.check
 # Enough rows that a vector of every third one has a file of its own.
 COUNT = 1200
 OLD = {n: n for n in range(COUNT)}
-CASES = [(verb, layout) for verb in ("delete", "update") for layout in ("copy", "vectors")]
-PLANS = [(fault, *case) for case in CASES for fault in FAULTS if case in CASES[1:3] or fault in FAULTS[1:3]]
+CASES = [(verb, layout) for verb in ("delete", "update", "merge") for layout in ("copy", "vectors")]
+PLANS = [(fault, *case) for case in CASES for fault in FAULTS if case in CASES[1:3] + CASES[5:] or fault in FAULTS[1:3]]
 
 
 @pytest.fixture
@@ -59,14 +59,27 @@ def change(uri: str, verb: str, plan: str) -> BaseException | None:
         table = DeltaTable(f"fault://{uri}", storage_options={"plan": plan})
         if verb == "delete":
             table.delete("id % 3 = 0")
-        else:
+        elif verb == "update":
             table.update({"n": "n + 1"}, predicate="id % 3 = 0")
+        else:
+            merger = table.merge(SOURCE, "t.id = s.id and t.id < 1000", "s", "t").when_matched_delete("s.n < 0")
+            merger = merger.when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all("s.id > 5000")
+            merger.when_not_matched_by_source_update({"n": "0"}, "t.id = 1").execute()
     except EskerError as error:
         return error
     return None
 
 
+SOURCE = pa.table({"id": [*range(0, COUNT, 3), 9999], "n": [*(n % 2 or -1 for n in range(0, COUNT, 3)), 7]})
+
+
+def _merged() -> dict[int, int]:
+    found = {n: n + (n % 3 == 0 and n < 1000) for n in OLD if n % 6 or n >= 1000}
+    return {**found, 1: 0, 9999: 7}
+
+
 NEW = {
+    "merge": _merged(),
     "delete": {n: n for n in OLD if n % 3},
     "update": {n: n if n % 3 else n + 1 for n in OLD},
 }
@@ -133,7 +146,14 @@ path, racer, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 many = CommitProperties(max_commit_retries=1000)
 for i in range(rounds):
     kind = (racer + i) % 4
-    if kind == 0:
+    if kind == 2 and racer % 2:
+        rows = pa.table({"id": [-9999, 500000 + racer * 100 + i], "n": [1, 0]})
+        merger = DeltaTable(path).merge(rows, "t.id = s.id", "s", "t", commit_properties=many)
+        found = merger.when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all().execute()
+        print("plus", found["num_target_rows_updated"])
+        print("add", 500000 + racer * 100 + i)
+        assert found["num_target_rows_inserted"] == 1
+    elif kind == 0:
         row = pa.table({"id": pa.array([racer * 1000 + i], pa.int64()), "n": pa.array([0], pa.int64())})
         write_deltalake(path, row, mode="append", commit_properties=many)
         print("add", racer * 1000 + i)

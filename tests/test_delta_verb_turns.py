@@ -1,4 +1,4 @@
-"""esker and deltalake delete and update rows of one table in turns, at random, beside a plain list of rows.
+"""esker and deltalake delete, update and merge rows of one table in turns, at random, beside a plain list of rows.
 
 `ESKER_TURNS=500` runs more of them.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ TURNS = st.one_of(
         st.tuples(PREDICATES, st.sampled_from(CHANGES)),
     ),
     st.tuples(st.sampled_from(["checkpoint", "compact", "stale delete"]), PREDICATES),
+    st.tuples(st.sampled_from(["merge", "merge", "their merge"]), st.tuples(PREDICATES, NEW_ROWS)),
 )
 
 
@@ -111,10 +113,42 @@ class Model:
         self.rows = [row for row in self.rows if not meant(row)]
         return before - len(self.rows)
 
+    def merge(self, meant: Callable[[Row], bool], given: list[Any]) -> tuple[pa.Table, list[int]]:
+        """Rows with every other id that is there, and with new ones: what is meant of those found goes, others change.
+
+        Returns:
+            The source, and how many rows are inserted, updated and deleted.
+        """
+        ids = [*(row["id"] for row in self.rows[::2]), *range(self.next, self.next + len(given))][: len(given) + 2]
+        self.next += len(given)
+        source = [
+            {"id": key, **dict(zip(("p", "x", "s"), given[number % len(given)], strict=True))}
+            for number, key in enumerate(ids)
+        ]
+        by_id = {row["id"]: row for row in source}
+        kept, counts = [], [0, 0, 0]
+        for row in self.rows:
+            new = by_id.pop(row["id"], None)
+            if new is None:
+                kept.append(row)
+            elif meant(row):
+                counts[2] += 1
+            else:
+                kept.append({**row, "p": new["p"], "x": new["x"]})
+                counts[1] += 1
+        counts[0] = len(by_id)
+        self.rows = [*kept, *by_id.values()]
+        return pa.Table.from_pylist(source, SCHEMA), counts
+
     def update(self, meant: Callable[[Row], bool], changed: Callable[[Row], Row]) -> int:
         count = sum(map(bool, map(meant, self.rows)))
         self.rows = [{**row, **changed(row)} if meant(row) else row for row in self.rows]
         return count
+
+
+def _of(alias: str, sql: str) -> str:
+    """A predicate whose columns have an alias."""
+    return re.sub(r"(?<![\w'])(id|p|s|x)(?![\w'])", rf"{alias}.\1", sql)
 
 
 def take_turn(path: Path, model: Model, turn: str, argument: Any) -> None:
@@ -144,6 +178,13 @@ def take_turn(path: Path, model: Model, turn: str, argument: Any) -> None:
         (sql, meant), (updates, changed) = argument
         told = table.update(updates, predicate=sql)
         assert told["num_updated_rows"] == model.update(meant, changed)
+    elif kind == "merge":
+        (sql, meant), given = argument
+        source, counts = model.merge(meant, given)
+        merger = table.merge(source, "t.id = s.id", "s", "t").when_matched_delete(_of("t", sql))
+        merger = merger.when_matched_update({"p": "s.p", "x": "s.x"})
+        told = merger.when_not_matched_insert_all().execute()
+        assert [told[f"num_target_rows_{done}"] for done in ("inserted", "updated", "deleted")] == counts
     elif kind == "checkpoint":
         table.create_checkpoint()
     else:

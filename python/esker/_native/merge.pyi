@@ -3,13 +3,22 @@
 from collections.abc import Sequence
 from typing import Literal, final
 
-from .expr import Predicate
+from .delta import ArrowData
+from .expr import ArrowBatchExportable, Predicate
 from .scan import BatchStream
 from .store import Store
-from .table import Manifest, Operation
+from .table import ArrowSchemaExportable, Manifest, Operation
 from .write import ArrowStreamExportable
 
-__all__ = ["MergeRequest", "MergeSource", "Merged", "changed_rows", "merge"]
+__all__ = [
+    "KeyJoin",
+    "MergeRequest",
+    "MergeSource",
+    "Merged",
+    "RowPartitions",
+    "changed_rows",
+    "merge",
+]
 
 @final
 class MergeSource:
@@ -19,9 +28,15 @@ class MergeSource:
         stream: The rows; read to its end.
         memory_limit: Bytes above which they go to a file in the folder for temporary files. The file has no name and is
             gone with this object, or with the process.
+        disk_limit: Bytes of that file at most.
     """
 
-    def __new__(cls, stream: ArrowStreamExportable, *, memory_limit: int) -> MergeSource: ...
+    def __new__(
+        cls, stream: ArrowStreamExportable, *, memory_limit: int, disk_limit: int | None = None
+    ) -> MergeSource: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows, in their order."""
+
     @property
     def num_rows(self) -> int:
         """How many."""
@@ -29,6 +44,62 @@ class MergeSource:
     @property
     def spilled_bytes(self) -> int:
         """Bytes in that file; 0 if all rows are in memory."""
+
+@final
+class KeyJoin:
+    """The keys of a source, joined with batches of a table's keys, from any number of threads.
+
+    Args:
+        stream: The key's columns, of all rows of the source, in their order.
+
+    Raises:
+        UnsupportedError: A column of a type whose values cannot be compared; more than 4 billion rows.
+    """
+
+    def __new__(cls, stream: ArrowStreamExportable) -> KeyJoin: ...
+    @property
+    def num_rows(self) -> int:
+        """How many rows the source has."""
+
+    def find(self, batch: ArrowBatchExportable) -> ArrowData:
+        """The pairs whose keys are equal: a batch of `source` and `target`, numbers of rows as uint32.
+
+        They ascend by the row of the batch. A key with a null equals none.
+
+        Args:
+            batch: The key's columns, in their order and of their types.
+        """
+
+@final
+class RowPartitions:
+    """Rows by partition, in the order in which they came; beyond a limit in a file without a name.
+
+    Args:
+        schema: The columns.
+        parts: How many partitions.
+        memory_limit: Bytes that are kept in memory.
+        disk_limit: Bytes of the file at most.
+    """
+
+    def __new__(
+        cls, schema: ArrowSchemaExportable, parts: int, *, memory_limit: int, disk_limit: int | None = None
+    ) -> RowPartitions: ...
+    @property
+    def rows(self) -> list[int]:
+        """How many rows each partition has."""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes in that file; 0 if all rows are in memory."""
+
+    def push_by_key(self, batch: ArrowBatchExportable, keys: ArrowBatchExportable) -> None:
+        """Adds rows, those of one key to one partition."""
+
+    def push_to(self, batch: ArrowBatchExportable, part: int) -> None:
+        """Adds rows to a partition."""
+
+    def read(self, part: int) -> list[ArrowData]:
+        """The rows of a partition, as batches."""
 
 @final
 class Merged:

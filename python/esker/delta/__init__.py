@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .features import TableFeatures
+    from .merger import TableMerger
     from .metadata import Metadata, ProtocolVersions
     from .properties import (
         BloomFilterProperties,
@@ -47,6 +48,7 @@ __all__ = [
     "Schema",
     "StructType",
     "TableFeatures",
+    "TableMerger",
     "Transaction",
     "VariantType",
     "WriterProperties",
@@ -57,6 +59,7 @@ __all__ = [
 
 _MODULES = {
     "features": ["TableFeatures"],
+    "merger": ["TableMerger"],
     "metadata": ["Metadata", "ProtocolVersions"],
     "properties": [
         "BloomFilterProperties",
@@ -80,6 +83,7 @@ _SUBMODULES = (
     "exceptions",
     "features",
     "fs",
+    "merger",
     "metadata",
     "missing",
     "properties",

@@ -9,7 +9,6 @@ from typing import NamedTuple, NoReturn
 from ..exceptions import UnsupportedError
 from ..missing import missing_from_module, missing_method
 
-_REPLACE = 'write_deltalake(..., mode="overwrite", predicate=...), which replaces the rows of a predicate'
 _COMMIT = "commit_properties post_commithook_properties"
 _REWRITE = (
     "target_size max_concurrent_tasks max_spill_size max_temp_directory_size min_commit_interval writer_properties"
@@ -26,11 +25,6 @@ class MissingMethod(NamedTuple):
 TABLE_METHODS: dict[str, MissingMethod] = {
     "compact_logs": MissingMethod(
         "call create_checkpoint(), from which readers replay the log", "starting_version ending_version"
-    ),
-    "merge": MissingMethod(
-        f"join the rows yourself, and give the result to {_REPLACE}",
-        "source predicate source_alias target_alias merge_schema error_on_type_mismatch writer_properties "
-        f"streamed_exec max_spill_size max_temp_directory_size {_COMMIT}",
     ),
     "repair": MissingMethod(
         "overwrite the partitions whose files are gone, or repair the table with deltalake", f"dry_run {_COMMIT}"
@@ -61,7 +55,6 @@ OPTIMIZER_METHODS: dict[str, MissingMethod] = {
 NAMES: dict[str, str] = {
     "ExperimentalWarning": "leave it out; esker.delta warns of nothing experimental",
     "RemoveAction": 'create_write_transaction(mode="overwrite", partition_filters=...) removes files',
-    "TableMerger": TABLE_METHODS["merge"].advice,
     "TableOptimizer": OPTIMIZER_METHODS["compact"].advice,
     "create_table_with_add_actions": "call DeltaTable.create, then create_write_transaction",
     "enable_nanosecond_timestamps": "keep timestamps of microseconds, the Delta protocol's own",

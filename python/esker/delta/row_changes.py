@@ -9,6 +9,10 @@ from .change.assignments import sql_assignments
 from .change.delete import delete_rows
 from .change.update import UpdateRequest, update_rows
 from .log.target import WriteTarget
+from .merge.clauses import Clauses
+from .merge.run import MergeRequest
+from .merge.source import PART_BYTES, KeptSource
+from .merger import TableMerger
 from .positional import commit_request
 from .properties import CommitProperties, PostCommitHookProperties, WriterProperties
 
@@ -16,7 +20,7 @@ _ORDER = ("post_commithook_properties", "commit_properties")
 
 
 class RowChanges:
-    """Deletes and updates of an open table."""
+    """Deletes, updates and merges of an open table."""
 
     def _write_target(self) -> WriteTarget:
         """Where a write to the table goes."""
@@ -97,3 +101,65 @@ class RowChanges:
         assignments = sql_assignments(updates, new_values)
         request = UpdateRequest(assignments, predicate, writer_properties, error_on_type_mismatch)
         return update_rows(self._write_target(), request, commit)
+
+    def merge(
+        self,
+        source: Any,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        *args: Any,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> TableMerger:
+        """Begins a merge of rows into the table: clauses follow, then `execute`.
+
+        Equalities of the predicate find rows by key, files that hold none of the source's keys are not opened. Two rows
+        of the source that change one row of the table are an error; nulls match nothing. Values are cast to the types
+        of their columns. Files, races and feeds are as in `delete`.
+
+        Args:
+            source: The rows: anything Arrow, a reader, a dataset, a frame of pandas or polars, a relation of DuckDB.
+            predicate: When a row of the source matches one of the table, as SQL.
+            source_alias: What the source is called in SQL.
+            target_alias: What the table is called in SQL.
+            merge_schema: Whether columns that clauses assign, and the table does not have, are added to it.
+            error_on_type_mismatch: Whether a value that does not fit its column is an error; if not, it becomes null.
+            writer_properties: How Parquet is written.
+            streamed_exec: Changes nothing: rows are streamed, and files are left out by the source's keys as well.
+            max_spill_size: Bytes of the source that are kept in memory before they go to disk; 32 MiB at most.
+            max_temp_directory_size: Bytes of temporary files; any number if not given.
+            args: Commit arguments by position, which are deprecated.
+            commit_properties: What goes into the log entry, how often a lost race is run again.
+            post_commithook_properties: What is done after the commit.
+
+        Returns:
+            The merger.
+
+        Raises:
+            TypeError: A source that is no rows.
+            InvalidArgumentError: More temporary files than allowed.
+
+        Example:
+            `DeltaTable("s3://lake/stock").merge(rows, "t.id = s.id", "s", "t").when_matched_update_all().execute()`
+        """
+        commit = commit_request("merge", args, commit_properties, post_commithook_properties, _ORDER)
+        kept = min(PART_BYTES, PART_BYTES if max_spill_size is None else max_spill_size)
+        rows = KeptSource(source, memory_limit=kept, disk_limit=max_temp_directory_size)
+        request = MergeRequest(
+            rows,
+            predicate,
+            Clauses(),
+            source_alias,
+            target_alias,
+            merge_schema,
+            error_on_type_mismatch,
+            writer_properties,
+        )
+        return TableMerger(self._write_target(), request, commit)

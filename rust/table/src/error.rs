@@ -2,6 +2,7 @@
 
 use esker_expr::ExprError;
 use esker_file::FileError;
+use esker_merge::MergeError;
 use esker_store::StoreError;
 
 /// The result of an operation on a table.
@@ -57,6 +58,17 @@ pub enum TableError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<MergeError> for TableError {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::InvalidArgument(message) => Self::InvalidArgument(message),
+            MergeError::Unsupported(message) => Self::Unsupported(message),
+            MergeError::Corrupt { path, message } => Self::Corrupt { path, message },
+            MergeError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 impl TableError {

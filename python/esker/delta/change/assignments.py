@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._native.expr import Expression
-from ...exceptions import InvalidArgumentError
+from ...exceptions import EskerError, InvalidArgumentError
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
 from ..read.conform import plain
@@ -149,10 +149,10 @@ class Assignments:
         return made
 
     def _evaluated(self, expression: Expression, rows: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
-        def values(part: pa.RecordBatch) -> pa.Array:
-            return pa.array(expression.evaluate(part, data_type=kind)).cast(kind)
+        def values(start: int, length: int) -> pa.Array:
+            return pa.array(expression.evaluate(rows.slice(start, length), data_type=kind)).cast(kind)
 
-        return values(rows) if self._strict else _nulls_for_errors(values, rows, kind)
+        return values(0, rows.num_rows) if self._strict else nulls_for_errors(values, 0, rows.num_rows, kind)
 
 
 def _loose(schema: pa.Schema) -> pa.Schema:
@@ -160,15 +160,23 @@ def _loose(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def _nulls_for_errors(
-    values: Callable[[pa.RecordBatch], pa.Array], rows: pa.RecordBatch, kind: pa.DataType
-) -> pa.Array:
-    """The values of rows, null where one is an error: halves are tried until the rows with errors are alone."""
+def nulls_for_errors(values: Callable[[int, int], pa.Array], start: int, rows: int, kind: pa.DataType) -> pa.Array:
+    """The values of rows, null where one is an error: halves are tried until the rows with errors are alone.
+
+    Args:
+        values: The values of so many rows from a row on.
+        start: The first row.
+        rows: How many.
+        kind: Their type.
+
+    Example:
+        `nulls_for_errors(lambda start, rows: texts.slice(start, rows).cast("int64"), 0, len(texts), pa.int64())`
+    """
     try:
-        return values(rows)
-    except InvalidArgumentError:
-        if rows.num_rows <= 1:
-            return pa.nulls(rows.num_rows, kind)
-        half = rows.num_rows // 2
-        parts = [_nulls_for_errors(values, part, kind) for part in (rows.slice(0, half), rows.slice(half))]
+        return values(start, rows)
+    except EskerError:
+        if rows <= 1:
+            return pa.nulls(rows, kind)
+        half = rows // 2
+        parts = [nulls_for_errors(values, start, half, kind), nulls_for_errors(values, start + half, rows - half, kind)]
         return pa.concat_arrays(parts)

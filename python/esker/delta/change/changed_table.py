@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -64,6 +64,8 @@ class ChangedTable:
     Args:
         target: The table, in that version.
         predicate: Which rows are meant, as SQL; all if not given.
+        bound: In its place: a filter, bound to the version.
+        removes_rows: Whether rows may be removed from it.
 
     Raises:
         InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
@@ -73,14 +75,21 @@ class ChangedTable:
         `ChangedTable(target, "day = '2024-01-01'").matched()`
     """
 
-    def __init__(self, target: WriteTarget, predicate: str | None) -> None:
+    def __init__(
+        self,
+        target: WriteTarget,
+        predicate: str | None,
+        *,
+        bound: BoundFilter | None = None,
+        removes_rows: bool = True,
+    ) -> None:
         self.target = target
         self.snapshot = target.base
         self.state = TableState.of(self.snapshot)
         self.state.check_writable()
-        if self.state.is_append_only:
+        if self.state.is_append_only and removes_rows:
             raise AppendOnlyError(target.uri, "no row of it may be changed or removed")
-        self.where = bind_to(self.snapshot, predicate, target.session_timezone)
+        self.where = bound or bind_to(self.snapshot, predicate, target.session_timezone)
         self._selection = self.snapshot.select(target.store, self.where.predicates if self.where is not None else None)
         files = FileLocator(target.store, self.snapshot.root, dict(target.storage_options or {}))
         self.scan = TableScan(target.store, self.snapshot, files, self._selection)
@@ -96,6 +105,16 @@ class ChangedTable:
         is_on = self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
         return is_on and "deletionVectors" in features_of(self.state.protocol)
 
+    def candidates(self) -> list[MatchedFile]:
+        """The files that may have rows that are meant, none of which was opened."""
+        files = self.scan.table_files()
+        removes = remove_actions(self.snapshot, self._selection)
+        texts: list[str | None] = [None] * len(files)
+        if self.writes_vectors:
+            texts = self._selection.statistics_texts(self.target.store)
+        parts = zip(files, removes, self._times(), texts, strict=True)
+        return [MatchedFile(*known, False) for known in parts]
+
     def matched(self, *, finds_whole: bool) -> list[MatchedFile]:
         """The files that have rows that are meant.
 
@@ -104,22 +123,16 @@ class ChangedTable:
         Args:
             finds_whole: Whether files are looked for of which all rows are meant.
         """
-        files = self.scan.table_files()
-        removes = remove_actions(self.snapshot, self._selection)
-        texts: list[str | None] = [None] * len(files)
-        if self.writes_vectors:
-            texts = self._selection.statistics_texts(self.target.store)
-        times = self._times()
+        found = self.candidates()
         if self.where is None or set(self.where.columns or [""]) <= set(self.snapshot.partition_columns):
-            counts = self._rows_by_statistics()
+            counts = self._live_by_statistics()
             mask = self._partitions_meant(self.where)
-            parts = zip(zip(files, removes, times, texts, strict=True), counts, mask, strict=True)
-            return [MatchedFile(*known, True, None, count) for known, count, meant in parts if meant]
+            parts = zip(found, counts, mask, strict=True)
+            return [replace(file, is_whole=True, matched=count) for file, count, meant in parts if meant]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="esker-delta-match") as pool:
             try:
                 look = self._match if self.writes_vectors else partial(self._look, finds_whole)
-                found = pool.map(look, files, removes, times, texts)
-                return [file for file in found if file is not None]
+                return [file for file in pool.map(look, found) if file is not None]
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -134,16 +147,15 @@ class ChangedTable:
         """The columns that tell which rows are meant."""
         return (self.where.columns if self.where is not None else None) or self.names
 
-    def _look(
-        self, finds_whole: bool, file: TableFile, remove: dict[str, Any], time: int, text: str | None
-    ) -> MatchedFile | None:
+    def _look(self, finds_whole: bool, found: MatchedFile) -> MatchedFile | None:
         """Looks for a row that is meant, and for one that is not."""
+        file = found.file
         if next(self.scan.read(file, self._read, self.where), None) is None:
             return None
         is_whole = finds_whole and all(pc.all(self._mask(batch)).as_py() for batch in self.scan.read(file, self._read))
-        return MatchedFile(file, remove, time, text, is_whole, None, self._live(file) if is_whole else None)
+        return replace(found, is_whole=is_whole, matched=self.live(file) if is_whole else None)
 
-    def _live(self, file: TableFile) -> int:
+    def live(self, file: TableFile) -> int:
         """How many rows a file has, deleted ones not counted."""
         return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
 
@@ -153,15 +165,22 @@ class ChangedTable:
             return pa.repeat(True, batch.num_rows)
         return pc.fill_null(pa.array(self.where.sql.evaluate(batch)).cast(pa.bool_()), False)
 
-    def _match(self, file: TableFile, remove: dict[str, Any], time: int, text: str | None) -> MatchedFile | None:
+    def _match(self, found: MatchedFile) -> MatchedFile | None:
+        file = found.file
         numbers = [batch.column(-1) for batch in self.scan.read(file, self._read, self.where, numbered=True)]
         matched = sum(map(len, numbers))
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
-        return MatchedFile(file, remove, time, text, matched == self._live(file), encoded, matched)
+        return replace(found, is_whole=matched == self.live(file), encoded=encoded, matched=matched)
 
-    def _rows_by_statistics(self) -> list[int | None]:
+    def rows_by_statistics(self) -> list[int | None]:
+        """How many rows each file holds, deleted ones among them, None where the log does not say."""
+        batch = pa.record_batch(self._selection.statistics(self.target.store, bounds=False)[1])
+        found: list[int | None] = batch.column(0).to_pylist()
+        return found
+
+    def _live_by_statistics(self) -> list[int | None]:
         """How many rows each file has, None where the log does not say."""
         batch = pa.record_batch(self._selection.statistics(self.target.store, bounds=False)[1])
         gone = pa.record_batch(self._selection.describe()).column("deletion_vector").field("cardinality")

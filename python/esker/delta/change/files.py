@@ -8,15 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 from ...commit.orphans import StagedFiles
+from ..definition.table_state import TableState
 from ..properties import WriterProperties
 from ..write.change_data import ChangeDataWriter
 from ..write.conformed import conformed
-from ..write.data_files import DataFileWriter
+from ..write.data_files import DEFAULT_FILE_SIZE, DataFileWriter
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
 from .vectors import VectorWriter
 
 _MEMORY_LIMIT = 128 * 1024 * 1024
+_LEAST_FILE = 32 * 1024 * 1024
+"""Bytes of a file that is copied, up to which the new one may be larger."""
 
 
 class ChangedFiles:
@@ -28,6 +31,7 @@ class ChangedFiles:
         parquet: How Parquet is written.
         keeps_changes: Whether files of changes are written.
         copied: A file that is copied: numbers are encoded as they are there.
+        after: What the table is after the change, if it is something else than before.
 
     Example:
         `with ChangedFiles(table, staged, None, keeps_changes=False) as files: files.remove(found)`
@@ -41,10 +45,15 @@ class ChangedFiles:
         *,
         keeps_changes: bool,
         copied: MatchedFile | None = None,
+        after: TableState | None = None,
     ) -> None:
-        state = table.state
+        state = after or table.state
         if copied is not None:
             parquet = encodings_like(table.scan.footer(copied.file), parquet)
+        size = None
+        if copied is not None and "delta.targetFileSize" not in state.configuration:
+            # Files stay about as large as they are, and few of their bytes are in memory.
+            size = min(DEFAULT_FILE_SIZE, max(_LEAST_FILE, int(copied.remove.get("size") or 0)))
         self._schema = state.schema
         self._removes: list[dict[str, Any]] = []
         self._data = DataFileWriter(
@@ -53,6 +62,7 @@ class ChangedFiles:
             state.partition_by,
             state.configuration,
             mapped=state.mapped,
+            target_file_size=size,
             properties=parquet,
             memory_limit=_MEMORY_LIMIT,
             tight=table.writes_vectors,

@@ -15,11 +15,11 @@ use crate::error::{python, Result};
 pub(crate) struct PyArrowData(ArrayRef);
 
 impl PyArrowData {
-    pub(super) fn array(array: ArrayRef) -> Self {
+    pub(crate) fn array(array: ArrayRef) -> Self {
         PyArrowData(array)
     }
 
-    pub(super) fn batch(batch: RecordBatch) -> Self {
+    pub(crate) fn batch(batch: RecordBatch) -> Self {
         PyArrowData(Arc::new(StructArray::from(batch)))
     }
 }

@@ -8,6 +8,8 @@ mod error;
 mod file_selection;
 mod snapshot;
 
+pub(crate) use arrow_data::PyArrowData;
+
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

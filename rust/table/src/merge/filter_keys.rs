@@ -15,8 +15,8 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{ArrowError, DataType};
 
 use super::key_filter::KeyFilter;
-use super::keys::null_keys;
 use crate::error::{Result, TableError};
+use esker_merge::null_keys;
 
 enum Column {
     Signed(Int64Array),

@@ -16,23 +16,19 @@ mod complete;
 mod condition;
 mod filter_keys;
 mod key_filter;
-mod key_table;
-mod keys;
 mod outcome;
 mod pairs;
 mod partitions;
 mod produce;
 mod rewrite;
 mod run;
-mod source;
-mod spill;
 mod target;
 
 pub use clauses::{MergeClauses, UpdateCondition, WhenMatched, WhenNotMatchedBySource};
+pub use esker_merge::MergeSource;
 pub(crate) use key_filter::KeyFilter;
 pub use outcome::{MergeOutcome, MergeStats};
 pub use run::{changed_rows, merge, MergeRequest};
-pub use source::MergeSource;
 
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use arrow_select::take::take_record_batch;
+use esker_merge::{bytes_of, part_rows, spill_folder, KeyEncoder, MergeSource, Spill, Waiting};
 
-use super::keys::{KeyEncoder, Keys};
-use super::source::{bytes_of, spill_folder, MergeSource};
-use super::spill::Spill;
 use super::target::{TargetBatch, TargetKeys};
 use crate::error::{Result, TableError};
 
@@ -75,8 +72,8 @@ impl SourceParts {
     /// The rows of a part.
     pub fn batches(&self, part: usize) -> Box<dyn Iterator<Item = Result<RecordBatch>> + '_> {
         match self {
-            Self::One(source) => source.batches(),
-            Self::Many(spill, _) => Box::new(spill.read(part)),
+            Self::One(source) => Box::new(source.batches().map(|batch| Ok(batch?))),
+            Self::Many(spill, _) => Box::new(spill.read(part).map(|batch| Ok(batch?))),
         }
     }
 
@@ -116,83 +113,22 @@ impl TargetParts {
         for (part, rows) in part_rows(&keys, self.parts).into_iter().enumerate() {
             self.waiting.push(part, &batch, rows)?;
         }
-        self.waiting.flush_if_full(&mut self.spill)
+        Ok(self.waiting.flush_if_full(&mut self.spill)?)
     }
 
     /// Writes the buffered rows.
     pub fn finish(&mut self) -> Result<()> {
-        self.waiting.flush(&mut self.spill)
+        Ok(self.waiting.flush(&mut self.spill)?)
     }
 
     /// The rows of a part.
     pub fn batches(&self, part: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
-        self.spill.read(part)
+        self.spill.read(part).map(|batch| Ok(batch?))
     }
 
     /// Bytes on disk.
     pub fn spilled_bytes(&self) -> u64 {
         self.spill.bytes()
-    }
-}
-
-/// The rows of each partition. Null keys, which match nothing, go to the first.
-fn part_rows(keys: &Keys, parts: usize) -> Vec<Vec<u32>> {
-    let mut rows = vec![Vec::new(); parts];
-    for row in 0..keys.len() {
-        // The upper bits choose the partition, since the lower ones choose the place in the key table.
-        let part = keys.get(row).map_or(0, |key| ((key.hash() >> 32) * parts as u64) >> 32);
-        if let (Some(rows), Ok(row)) = (rows.get_mut(usize::try_from(part).unwrap_or(0)), u32::try_from(row)) {
-            rows.push(row);
-        }
-    }
-    rows
-}
-
-/// Rows that are buffered before they are written to their partitions, so that blocks do not get small.
-struct Waiting {
-    parts: Vec<Vec<RecordBatch>>,
-    bytes: u64,
-    limit: u64,
-}
-
-impl Waiting {
-    fn new(parts: usize, limit: u64) -> Self {
-        Self {
-            parts: vec![Vec::new(); parts],
-            bytes: 0,
-            limit,
-        }
-    }
-
-    fn push(&mut self, part: usize, batch: &RecordBatch, rows: Vec<u32>) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let taken =
-            take_record_batch(batch, &UInt32Array::from(rows)).map_err(|e| TableError::invalid(e.to_string()))?;
-        self.bytes = self.bytes.saturating_add(bytes_of(&taken));
-        if let Some(waiting) = self.parts.get_mut(part) {
-            waiting.push(taken);
-        }
-        Ok(())
-    }
-
-    fn flush_if_full(&mut self, spill: &mut Spill) -> Result<()> {
-        if self.bytes > self.limit {
-            self.flush(spill)?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self, spill: &mut Spill) -> Result<()> {
-        self.bytes = 0;
-        for (part, waiting) in self.parts.iter_mut().enumerate() {
-            let Some(first) = waiting.first() else { continue };
-            let joined = arrow_select::concat::concat_batches(&first.schema(), waiting.iter());
-            spill.write(part, &joined.map_err(|e| TableError::invalid(e.to_string()))?)?;
-            waiting.clear();
-        }
-        Ok(())
     }
 }
 

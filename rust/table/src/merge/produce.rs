@@ -15,19 +15,19 @@ use super::clauses::WhenMatched;
 use super::condition::{keep, ConditionRows};
 use super::filter_keys::add_keys;
 use super::key_filter::KeyFilter;
-use super::key_table::KeyTable;
-use super::keys::KeyEncoder;
 use super::outcome::MergeStats;
 use super::pairs::Pair;
 use super::partitions::{project, SourceParts, TargetParts};
 use super::rewrite::{changed, changed_schema, Rewriter};
 use super::run::{check_type, key_field, places, send, MergeRequest};
-use super::source::MergeSource;
 use super::target::{find, Matches, TargetKeys};
 use crate::deletion::RowsToDelete;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::read::{scan, RowsByAddress, TableFiles};
+use esker_merge::KeyEncoder;
+use esker_merge::KeyTable;
+use esker_merge::MergeSource;
 
 /// Rows that are produced at a time.
 const ROWS: usize = 8 * 1024;

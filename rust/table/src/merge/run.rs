@@ -12,7 +12,6 @@ use super::clauses::{MergeClauses, WhenMatched};
 use super::key_filter::KeyFilter;
 use super::outcome::MergeOutcome;
 use super::produce::{Produced, Producer};
-use super::source::MergeSource;
 use crate::error::{Result, TableError};
 use crate::fragment::{DataFile, Fragment};
 use crate::manifest::Manifest;
@@ -20,6 +19,7 @@ use crate::operation::{Update, UpdateMode};
 use crate::read::TableFiles;
 use crate::row_ids::RowIdSequence;
 use crate::write::{write_fragments, WriteRequest};
+use esker_merge::MergeSource;
 
 /// How rows are merged.
 #[derive(Debug, Clone)]

@@ -8,12 +8,12 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::clauses::WhenNotMatchedBySource;
-use super::key_table::KeyTable;
-use super::keys::KeyEncoder;
 use super::pairs::Pair;
 use crate::error::{Result, TableError};
 use crate::manifest::Manifest;
 use crate::read::{ScanRequest, SystemColumn};
+use esker_merge::KeyEncoder;
+use esker_merge::KeyTable;
 
 /// Marks rows that are deleted unless a row of the source matches them.
 const GOES: &str = "_goes";

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 
 use super::filter_keys::add_keys;
 use super::key_filter::KeyFilter;
-use super::key_table::KeyTable;
-use super::keys::KeyEncoder;
 use super::partitions::SourceParts;
-use super::source::MergeSource;
+use esker_merge::KeyEncoder;
+use esker_merge::KeyTable;
+use esker_merge::MergeSource;
 
 fn filter(bloom: bool, keys: impl IntoIterator<Item = i64>) -> KeyFilter {
     let mut filter = KeyFilter::new(vec![3], bloom);
@@ -174,7 +174,7 @@ proptest! {
     fn test_a_source_reads_as_it_was_written_in_memory_and_on_disk(batches in batches(), limit in 0u64..2000, part in 1u64..3000) {
         let schema = batch(&[]).schema();
         let stream = batches.iter().map(|rows| Ok(batch(rows))).collect::<Vec<_>>();
-        let source = MergeSource::read(Box::new(RecordBatchIterator::new(stream, schema)), limit).unwrap();
+        let source = MergeSource::read(Box::new(RecordBatchIterator::new(stream, schema)), limit, u64::MAX).unwrap();
         let expected: Vec<_> = batches.concat();
         for _ in 0..2 {
             let found: Vec<_> = source.batches().flat_map(|batch| rows_of(&batch.unwrap())).collect();

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 
-use super::spill::Spill;
-use crate::error::{Result, TableError};
+use crate::error::{MergeError, Result};
+use crate::spill::Spill;
 
 /// The approximate size of a block on disk, in bytes of rows.
-pub(super) const BLOCK_BYTES: usize = 4 << 20;
+pub const BLOCK_BYTES: usize = 4 << 20;
 
 /// Rows that can be read any number of times.
 #[derive(Debug)]
@@ -26,17 +26,18 @@ enum Held {
 }
 
 impl MergeSource {
-    /// Reads a stream to its end. Beyond `memory_limit` bytes it is spilled to a file in the folder for temporary files.
-    pub fn read(batches: Box<dyn RecordBatchReader + Send>, memory_limit: u64) -> Result<Self> {
+    /// Reads a stream to its end. Beyond `memory_limit` bytes it is spilled to a file in the folder for temporary files,
+    /// of `disk_limit` bytes at most.
+    pub fn read(batches: Box<dyn RecordBatchReader + Send>, memory_limit: u64, disk_limit: u64) -> Result<Self> {
         let schema = batches.schema();
         let (mut rows, mut bytes) = (0_u64, 0_u64);
         let mut held = Held::Memory(Vec::new());
         for batch in batches {
-            let batch = batch.map_err(|e| TableError::invalid(format!("the input stream failed: {e}")))?;
+            let batch = batch.map_err(|e| MergeError::invalid(format!("the input stream failed: {e}")))?;
             rows += batch.num_rows() as u64;
             bytes = bytes.saturating_add(bytes_of(&batch));
             if let (Held::Memory(kept), true) = (&mut held, bytes > memory_limit) {
-                let mut spill = Spill::create(&spill_folder(), schema.clone(), 1)?;
+                let mut spill = Spill::create(&spill_folder(), schema.clone(), 1)?.with_limit(disk_limit);
                 for batch in kept.drain(..) {
                     write(&mut spill, &batch)?;
                 }
@@ -68,8 +69,16 @@ impl MergeSource {
         }
     }
 
+    /// One of the batches that hold the rows, by its place; none beyond the last.
+    pub fn nth(&self, place: usize) -> Option<Result<RecordBatch>> {
+        match &self.held {
+            Held::Memory(kept) => kept.get(place).cloned().map(Ok),
+            Held::Disk(spill) => spill.nth(0, place),
+        }
+    }
+
     /// The rows, in their order.
-    pub(super) fn batches(&self) -> Box<dyn Iterator<Item = Result<RecordBatch>> + '_> {
+    pub fn batches(&self) -> Box<dyn Iterator<Item = Result<RecordBatch>> + '_> {
         match &self.held {
             Held::Memory(kept) => Box::new(kept.iter().cloned().map(Ok)),
             Held::Disk(spill) => Box::new(spill.read(0)),
@@ -89,7 +98,7 @@ fn write(spill: &mut Spill, batch: &RecordBatch) -> Result<()> {
 }
 
 /// The bytes that the rows of a batch take, without unused parts of shared buffers.
-pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
+pub fn bytes_of(batch: &RecordBatch) -> u64 {
     let columns = batch.columns().iter();
     let bytes = columns.map(|column| {
         column
@@ -101,6 +110,6 @@ pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
 }
 
 /// Where temporary files go.
-pub(super) fn spill_folder() -> PathBuf {
+pub fn spill_folder() -> PathBuf {
     std::env::temp_dir()
 }

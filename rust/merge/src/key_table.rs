@@ -2,8 +2,8 @@
 
 use hashbrown::HashTable;
 
-use super::keys::{Key, Keys};
-use crate::error::{Result, TableError};
+use crate::error::{MergeError, Result};
+use crate::keys::{Key, Keys};
 
 /// No further row.
 const END: u32 = u32::MAX;
@@ -17,7 +17,7 @@ struct Part {
 
 /// Rows by key, those of one key in their order.
 #[derive(Debug, Default)]
-pub(super) struct KeyTable {
+pub struct KeyTable {
     parts: Vec<Part>,
     rows: u32,
     /// For each key its hash and its first row.
@@ -73,7 +73,7 @@ impl KeyTable {
         let rows = u32::try_from(keys.len()).ok();
         let end = rows.and_then(|rows| first.checked_add(rows)).filter(|end| *end < END);
         self.rows = end.ok_or_else(|| {
-            TableError::unsupported(
+            MergeError::unsupported(
                 "a merge of more than 4 billion rows under one memory limit; raise memory_limit or cut the source",
             )
         })?;

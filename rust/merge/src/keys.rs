@@ -10,11 +10,11 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{ArrowError, DataType};
 use twox_hash::XxHash64;
 
-use crate::error::{Result, TableError};
+use crate::error::{MergeError, Result};
 
 /// Encodes columns as keys.
 #[derive(Debug)]
-pub(super) enum KeyEncoder {
+pub enum KeyEncoder {
     /// One column whose values take so many bytes, at most 8.
     Fixed(usize),
     /// Any other columns.
@@ -23,7 +23,7 @@ pub(super) enum KeyEncoder {
 
 /// The keys of some rows.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub struct Keys {
     values: Values,
     nulls: Option<NullBuffer>,
 }
@@ -36,15 +36,15 @@ enum Values {
 
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key<'a> {
+pub enum Key<'a> {
     /// The bits of a number.
     Fixed(u64),
     /// Comparable bytes.
     Bytes(&'a [u8]),
 }
 
-fn failed(error: ArrowError) -> TableError {
-    TableError::invalid(format!("the key columns cannot be compared: {error}"))
+fn failed(error: ArrowError) -> MergeError {
+    MergeError::invalid(format!("the key columns cannot be compared: {error}"))
 }
 
 impl KeyEncoder {
@@ -56,7 +56,7 @@ impl KeyEncoder {
             widths.push(data_type.primitive_width().filter(|width| *width <= 8));
             let field = SortField::new(data_type);
             if !RowConverter::supports_fields(std::slice::from_ref(&field)) {
-                return Err(TableError::unsupported(format!(
+                return Err(MergeError::unsupported(format!(
                     "column '{name}' cannot be a key of merge_insert, expected a type whose values can be compared"
                 )));
             }
@@ -73,7 +73,7 @@ impl KeyEncoder {
         let values = match (self, columns) {
             (Self::Fixed(width), [column]) => Values::Fixed(bits(column, *width)?),
             (Self::Fixed(_), _) => {
-                return Err(TableError::invalid(
+                return Err(MergeError::invalid(
                     "expected one key column, found another number of them",
                 ))
             }
@@ -90,7 +90,7 @@ fn bits(column: &ArrayRef, width: usize) -> Result<ScalarBuffer<u64>> {
     let buffer = data.buffers().first();
     let buffer = buffer.filter(|buffer| buffer.len() >= (data.offset() + data.len()).saturating_mul(width));
     let buffer = buffer.ok_or_else(|| {
-        TableError::invalid(format!(
+        MergeError::invalid(format!(
             "expected a key column of numbers, found {}",
             column.data_type()
         ))
@@ -108,7 +108,7 @@ fn bits(column: &ArrayRef, width: usize) -> Result<ScalarBuffer<u64>> {
 }
 
 /// Where a key is null: where any of its columns is.
-pub(super) fn null_keys(columns: &[ArrayRef]) -> Option<NullBuffer> {
+pub fn null_keys(columns: &[ArrayRef]) -> Option<NullBuffer> {
     let nulls = columns.iter().fold(None, |nulls, column| {
         NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
     });

@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use esker_store::StoreError;
 use uuid::Uuid;
 
-use crate::error::{Result, TableError};
+use crate::error::{MergeError, Result};
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -25,15 +25,16 @@ struct Block {
 
 /// Spilled rows, by partition.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub struct Spill {
     file: File,
     schema: SchemaRef,
     end: u64,
+    limit: u64,
     parts: Vec<Vec<Block>>,
 }
 
-fn broken(error: ArrowError) -> TableError {
-    TableError::Store(StoreError::io("spill file", error.to_string()))
+fn broken(error: ArrowError) -> MergeError {
+    MergeError::Store(StoreError::io("spill file", error.to_string()))
 }
 
 impl Spill {
@@ -41,7 +42,7 @@ impl Spill {
     pub fn create(folder: &Path, schema: SchemaRef, parts: usize) -> Result<Self> {
         let path = folder.join(format!("esker-{}.spill", Uuid::new_v4().simple()));
         let shown = path.display().to_string();
-        let failed = |error| TableError::Store(StoreError::from_io(&shown, "spill rows to", error));
+        let failed = |error| MergeError::Store(StoreError::from_io(&shown, "spill rows to", error));
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -53,8 +54,15 @@ impl Spill {
             file,
             schema,
             end: 0,
+            limit: u64::MAX,
             parts: vec![Vec::new(); parts.max(1)],
         })
+    }
+
+    /// The same, with a limit of its bytes.
+    #[must_use]
+    pub fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
     }
 
     /// Bytes in the file.
@@ -70,9 +78,16 @@ impl Spill {
         let mut writer = StreamWriter::try_new(Vec::new(), &self.schema).map_err(broken)?;
         writer.write(batch).map_err(broken)?;
         let bytes = writer.into_inner().map_err(broken)?;
-        let failed = |error| TableError::Store(StoreError::from_io("spill file", "write", error));
-        self.file.write_all(&bytes).map_err(failed)?;
         let length = bytes.len() as u64;
+        if self.end.saturating_add(length) > self.limit {
+            return Err(MergeError::invalid(format!(
+                "expected at most {} bytes of temporary files (max_temp_directory_size), the merge needs more; give it more, or a \
+                 smaller source",
+                self.limit
+            )));
+        }
+        let failed = |error| MergeError::Store(StoreError::from_io("spill file", "write", error));
+        self.file.write_all(&bytes).map_err(failed)?;
         blocks.push(Block {
             offset: self.end,
             length,
@@ -87,6 +102,12 @@ impl Spill {
         blocks.iter().map(|block| self.block(*block))
     }
 
+    /// One of the blocks of a part, by its place; none beyond the last.
+    pub fn nth(&self, part: usize, place: usize) -> Option<Result<RecordBatch>> {
+        let block = self.parts.get(part)?.get(place)?;
+        Some(self.block(*block))
+    }
+
     fn block(&self, block: Block) -> Result<RecordBatch> {
         let within = Within {
             file: &self.file,
@@ -95,7 +116,7 @@ impl Spill {
         };
         let mut reader = StreamReader::try_new(BufReader::new(within), None).map_err(broken)?;
         let batch = reader.next().transpose().map_err(broken)?;
-        batch.ok_or_else(|| TableError::corrupt("spill file", "expected a batch in a block, found none"))
+        batch.ok_or_else(|| MergeError::corrupt("spill file", "expected a batch in a block, found none"))
     }
 }
 
