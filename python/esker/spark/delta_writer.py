@@ -13,6 +13,7 @@ and whether an overwrite replaces partitions. Their messages tell the commit.
 
 from __future__ import annotations
 
+import copy
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,6 +125,8 @@ class DeltaWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         options.check_format("delta", address.uri)
         target = self._target()
+        self._transactions = {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
+        self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
         self._plan = self._planned(target, schema)
@@ -142,6 +145,20 @@ class DeltaWriter(DataSourceArrowWriter):
     def __getstate__(self) -> dict[str, object]:
         options = pickled_options(self._address.storage_options)
         return {**self.__dict__, "_plan": replace(self._plan, storage_options=options)}
+
+    def numbered(self, application: tuple[str, int]) -> DeltaWriter:
+        """The same write as one batch of a stream, which is committed once.
+
+        Args:
+            application: The id of the stream, and the number of the batch.
+        """
+        made = copy.copy(self)
+        name, number = application
+        delta = replace(self._options.delta, txn_app_id=name, txn_version=number)
+        made._options = replace(self._options, delta=delta)
+        made._is_streamed = True
+        made.skips = self.skips or self._transactions.get(name, number - 1) >= number
+        return made
 
     @in_words_of_spark()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesMessage:
@@ -183,6 +200,10 @@ class DeltaWriter(DataSourceArrowWriter):
             return
         store = self._store()
         found = [message for message in messages if isinstance(message, FilesMessage)]
+        is_new = self._plan.read_version == NO_TABLE
+        if self._is_streamed and not self._overwrite and not is_new and not any(message.rows for message in found):
+            # A batch of a stream without rows: there is nothing that could be there twice.
+            return
         staged = StagedFiles((store, path) for path in _paths(found))
         with staged:
             numbered = self._options.delta.txn_app_id is not None and newest_version(store) != NO_TABLE

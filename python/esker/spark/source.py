@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import DataSource
@@ -19,6 +20,8 @@ from esker.spark.options import (
     write_address,
 )
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
+from esker.spark.streaming.options import check_arrow_streams, stream_write_options
+from esker.spark.streaming.sink import EskerStreamWriter
 from esker.spark.table import PinnedTable
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
@@ -41,6 +44,7 @@ class EskerSource(DataSource):
         self._version: int | None = None
         self._delta: bool | None = None
         self._address: TableAddress | None = None
+        self._is_copy = False
 
     @classmethod
     def name(cls) -> str:
@@ -82,9 +86,30 @@ class EskerSource(DataSource):
         """The writer of DataFrames of the given schema to the table."""
         address = write_address(self.options)
         options = WriteOptions.parse(self.options, overwrite=overwrite)
-        if writes_delta(address, options):
-            return DeltaWriter(address, schema, overwrite, options)
-        return EskerWriter(address, schema, overwrite, options)
+        return batch_writer(address, schema, overwrite, options)
+
+    @in_words_of_spark()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> EskerStreamWriter:
+        """The writer of the batches of a stream, in output mode append, or complete if `overwrite`."""
+        check_arrow_streams()
+        address = write_address(self.options)
+        options = stream_write_options(self.options, overwrite=overwrite)
+        plan = partial(batch_writer, address, schema, overwrite, options)
+        # Spark plans a batch with a source of its own, and commits it with one that it has pickled.
+        return EskerStreamWriter(plan, is_planning=not self._is_copy, checkpoint=self.options.get("checkpointlocation"))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "options": pickled_source_options(self.options)}
+        return {**self.__dict__, "options": pickled_source_options(self.options), "_is_copy": True}
+
+
+def batch_writer(
+    address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions
+) -> EskerWriter | DeltaWriter:
+    """The writer of a DataFrame of the given schema to a table.
+
+    Example:
+        `batch_writer(address, frame.schema, False, WriteOptions.parse({}))`
+    """
+    if writes_delta(address, options):
+        return DeltaWriter(address, schema, overwrite, options)
+    return EskerWriter(address, schema, overwrite, options)
