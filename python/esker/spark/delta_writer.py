@@ -125,7 +125,9 @@ class DeltaWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         options.check_format("delta", address.uri)
         target = self._target()
-        self._transactions = {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
+        self._transactions = (
+            {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
+        )
         self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))

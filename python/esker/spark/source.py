@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import (
@@ -17,11 +18,14 @@ from esker.spark.options import (
     WriteOptions,
     pickled_source_options,
     read_address,
+    table_address,
     write_address,
 )
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
-from esker.spark.streaming.options import check_arrow_streams, stream_write_options
+from esker.spark.streaming.options import StreamReadOptions, check_arrow_streams, stream_write_options
+from esker.spark.streaming.reader import EskerStreamReader
 from esker.spark.streaming.sink import EskerStreamWriter
+from esker.spark.streaming.tables import stream_schema, table_history
 from esker.spark.table import PinnedTable
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
@@ -54,9 +58,15 @@ class EskerSource(DataSource):
     @in_words_of_spark()
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
-        options = ReadOptions.parse(self.options)
+        try:
+            options = ReadOptions.parse(self.options)
+        except InvalidArgumentError as error:
+            # Spark does not say whether it is for a read or a stream.
+            return self._stream_schema(error)
         address = self._address = read_address(self.options)
         self._delta = is_delta(address)
+        if not self._delta and options.changes is not None:
+            return self._stream_schema(None)
         if self._delta:
             options.check_format("delta", address.uri)
             table = open_delta(address, options)
@@ -67,6 +77,20 @@ class EskerSource(DataSource):
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema
+
+    def _stream_schema(self, error: InvalidArgumentError | None) -> StructType:
+        try:
+            options = StreamReadOptions.parse(self.options)
+        except InvalidArgumentError as other:
+            raise (error if error is not None else other) from None
+        return stream_schema(read_address(self.options), options)
+
+    @in_words_of_spark()
+    def streamReader(self, schema: StructType) -> EskerStreamReader:
+        """The reader of the table as a stream, with rows of the given schema."""
+        options = StreamReadOptions.parse(self.options)
+        # Each batch looks at the newest version: that of a branch, not that of the commit that it was at first.
+        return EskerStreamReader(table_history(table_address(self.options), schema, options), options)
 
     @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import datasource
 
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.spark.option_names import Given
-from esker.spark.options import WriteOptions
+from esker.spark.options import ReadOptions, WriteOptions, columns_of
 
-__all__ = ["check_arrow_streams", "stream_write_options"]
+__all__ = ["Limits", "StreamReadOptions", "check_arrow_streams", "stream_write_options"]
 
 _NOT_STREAMED = {
     "txnAppId": "leave it out: a stream numbers its batches by its checkpoint",
@@ -20,6 +20,117 @@ _NOT_STREAMED = {
     "replaceWhere": "leave it out: a batch in output mode complete replaces all rows",
     "partitionOverwriteMode": "leave it out: a batch in output mode complete replaces all rows",
 }
+_OF_BOTH_FORMATS = ("readchangefeed", "startingversion", "startingtimestamp")
+"""Options that are for Delta tables in a read, and for both formats in a stream."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one batch reads: at most this, but one file, or one version of a change feed, at least.
+
+    Args:
+        rows: The maximum number of rows.
+        size: The maximum number of bytes of data files.
+        files: The maximum number of data files.
+        versions: The maximum number of versions.
+    """
+
+    rows: int | None = None
+    size: int | None = None
+    files: int | None = None
+    versions: int | None = None
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is no limit."""
+        return self.rows is None and self.size is None and self.files is None and self.versions is None
+
+
+@dataclass(frozen=True)
+class StreamReadOptions:
+    """What a stream reads of a table.
+
+    Args:
+        read: What it shares with reads: columns, filter, zones.
+        starting_version: The first version whose changes are read; None with no starting point: all rows first.
+        starting_timestamp: Instead of a version: the first one that was committed at that time or later.
+        from_latest: Whether only changes after the newest version are read.
+        feed: Whether rows are read with what happened to them, also those that were deleted or updated.
+        skips_changes: Whether versions that delete or change rows are passed over.
+        skips_deletes: Whether versions that only delete rows are passed over.
+        limits: How much one batch reads.
+        elsewhere: For each format the options that have no effect on it, each with what to do instead.
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    starting_version: int | None = None
+    starting_timestamp: str | None = None
+    from_latest: bool = False
+    feed: bool = False
+    skips_changes: bool = False
+    skips_deletes: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> StreamReadOptions:
+        """Reads the options of `spark.readStream`.
+
+        Raises:
+            InvalidArgumentError: A name is unknown, an option is for reads or writes of DataFrames, a value does not
+                parse, or two options do not go together.
+
+        Example:
+            >>> from esker.spark.streaming.options import StreamReadOptions
+            >>> StreamReadOptions.parse({"startingVersion": "latest", "maxRowsPerTrigger": "10"}).from_latest
+            True
+        """
+        given = Given(options, "read stream")
+        for name in given.properties:
+            raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
+        if "startingVersion" in given and "startingTimestamp" in given:
+            raise InvalidArgumentError("expected the option startingVersion or startingTimestamp, found both")
+        feed = given.switch("readChangeFeed")
+        for name in ("skipChangeCommits", "ignoreDeletes"):
+            if feed and given.switch(name):
+                raise InvalidArgumentError(
+                    f"option {given.shown(name)}: expected it without readChangeFeed, which reads all changes; leave "
+                    "one out"
+                )
+        latest = (given.get("startingVersion") or "").lower() == "latest"
+        kept = {
+            table: tuple(
+                (name, instead)
+                for name, instead in given.elsewhere(table)
+                if name.lower().replace("_", "") not in _OF_BOTH_FORMATS
+            )
+            for table in ("lance", "delta")
+        }
+        defaults = ReadOptions()
+        read = ReadOptions(
+            columns=columns_of(given, "columns"),
+            filter=given.get("filter"),
+            truncate=given.choice("nanoseconds", ("error", "truncate")) == "truncate",
+            rows_per_partition=given.integer("rowsPerPartition", 1) or defaults.rows_per_partition,
+            bytes_per_partition=given.integer("bytesPerPartition", 1) or defaults.bytes_per_partition,
+            timezone=given.zone("timezone"),
+            partition_timezone=given.zone("partitionTimezone"),
+            elsewhere=kept,
+        )
+        return cls(
+            read=read,
+            starting_version=None if latest else given.integer("startingVersion", 0),
+            starting_timestamp=given.get("startingTimestamp"),
+            from_latest=latest,
+            feed=feed,
+            skips_changes=given.switch("skipChangeCommits"),
+            skips_deletes=given.switch("ignoreDeletes"),
+            limits=Limits(
+                given.integer("maxRowsPerTrigger", 1),
+                given.integer("maxBytesPerTrigger", 1),
+                given.integer("maxFilesPerTrigger", 1),
+                given.integer("maxVersionsPerTrigger", 1),
+            ),
+        )
 
 
 def check_arrow_streams() -> None:
@@ -54,7 +165,9 @@ def stream_write_options(options: Mapping[str, str], *, overwrite: bool) -> Writ
     given = Given(options, "write")
     for name, instead in _NOT_STREAMED.items():
         if name in given:
-            raise InvalidArgumentError(f"option {given.shown(name)} is for writes of a DataFrame, found it on a stream: {instead}")
+            raise InvalidArgumentError(
+                f"option {given.shown(name)} is for writes of a DataFrame, found it on a stream: {instead}"
+            )
     parsed = WriteOptions.parse(options, overwrite=overwrite)
     # What the session says of overwritten partitions is for DataFrames.
     return replace(parsed, delta=replace(parsed.delta, partition_overwrite_mode="static"))
