@@ -22,7 +22,12 @@ from esker.spark.options import (
     write_address,
 )
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
-from esker.spark.streaming.options import StreamReadOptions, check_arrow_streams, stream_write_options
+from esker.spark.streaming.options import (
+    StreamReadOptions,
+    check_arrow_streams,
+    of_reads_alone,
+    stream_write_options,
+)
 from esker.spark.streaming.reader import EskerStreamReader
 from esker.spark.streaming.sink import EskerStreamWriter
 from esker.spark.streaming.tables import stream_schema, table_history
@@ -82,7 +87,7 @@ class EskerSource(DataSource):
         try:
             options = StreamReadOptions.parse(self.options)
         except InvalidArgumentError as other:
-            raise (error if error is not None else other) from None
+            raise (error if error is not None and of_reads_alone(self.options) else other) from None
         return stream_schema(read_address(self.options), options)
 
     @in_words_of_spark()
@@ -90,7 +95,7 @@ class EskerSource(DataSource):
         """The reader of the table as a stream, with rows of the given schema."""
         options = StreamReadOptions.parse(self.options)
         # Each batch looks at the newest version: that of a branch, not that of the commit that it was at first.
-        return EskerStreamReader(table_history(table_address(self.options), schema, options), options)
+        return EskerStreamReader(partial(table_history, table_address(self.options), schema, options), options)
 
     @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:

@@ -203,7 +203,10 @@ class DeltaHistory(TableHistory):
             for actions in (change.adds, change.removes)
         )
         if removes:
-            only_deletes = all(path in removes and _deletes_more(removes[path], add) for path, add in adds.items())
+            # A delete that rewrites files adds only rows that stay: its writer says so.
+            only_deletes = change.operation == "DELETE" or all(
+                path in removes and _deletes_more(removes[path], add) for path, add in adds.items()
+            )
             kind = "delete" if only_deletes else "change"
             if self._options.skips_changes or (kind == "delete" and self._options.skips_deletes):
                 return []

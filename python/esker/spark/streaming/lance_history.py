@@ -104,7 +104,7 @@ class LanceHistory(TableHistory):
         self._options = options
         table = TableVersion.open(address.uri, storage_options=dict(address.storage_options))
         self._log: LanceLog = table.log
-        self._reading = Reading(address, schema, options.read, driver_zone, table.number)
+        self._reading = Reading(address, schema, options.read, driver_zone, table.number, options.feed)
         self._entries: dict[tuple[int, int, int | None], str] = {}
 
     def newest(self) -> int:

@@ -51,6 +51,7 @@ class Reading:
         options: Columns, filter and zones.
         driver_zone: The zone of the driver's machine.
         known: The version in which all columns of the schema are there.
+        is_feed: Whether rows have the columns of a change feed.
         time_ns: When the version that is read was committed, in nanoseconds since the epoch.
     """
 
@@ -59,6 +60,7 @@ class Reading:
     options: ReadOptions
     driver_zone: str | None
     known: int
+    is_feed: bool
     time_ns: int = 0
 
     def at(self, time_ns: int) -> Reading:
@@ -68,7 +70,7 @@ class Reading:
     @cached_property
     def names(self) -> list[str]:
         """The columns of the table among those of the stream."""
-        return [name for name in self.schema.names if name not in _FEED_NAMES]
+        return [name for name in self.schema.names if not (self.is_feed and name in _FEED_NAMES)]
 
     def open(self, version: int) -> TableVersion:
         """The table at a version.

@@ -11,7 +11,7 @@ from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.spark.option_names import Given
 from esker.spark.options import ReadOptions, WriteOptions, columns_of
 
-__all__ = ["Limits", "StreamReadOptions", "check_arrow_streams", "stream_write_options"]
+__all__ = ["Limits", "StreamReadOptions", "check_arrow_streams", "of_reads_alone", "stream_write_options"]
 
 _NOT_STREAMED = {
     "txnAppId": "leave it out: a stream numbers its batches by its checkpoint",
@@ -20,6 +20,14 @@ _NOT_STREAMED = {
     "replaceWhere": "leave it out: a batch in output mode complete replaces all rows",
     "partitionOverwriteMode": "leave it out: a batch in output mode complete replaces all rows",
 }
+_OF_STREAMS_ALONE = (
+    "skipChangeCommits",
+    "ignoreDeletes",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "maxFilesPerTrigger",
+    "maxVersionsPerTrigger",
+)
 _OF_BOTH_FORMATS = ("readchangefeed", "startingversion", "startingtimestamp")
 """Options that are for Delta tables in a read, and for both formats in a stream."""
 
@@ -131,6 +139,23 @@ class StreamReadOptions:
                 given.integer("maxVersionsPerTrigger", 1),
             ),
         )
+
+
+def of_reads_alone(options: Mapping[str, str]) -> bool:
+    """Whether an option among them is for reads of DataFrames and not for streams, and none the other way round.
+
+    Example:
+        >>> from esker.spark.streaming.options import of_reads_alone
+        >>> of_reads_alone({"versionAsOf": "3"})
+        True
+    """
+    try:
+        given = Given(options)
+    except InvalidArgumentError:
+        return True
+    if any(name in given for name in _OF_STREAMS_ALONE):
+        return False
+    return any(name in given for name in ("version", "timestampAsOf", "endingVersion", "endingTimestamp", "output"))
 
 
 def check_arrow_streams() -> None:

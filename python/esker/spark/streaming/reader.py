@@ -12,14 +12,15 @@ An offset holds the identity of a version's entry: a table that was replaced or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError
+from esker.exceptions import CommitConflictError, EskerError, InvalidArgumentError, NotFoundError
 from esker.spark.streaming.history import START_ANEW, Piece, TableHistory, VersionPieces, cleaned_up
 from esker.spark.streaming.options import Limits, StreamReadOptions
 from esker.spark.streaming.position import Position
@@ -48,12 +49,12 @@ class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[
     """Reads a table as a stream.
 
     Args:
-        history: The table.
+        open_history: Opens the table: once, for the driver alone.
         options: Where it starts, what it passes over, and how much a batch reads.
     """
 
-    def __init__(self, history: TableHistory, options: StreamReadOptions) -> None:
-        self._history = history
+    def __init__(self, open_history: Callable[[], TableHistory], options: StreamReadOptions) -> None:
+        self._open = open_history
         self._options = options
         self._target: int | None = None
         self._last: Position | None = None
@@ -61,6 +62,10 @@ class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[
     def __getstate__(self) -> dict[str, object]:
         # Partitions hold all that a task needs.
         return {"_options": self._options}
+
+    @cached_property
+    def _history(self) -> TableHistory:
+        return self._open()
 
     @in_words_of_spark()
     def initialOffset(self) -> dict[str, Any]:
@@ -150,7 +155,7 @@ class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[
 
     def _start(self) -> Position:
         history, options = self._history, self._options
-        newest = history.newest()
+        newest = self._newest()
         if options.from_latest:
             return self._at(newest)
         version = options.starting_version
@@ -212,7 +217,7 @@ class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[
                 pieces = next(self._history.changes(version, version))
             position = self._taken(start, pieces, budget, start.is_snapshot)
         if position.index < 0 and not budget.is_spent:
-            for pieces in self._history.changes(position.version + 1, newest):
+            for pieces in self._until_refused(position.version + 1, newest, position != start):
                 following = Position(start.table, pieces.version, self._history.entry(pieces.version), 0)
                 taken = self._taken(following, pieces, budget, False)
                 if taken.index == 0:
@@ -221,6 +226,21 @@ class EskerStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[
                 if position.index > 0 or budget.is_spent:
                     break
         return position
+
+    def _until_refused(self, first: int, last: int, may_stop: bool) -> Iterator[VersionPieces]:
+        """The changes of versions. What comes before one that cannot be read makes a batch of its own."""
+        changes = self._history.changes(first, last)
+        while True:
+            try:
+                found = next(changes, None)
+            except EskerError:
+                if may_stop:
+                    return
+                raise
+            if found is None:
+                return
+            yield found
+            may_stop = True
 
     def _taken(self, start: Position, found: VersionPieces, budget: _Budget, is_snapshot: bool) -> Position:
         """How far the budget goes within a version, from a position in it."""
