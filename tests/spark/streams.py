@@ -9,11 +9,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from esker.spark import EskerSource
-from esker.spark.streaming import sink
+from esker.spark.streaming.batch_identity import QUERY_ID
 from tests.spark.jobs import batches
 
 
@@ -61,11 +62,24 @@ class Query:
         return [row for rows in self.batches() for row in rows]
 
 
+class _Task:
+    """The context of a task: its number, and what Spark tells it of the query."""
+
+    def __init__(self, number: int, query: str | None) -> None:
+        self._number, self._properties = number, {QUERY_ID: query}
+
+    def partitionId(self) -> int:
+        return self._number
+
+    def getLocalProperty(self, name: str) -> str | None:
+        return self._properties.get(name)
+
+
 class Batch:
     """A batch of a query on its way into a table."""
 
     def __init__(
-        self, uri: str, schema: StructType, query: str, number: int, *, complete: bool = False, **options: object
+        self, uri: str, schema: StructType, query: str | None, number: int, *, complete: bool = False, **options: object
     ) -> None:
         given = {"path": uri, **{name: str(value) for name, value in options.items()}}
         self._schema, self._complete = schema, complete
@@ -77,11 +91,7 @@ class Batch:
         """The messages of its tasks."""
 
         def written(number: int, rows: list[dict[str, Any]]) -> Any:
-            context = type("Task", (), {"partitionId": lambda _: number})()
-            with (
-                patch.object(sink, "query_of_task", lambda: self.query),
-                patch.object(sink.TaskContext, "get", lambda: context),
-            ):
+            with patch.object(TaskContext, "get", lambda: _Task(number, self.query)):
                 return _sent(_sent(self.writer).write(iter(batches(self._schema, rows))))
 
         return [written(number, rows) for number, rows in enumerate(tasks)]

@@ -230,14 +230,14 @@ def test_the_id_of_the_query_is_in_its_checkpoint_if_tasks_do_not_know_it(tmp_pa
     checkpoint.mkdir()
     given = {"tableFormat": kind, "checkpointLocation": str(checkpoint)}
     with pytest.raises(UnsupportedError, match="no file metadata"):
-        Batch(uri, SCHEMA, None, 0, **given).run(_rows(0))  # type: ignore[arg-type]
+        Batch(uri, SCHEMA, None, 0, **given).run(_rows(0))
     (checkpoint / "metadata").write_text(f'{{"id":"{QUERY}"}}')
     for _ in range(2):
-        Batch(uri, SCHEMA, None, 0, **given).run(_rows(0))  # type: ignore[arg-type]
+        Batch(uri, SCHEMA, None, 0, **given).run(_rows(0))
     Batch(uri, SCHEMA, QUERY, 0).run(_rows(0))
     assert _there(uri) == [0]
     with pytest.raises(UnsupportedError, match="checkpointLocation"):
-        Batch(uri, SCHEMA, None, 1).run(_rows(1))  # type: ignore[arg-type]
+        Batch(uri, SCHEMA, None, 1).run(_rows(1))
 
 
 def test_a_vector_stays_a_vector(tmp_path: Path) -> None:

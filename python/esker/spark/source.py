@@ -22,6 +22,7 @@ from esker.spark.options import (
     write_address,
 )
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
+from esker.spark.streaming.batch_identity import checkpoint_of
 from esker.spark.streaming.options import (
     StreamReadOptions,
     check_arrow_streams,
@@ -125,7 +126,7 @@ class EskerSource(DataSource):
         options = stream_write_options(self.options, overwrite=overwrite)
         plan = partial(batch_writer, address, schema, overwrite, options)
         # Spark plans a batch with a source of its own, and commits it with one that it has pickled.
-        return EskerStreamWriter(plan, is_planning=not self._is_copy, checkpoint=self.options.get("checkpointlocation"))
+        return EskerStreamWriter(plan, is_planning=not self._is_copy, checkpoint=checkpoint_of(self.options))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "options": pickled_source_options(self.options), "_is_copy": True}

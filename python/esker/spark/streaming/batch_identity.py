@@ -7,6 +7,7 @@ tasks of a batch see them among their local properties; a data source's own proc
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from pyspark import TaskContext
 
@@ -14,7 +15,7 @@ from esker.commit import resolve
 from esker.exceptions import EskerError, NotFoundError, UnsupportedError
 from esker.store.stores import absolute
 
-__all__ = ["BATCH_ID", "QUERY_ID", "query_of_checkpoint", "query_of_task"]
+__all__ = ["BATCH_ID", "QUERY_ID", "checkpoint_of", "query_of_checkpoint", "query_of_task"]
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property of Spark with the id of the query, a UUID that its checkpoint keeps."""
@@ -31,6 +32,17 @@ def query_of_task() -> str | None:
     """
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(QUERY_ID)
+
+
+def checkpoint_of(options: Mapping[str, str]) -> str | None:
+    """The option `checkpointLocation`, which Spark hands over in lower case.
+
+    Example:
+        >>> from esker.spark.streaming.batch_identity import checkpoint_of
+        >>> checkpoint_of({"checkpointlocation": "/data/checkpoint"})
+        '/data/checkpoint'
+    """
+    return next((value for name, value in options.items() if name.lower() == "checkpointlocation"), None)
 
 
 def query_of_checkpoint(location: str | None) -> str:
