@@ -1,8 +1,8 @@
 """A query that dies by `kill -9` at a stage of a batch, and what is in its table after it was started again.
 
 `python -m tests.spark.killed RUNS [SECONDS]` does it RUNS times for each format, mode and stage, and prints figures;
-`test_stream_kills` does some of them. Each run is processes of their own: the driver, its JVM, the workers of tasks and
-of the commit.
+`test_stream_kills` does the same without Spark. Each run is processes of their
+own: the driver, its JVM, the workers of tasks and of the commit.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import esker
 from esker.commit import loop
 from esker.delta import DeltaTable
 from esker.spark import EskerSource
+from esker.spark.streaming.batch_identity import BATCH_ID
 from esker.spark.streaming.sink import EskerStreamWriter
 
 STAGES = ("task_start", "task", "task_end", "commit_start", "put", "put_landed", "commit_end")
@@ -74,7 +75,7 @@ class DyingWriter(EskerStreamWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
         context = TaskContext.get()
         assert context is not None
-        batch = context.getLocalProperty("streaming.sql.batchId")
+        batch = context.getLocalProperty(BATCH_ID)
 
         def rows() -> Iterator[pa.RecordBatch]:
             for found in iterator:
@@ -165,7 +166,7 @@ def start(folder: Path, kind: str, mode: str, stage: str, batch: int, victim: st
 
 
 def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn: bool = False) -> str:
-    """Kills a query in a batch, starts it until it ends, and says what was wrong with the table; nothing if it is right.
+    """Kills a query in a batch, starts it until it ends, and says what is wrong with the table, if anything.
 
     Args:
         folder: For the files, the table and the checkpoint.

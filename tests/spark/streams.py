@@ -1,4 +1,4 @@
-"""What Spark does with the source and the sink of a stream, without Spark: objects are pickled where it pickles them."""
+"""What Spark does with source and sink of a stream, without Spark: objects are pickled where it pickles them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from esker.spark import EskerSource
-from esker.spark.streaming.batch_identity import QUERY_ID
+from esker.spark.streaming.batch_identity import BATCH_ID, QUERY_ID
 from tests.spark.jobs import batches
 
 
@@ -65,8 +65,8 @@ class Query:
 class _Task:
     """The context of a task: its number, and what Spark tells it of the query."""
 
-    def __init__(self, number: int, query: str | None) -> None:
-        self._number, self._properties = number, {QUERY_ID: query}
+    def __init__(self, number: int, query: str | None, batch: int) -> None:
+        self._number, self._properties = number, {QUERY_ID: query, BATCH_ID: str(batch)}
 
     def partitionId(self) -> int:
         return self._number
@@ -79,19 +79,27 @@ class Batch:
     """A batch of a query on its way into a table."""
 
     def __init__(
-        self, uri: str, schema: StructType, query: str | None, number: int, *, complete: bool = False, **options: object
+        self,
+        uri: str,
+        schema: StructType,
+        query: str | None,
+        number: int,
+        *,
+        complete: bool = False,
+        source: type[EskerSource] = EskerSource,
+        **options: object,
     ) -> None:
         given = {"path": uri, **{name: str(value) for name, value in options.items()}}
         self._schema, self._complete = schema, complete
         self.query, self.number = query, number
-        self._source = EskerSource(given)
+        self._source = source(given)
         self.writer = _sent(self._source.streamWriter(schema, complete))
 
     def staged(self, tasks: Sequence[list[dict[str, Any]]]) -> list[Any]:
         """The messages of its tasks."""
 
         def written(number: int, rows: list[dict[str, Any]]) -> Any:
-            with patch.object(TaskContext, "get", lambda: _Task(number, self.query)):
+            with patch.object(TaskContext, "get", lambda: _Task(number, self.query, self.number)):
                 return _sent(_sent(self.writer).write(iter(batches(self._schema, rows))))
 
         return [written(number, rows) for number, rows in enumerate(tasks)]

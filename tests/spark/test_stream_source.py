@@ -14,6 +14,7 @@ import pytest
 
 import esker
 from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from esker.spark import EskerSource
 from tests.spark.streams import Query, ids
 
 FORMATS = ["lance", "delta"]
@@ -277,8 +278,7 @@ def test_options_are_refused_by_name(table: Table) -> None:
     ):
         with pytest.raises(InvalidArgumentError, match=found):
             Query(table.uri, **options).start()
+    source = EskerSource({"path": table.uri, "maxRowsPerTrigger": "3"})
+    schema = source.schema()
     with pytest.raises(InvalidArgumentError, match="maxRowsPerTrigger is for streams"):
-        from esker.spark import EskerSource
-
-        source = EskerSource({"path": table.uri, "maxRowsPerTrigger": "3"})
-        source.reader(source.schema())
+        source.reader(schema)

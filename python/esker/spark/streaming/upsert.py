@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,8 @@ def upsert_stream(
     address = write_address(given)
     if is_delta(address):
         raise UnsupportedError(
-            f"expected a Lance table for an upsert, found a Delta table at {address.uri}: merge batches with foreachBatch"
+            f"expected a Lance table for an upsert, found a Delta table at {address.uri}: merge its batches in a "
+            "foreachBatch of your own"
         )
     named = [keys] if isinstance(keys, str) else list(keys)
     known = {name.lower() for name in frame.columns}
@@ -114,18 +116,18 @@ class _Upsert:
             return TableVersion.open(self.address.uri, storage_options=options)
         except NotFoundError:
             empty = replacing_schema(schema, None, self.vectors).empty_table()
-        try:
+        # Another one may have made it meanwhile.
+        with suppress(AlreadyExistsError):
             esker.write_dataset(
                 empty, self.address.uri, mode="create", enable_stable_row_ids=True, storage_options=options
             )
-        except AlreadyExistsError:
-            # Another one has made it meanwhile.
-            pass
         return TableVersion.open(self.address.uri, storage_options=options)
 
     def _rows(self, frame: DataFrame, schema: pa.Schema, keys: list[str]) -> pa.Table:
         spelled = {name.lower(): name for name in schema.names}
-        frame = frame.toDF(*(name if name in schema.names else spelled.get(name.lower(), name) for name in frame.columns))
+        frame = frame.toDF(
+            *(name if name in schema.names else spelled.get(name.lower(), name) for name in frame.columns)
+        )
         check_append(frame.schema, schema, self.address.uri)
         found = frame.toArrow()
         batches = [cast_batch(batch, schema) for batch in found.to_batches() if batch.num_rows]
@@ -142,8 +144,8 @@ def _query(frame: DataFrame) -> str:
         found = None
     if not found:
         raise UnsupportedError(
-            f"expected Spark to tell the id of the query ({QUERY_ID}), found none; give upsert_stream an application, a "
-            "text that is the same after a restart and different for each checkpoint"
+            f"expected Spark to tell the id of the query ({QUERY_ID}), found none; give upsert_stream an "
+            "application, a text that is the same after a restart and different for each checkpoint"
         )
     return str(found)
 
@@ -152,7 +154,11 @@ def _once(rows: pa.Table, keys: list[str], latest: str | None) -> pa.Table:
     """The rows with one for each key."""
     if rows.num_rows < 2:
         return rows
-    order = np.arange(rows.num_rows) if latest is None else np.asarray(pc.sort_indices(rows[latest], null_placement="at_start"))
+    order = (
+        np.arange(rows.num_rows)
+        if latest is None
+        else np.asarray(pc.sort_indices(rows[latest], null_placement="at_start"))
+    )
     numbered = rows.select(keys).take(order).append_column("esker.row", pa.array(order))
     numbered = numbered.append_column("esker.rank", pa.array(np.arange(len(order))))
     last = numbered.group_by(keys).aggregate([("esker.rank", "max")])["esker.rank_max"]
