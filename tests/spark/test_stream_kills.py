@@ -1,7 +1,7 @@
 """Batches whose process dies by `kill -9` at a stage, and that run again: each row is in the table once.
 
-Here processes do what Spark's do, without a JVM; `python -m tests.spark.test_stream_kills 50` does all of it 50 times,
-and `tests.spark.killed` does it with Spark.
+Here processes do what Spark's do, without a JVM; `tests.spark.killed` does it with Spark. By hand, 50 times each:
+`python -c "from tests.spark import test_stream_kills as kills; kills.by_hand(50)"`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import random
 import signal
-import sys
 import tempfile
 from pathlib import Path
 
@@ -85,9 +84,3 @@ def by_hand(runs: int) -> None:
                         wrong += 1
                         print("wrong:", kind, mode, stage, victim, small, found, flush=True)
         print(f"{done} runs, {wrong} wrong", flush=True)
-
-
-if __name__ == "__main__":
-    from tests.spark import test_stream_kills
-
-    test_stream_kills.by_hand(int(sys.argv[1]))
