@@ -87,7 +87,7 @@ class Batch:
         *,
         complete: bool = False,
         source: type[EskerSource] = EskerSource,
-        **options: object,
+        **options: Any,
     ) -> None:
         given = {"path": uri, **{name: str(value) for name, value in options.items()}}
         self._schema, self._complete = schema, complete

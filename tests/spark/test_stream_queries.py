@@ -76,13 +76,13 @@ def test_a_stream_into_a_table_and_out_of_it(
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     for path, found in ((uri, kind), (out, other)):
         table = lance.dataset(path).to_table() if found == "lance" else deltalake.DeltaTable(path).to_pyarrow_table()
-        rows = sorted(table.to_pylist(), key=lambda row: row["id"])
-        assert [row["id"] for row in rows] == list(range(20))
-        assert rows[3]["at"] == datetime(2024, 7, 1, 12, tzinfo=UTC)
-        assert rows[3]["local"] == datetime(2024, 7, 1, 12)
-        assert rows[3]["tags"] == [{"k": "a", "v": 1.5}, None]
-        assert rows[4]["tags"] is None
-        assert str(rows[3]["amount"]) == "3.25"
+        there = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
+        assert [row["id"] for row in there] == list(range(20))
+        assert there[3]["at"] == datetime(2024, 7, 1, 12, tzinfo=UTC)
+        assert there[3]["local"] == datetime(2024, 7, 1, 12)
+        assert there[3]["tags"] == [{"k": "a", "v": 1.5}, None]
+        assert there[4]["tags"] is None
+        assert str(there[3]["amount"]) == "3.25"
 
 
 def test_upserts_and_their_feed(spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame]) -> None:

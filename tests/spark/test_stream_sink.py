@@ -217,8 +217,9 @@ def _wider() -> T.StructType:
 def test_options_that_are_not_for_streams(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     for name in ("txnAppId", "saveMode", "replaceWhere", "partitionOverwriteMode"):
+        options: dict[str, Any] = {name: "append"}
         with pytest.raises(InvalidArgumentError, match=f"{name} is for writes of a DataFrame"):
-            Batch(uri, SCHEMA, QUERY, 0, tableFormat="delta", **{name: "append"})
+            Batch(uri, SCHEMA, QUERY, 0, tableFormat="delta", **options)
     with pytest.raises(InvalidArgumentError, match="tableFormat"):
         Batch(uri, SCHEMA, QUERY, 0, tabelFormat="delta")
     Batch(uri, SCHEMA, QUERY, 0, checkpointLocation="x", queryName="q").run(_rows(1))
@@ -228,7 +229,7 @@ def test_options_that_are_not_for_streams(tmp_path: Path) -> None:
 def test_the_id_of_the_query_is_in_its_checkpoint_if_tasks_do_not_know_it(tmp_path: Path, kind: str) -> None:
     uri, checkpoint = str(tmp_path / "t"), tmp_path / "checkpoint"
     checkpoint.mkdir()
-    given = {"tableFormat": kind, "checkpointLocation": str(checkpoint)}
+    given: dict[str, Any] = {"tableFormat": kind, "checkpointLocation": str(checkpoint)}
     with pytest.raises(UnsupportedError, match="no file metadata"):
         Batch(uri, SCHEMA, None, 0, **given).run(_rows(0))
     (checkpoint / "metadata").write_text(f'{{"id":"{QUERY}"}}')
@@ -248,3 +249,15 @@ def test_a_vector_stays_a_vector(tmp_path: Path) -> None:
     found = lance.dataset(uri).to_table()
     assert found.schema.field("v").type == pa.list_(pa.float32(), 2)
     assert found["v"].to_pylist() == [[1.0, 2.0]] * 2
+
+
+def test_columns_are_the_same_in_any_case(tmp_path: Path, kind: str) -> None:
+    uri = str(tmp_path / "t")
+    Batch(uri, SCHEMA, QUERY, 0, tableFormat=kind).run(_rows(0))
+    shouted = T.StructType().add("S", T.StringType()).add("ID", T.LongType())
+    Batch(uri, shouted, QUERY, 1).run([{"S": "x1", "ID": 1}])
+    wrote(uri, shouted, [{"S": "x2", "ID": 2}])
+    assert _there(uri) == [0, 1, 2]
+    both = T.StructType().add("id", T.LongType()).add("ID", T.LongType())
+    with pytest.raises(SchemaMismatchError, match="ID"):
+        Batch(uri, both, QUERY, 2)

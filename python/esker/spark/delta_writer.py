@@ -48,7 +48,7 @@ from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
-from esker.spark.matching import check_append
+from esker.spark.matching import check_append, renamed, spelled_as
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.types import nullable_type, table_schema
@@ -169,6 +169,8 @@ class DeltaWriter(DataSourceArrowWriter):
             return FilesMessage("[]", 0)
         mode = setting(OVERWRITE_MODE)
         self._check_mode(mode)
+        names = self._plan.after.schema.to_arrow().names
+        iterator = (batch.rename_columns(spelled_as(batch.schema.names, names)) for batch in iterator)
         first = next(iterator, None)
         zone = self._zone(first)
         plan = self._plan.in_zone(zone)
@@ -311,6 +313,8 @@ class DeltaWriter(DataSourceArrowWriter):
         mode: SchemaMode | None = "merge" if delta.merge_schema else None
         if self._overwrite and options.overwrite_schema:
             mode = "overwrite"
+        if target.snapshot is not None and mode != "overwrite":
+            schema = renamed(schema, TableState.of(target.snapshot).schema.to_arrow().names)
         if target.snapshot is not None and mode is None:
             state = TableState.of(target.snapshot)
             generated = Constraints(state.schema, state.configuration, state.protocol).generated

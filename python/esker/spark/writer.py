@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from esker._native.table import Manifest, Schema
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_append, replacing_schema
+from esker.spark.matching import check_append, renamed, replacing_schema, spelled_as
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.table import FragmentPlan, applications_of, latest_manifest
 from esker.spark.types import has_map
@@ -62,7 +62,8 @@ class EskerWriter(DataSourceArrowWriter):
         if self._plan is None or self._plan.is_known_to_be_applied:
             return FragmentsMessage(())
         wanted = self._plan.arrow_schema
-        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in iterator))
+        named = (batch.rename_columns(spelled_as(batch.schema.names, wanted.names)) for batch in iterator)
+        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in named))
 
     @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
@@ -173,7 +174,8 @@ def _planned_schema(
 ) -> Schema:
     if manifest is not None and not overwrite:
         # The table's own schema, since a new one may get other field ids.
-        check_append(schema, pa.schema(manifest.schema), address.uri)
+        there = pa.schema(manifest.schema)
+        check_append(renamed(schema, there.names), there, address.uri)
         return manifest.schema
     kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
     return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))
