@@ -225,7 +225,9 @@ def by_hand(runs: int, seconds: float) -> None:
     """Does all cases `runs` times, or as often as there is time, and prints what came of them."""
     until, figures, wrong = time.monotonic() + seconds, Counter[str](), []
     for number in range(runs):
-        for kind, mode, stage in cases():
+        shuffled = list(cases())
+        random.shuffle(shuffled)
+        for kind, mode, stage in shuffled:
             if time.monotonic() > until:
                 break
             victim = "worker" if mode != "upsert" and number % 3 == 2 else "driver"

@@ -120,7 +120,7 @@ def test_many_deleted_rows_are_read_by_several_tasks(tmp_path: Path) -> None:
     start = query.offset
     esker.dataset(uri).delete("id % 3 != 0")
     assert sorted(row["id"] for row in query.rows()) == [n for n in range(100) if n % 3]
-    assert len(query.reader.partitions(start, query.offset)) == 10
+    assert len(query.reader.partitions(start, query.offset)) == 7
 
 
 def test_a_feed_needs_the_version_before(tmp_path: Path) -> None:

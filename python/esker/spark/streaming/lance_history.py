@@ -210,9 +210,10 @@ class LanceHistory(TableHistory):
         version = manifest.version
         by_id = {fragment.id: fragment for fragment in manifest.fragments()}
         found: list[Piece] = []
-        old = before.num_rows or 0
-        if old:
-            found.append(_ChangedPiece(old, 0, 0, self._reading, version, "delete"))
+        gone = sum(_gone(fragment, by_id.get(fragment.id)) for fragment in before.fragments())
+        if gone:
+            # At most so many: rows that an update moved are among them.
+            found.append(_ChangedPiece(gone, 0, 0, self._reading, version, "delete"))
         for kind, created in (("insert", True), ("update_preimage", False), ("update_postimage", False)):
             for number in manifest.fragments_of_versions(version - 1, version, created=created):
                 fragment = by_id[number]
@@ -249,6 +250,16 @@ class LanceHistory(TableHistory):
             return self._log.open(version)[0]
         except NotFoundError:
             raise cleaned_up(version, self.uri) from None
+
+
+def _gone(before: Fragment, after: Fragment | None) -> int:
+    """How many rows a fragment has lost, at most."""
+    if before.num_rows is None or (after is not None and after.num_rows is None):
+        # An old writer did not note how many are deleted.
+        return before.physical_rows
+    if after is None:
+        return before.physical_rows - before.num_deletions
+    return max(after.num_deletions - before.num_deletions, 0)
 
 
 def _size(fragment: Fragment) -> int:
