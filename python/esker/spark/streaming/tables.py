@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
@@ -39,8 +41,6 @@ def stream_schema(address: TableAddress, options: StreamReadOptions, wanted: Str
     Example:
         `stream_schema(address, StreamReadOptions.parse({"readChangeFeed": "true"})).names`
     """
-    from dataclasses import replace
-
     if is_delta(address):
         options.read.check_format("delta", address.uri)
         read = replace(options.read, changes=ChangeRange() if options.feed else None)
