@@ -20,9 +20,19 @@ SAYS = {
 }
 
 
+PIPELINE = [
+    ("upsert.py", "100 users in version 2"),
+    ("upsert.py", "150 users in version 3"),
+    ("feed.py", "150 insert, 50 update_postimage"),
+    ("lookup.py", "user 60: insert, update_postimage"),
+]
+"""The steps of `examples/pipeline`, in turn, and what each says."""
+
+
 def test_every_example_is_run_here_and_short() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
-    assert [path.name for path in EXAMPLES.glob("*.py") if len(path.read_text().splitlines()) >= 80] == []
+    assert {path.name for path in (EXAMPLES / "pipeline").glob("*.py")} == {name for name, _ in PIPELINE}
+    assert [path.name for path in EXAMPLES.rglob("*.py") if len(path.read_text().splitlines()) >= 80] == []
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * ("spark" in name)) for name in SAYS])
@@ -40,3 +50,20 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert [text for text in SAYS[name] if text not in done.stdout] == []
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_pipeline_run_in_turn(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    for name, says in PIPELINE:
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLES / "pipeline" / name), str(tmp_path / "p")],
+            cwd=tmp_path,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert says in done.stdout

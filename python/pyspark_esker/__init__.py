@@ -43,6 +43,14 @@ else:
             """Writes a table."""
             return self._source.writer(schema, overwrite)
 
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            """Writes the batches of a stream to a table."""
+            return self._source.streamWriter(schema, overwrite)
+
+        def streamReader(self, schema: Any) -> Any:
+            """Reads a table as a stream."""
+            return self._source.streamReader(schema)
+
         def __getstate__(self) -> dict[str, Any]:
             # What the pickle of the source does not carry is not to be carried beside it.
             return {**self.__dict__, "options": self._source.__getstate__()["options"]}

@@ -141,7 +141,7 @@ def test_a_new_table(spark: SparkSession, numbers: DataFrame, tmp_path: Path) ->
     assert load(spark, uri, timestampAsOf="2100-01-01").count() == 15
     assert load(spark, uri, versionAsOf=0).count() == 10
     with pytest.raises(Exception, match="readChangeFeed"):
-        load(spark, uri, startingVersion=1)
+        load(spark, uri, startingVersion=1).count()
 
 
 def test_save_modes(numbers: DataFrame, table: str) -> None:

@@ -13,6 +13,7 @@ and whether an overwrite replaces partitions. Their messages tell the commit.
 
 from __future__ import annotations
 
+import copy
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
-from esker.spark.matching import check_append
+from esker.spark.matching import check_append, renamed, spelled_as
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
 from esker.spark.types import nullable_type, table_schema
@@ -124,6 +125,10 @@ class DeltaWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         options.check_format("delta", address.uri)
         target = self._target()
+        self._transactions = (
+            {} if target.snapshot is None else {n: f[0] for n, f in target.snapshot.transactions.items()}
+        )
+        self._is_streamed = False
         self._check(target.snapshot)
         self.skips = target.snapshot is not None and (self._ignores() or self._is_applied(target))
         self._plan = self._planned(target, schema)
@@ -143,6 +148,20 @@ class DeltaWriter(DataSourceArrowWriter):
         options = pickled_options(self._address.storage_options)
         return {**self.__dict__, "_plan": replace(self._plan, storage_options=options)}
 
+    def numbered(self, application: tuple[str, int]) -> DeltaWriter:
+        """The same write as one batch of a stream, which is committed once.
+
+        Args:
+            application: The id of the stream, and the number of the batch.
+        """
+        made = copy.copy(self)
+        name, number = application
+        delta = replace(self._options.delta, txn_app_id=name, txn_version=number)
+        made._options = replace(self._options, delta=delta)
+        made._is_streamed = True
+        made.skips = self.skips or self._transactions.get(name, number - 1) >= number
+        return made
+
     @in_words_of_spark()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesMessage:
         """Stages the rows of one task."""
@@ -150,6 +169,8 @@ class DeltaWriter(DataSourceArrowWriter):
             return FilesMessage("[]", 0)
         mode = setting(OVERWRITE_MODE)
         self._check_mode(mode)
+        names = self._plan.after.schema.to_arrow().names
+        iterator = (batch.rename_columns(spelled_as(batch.schema.names, names)) for batch in iterator)
         first = next(iterator, None)
         zone = self._zone(first)
         plan = self._plan.in_zone(zone)
@@ -183,6 +204,10 @@ class DeltaWriter(DataSourceArrowWriter):
             return
         store = self._store()
         found = [message for message in messages if isinstance(message, FilesMessage)]
+        is_new = self._plan.read_version == NO_TABLE
+        if self._is_streamed and not self._overwrite and not is_new and not any(message.rows for message in found):
+            # A batch of a stream without rows: there is nothing that could be there twice.
+            return
         staged = StagedFiles((store, path) for path in _paths(found))
         with staged:
             numbered = self._options.delta.txn_app_id is not None and newest_version(store) != NO_TABLE
@@ -288,6 +313,8 @@ class DeltaWriter(DataSourceArrowWriter):
         mode: SchemaMode | None = "merge" if delta.merge_schema else None
         if self._overwrite and options.overwrite_schema:
             mode = "overwrite"
+        if target.snapshot is not None and mode != "overwrite":
+            schema = renamed(schema, TableState.of(target.snapshot).schema.to_arrow().names)
         if target.snapshot is not None and mode is None:
             state = TableState.of(target.snapshot)
             generated = Constraints(state.schema, state.configuration, state.protocol).generated

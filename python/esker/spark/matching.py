@@ -18,10 +18,50 @@ from pyspark.sql import types as spark
 from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from esker.spark.types import spark_type, table_schema
 
-__all__ = ["check_append", "check_read", "replacing_schema"]
+__all__ = ["check_append", "check_read", "renamed", "replacing_schema", "spelled_as"]
 
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _REAL = (spark.FloatType, spark.DoubleType)
+
+
+def spelled_as(found: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names of columns in the spelling of a table: case does not tell them apart, as in Spark by default.
+
+    Args:
+        found: The names in a DataFrame. One that the table has exactly stays, and so does one that fits several.
+        known: The names in the table.
+
+    Example:
+        >>> from esker.spark.matching import spelled_as
+        >>> spelled_as(["ID", "new", "s"], ["id", "s"])
+        ['id', 'new', 's']
+    """
+    exact = set(found)
+    made = []
+    for name in found:
+        near = [each for each in known if each.lower() == name.lower()]
+        alike = [each for each in found if each.lower() == name.lower()]
+        is_clear = len(near) == 1 and len(alike) == 1 and near[0] not in exact
+        made.append(near[0] if is_clear else name)
+    return made
+
+
+def renamed(frame: spark.StructType, known: Sequence[str]) -> spark.StructType:
+    """A DataFrame's schema with the names of its columns in the spelling of a table.
+
+    Example:
+        >>> from pyspark.sql.types import LongType, StructType
+        >>> from esker.spark.matching import renamed
+        >>> renamed(StructType().add("ID", LongType()), ["id"]).names
+        ['id']
+    """
+    names = spelled_as(frame.names, known)
+    return spark.StructType(
+        [
+            spark.StructField(name, field.dataType, field.nullable, field.metadata)
+            for name, field in zip(names, frame.fields, strict=True)
+        ]
+    )
 
 
 def check_append(

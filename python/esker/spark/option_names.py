@@ -34,7 +34,8 @@ class Option:
 
 
 def _options() -> dict[str, Option]:
-    read, write, both = ("read",), ("write",), ("read", "write")
+    once, write, both = ("read",), ("write",), ("read", "read stream", "write")
+    read, stream = ("read", "read stream"), ("read stream",)
     lance, delta = ("lance",), ("delta",)
     out = "leave it out"
     known = [
@@ -43,18 +44,24 @@ def _options() -> dict[str, Option]:
         Option("timezone", both),
         Option("columns", read, other_side="select the DataFrame's columns before the write"),
         Option("filter", read, other_side="filter the DataFrame, or say replaceWhere for the rows to replace"),
-        Option("version", read, other_side="leave it out: a write goes on top of the newest version"),
+        Option("version", once, other_side="leave it out: a write goes on top of the newest version"),
         Option("nanoseconds", read, lance, out, f"{out}: its times have microseconds"),
         Option("rowsPerPartition", read, lance, "say maxRowsPerFile", f"{out}: each of its files is a partition"),
         Option("bytesPerPartition", read, lance, "say maxBytesPerFile", f"{out}: each of its files is a partition"),
-        Option("output", read),
-        Option("timestampAsOf", read, delta, other_format="say version"),
+        Option("output", once),
+        Option("timestampAsOf", once, delta, other_format="say version"),
         Option("partitionTimezone", read, delta),
         Option("readChangeFeed", read, delta),
         Option("startingVersion", read, delta),
-        Option("endingVersion", read, delta),
+        Option("endingVersion", once, delta),
         Option("startingTimestamp", read, delta),
-        Option("endingTimestamp", read, delta),
+        Option("endingTimestamp", once, delta),
+        Option("skipChangeCommits", stream),
+        Option("ignoreDeletes", stream),
+        Option("maxRowsPerTrigger", stream, other_side="say rowsPerPartition for the size of a task"),
+        Option("maxBytesPerTrigger", stream, other_side="say bytesPerPartition for the size of a task"),
+        Option("maxFilesPerTrigger", stream),
+        Option("maxVersionsPerTrigger", stream),
         Option("saveMode", write),
         Option("maxRowsPerFile", write, other_side="say rowsPerPartition"),
         Option("maxBytesPerFile", write, other_side="say bytesPerPartition"),
@@ -80,6 +87,7 @@ _ALIASES = {
     "where": "filter",
     "maxrecordsperfile": "maxrowsperfile",
     "readchangedata": "readchangefeed",
+    "changefeed": "readchangefeed",
 }
 _OF_STREAMS = ("paths", "queryname", "checkpointlocation")
 _OF_CATALOGS = ("owner", "provider", "external", "location")
@@ -97,7 +105,7 @@ class Given:
 
     Args:
         options: The options from Spark.
-        side: "read" or "write"; None accepts options of both.
+        side: "read", "write" or "read stream"; None accepts options of all of them.
 
     Raises:
         InvalidArgumentError: A name is unknown, or an option has no effect on this side.
@@ -130,7 +138,7 @@ class Given:
             # Spark has lowered `maxRowsPerFile`; a name with underscores is shown as it was typed.
             self._spelled[known] = name.lower() if "_" in name else option.name
             if side is not None and side not in option.sides:
-                doing = {"read": "reads", "write": "writes"}
+                doing = {"read": "reads", "write": "writes", "read stream": "streams that are read"}
                 raise InvalidArgumentError(
                     f"option {self._spelled[known]} is for {doing[option.sides[0]]}, found it on a {side}: "
                     f"{option.other_side}"
@@ -214,6 +222,7 @@ _OF_DELTALAKE = {
     "partitionby": "partitionColumns",
     "predicate": "replaceWhere",
     "targetfilesize": "maxBytesPerFile",
+    "ignorechanges": "skipChangeCommits=true, or readChangeFeed=true for what an update has changed",
 }
 # Options that only `esker.spark.read` and `esker.spark.write` set.
 _INTERNAL = ("savemode", "output")

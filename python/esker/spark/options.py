@@ -23,6 +23,7 @@ __all__ = [
     "ReadOptions",
     "TableAddress",
     "WriteOptions",
+    "columns_of",
     "pickled_source_options",
     "read_address",
     "table_address",
@@ -89,7 +90,7 @@ class ReadOptions:
             raise InvalidArgumentError(f"option {name}: a property of a table is set when it is written, not read")
         return cls(
             changes=ChangeRange.of(given),
-            columns=_columns(given, "columns"),
+            columns=columns_of(given, "columns"),
             filter=given.get("filter"),
             version=given.integer("version", 0),
             truncate=given.choice("nanoseconds", ("error", "truncate")) == "truncate",
@@ -201,7 +202,7 @@ class DeltaWriteOptions:
             txn_version=given.integer("txnVersion", -(2**63)),
             user_metadata=given.get("userMetadata"),
             partition_overwrite_mode=mode if "partitionOverwriteMode" in given else None,
-            partition_columns=_columns(given, "partitionColumns") or (),
+            partition_columns=columns_of(given, "partitionColumns") or (),
             properties={property_name(name): value for name, value in given.properties.items()},
         )
 
@@ -379,7 +380,18 @@ def _check_format(
         raise InvalidArgumentError(f"option {name} is for Delta tables, found none at {uri}; {instead}{made}")
 
 
-def _columns(given: Given, option: str) -> tuple[str, ...] | None:
+def columns_of(given: Given, option: str) -> tuple[str, ...] | None:
+    """The names in an option, with commas between them or as a JSON list; None if it was not given.
+
+    Raises:
+        InvalidArgumentError: They are not names, or one is there twice.
+
+    Example:
+        >>> from esker.spark.option_names import Given
+        >>> from esker.spark.options import columns_of
+        >>> columns_of(Given({"columns": "id, month"}), "columns")
+        ('id', 'month')
+    """
     value = given.get(option)
     if value is None:
         return None

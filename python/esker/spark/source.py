@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from esker.exceptions import InvalidArgumentError
 from esker.spark.delta_reader import DeltaReader, delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import (
@@ -16,9 +18,20 @@ from esker.spark.options import (
     WriteOptions,
     pickled_source_options,
     read_address,
+    table_address,
     write_address,
 )
 from esker.spark.reader import SLICE_SCHEMA, EskerReader, lance_version, read_schema
+from esker.spark.streaming.batch_identity import checkpoint_of
+from esker.spark.streaming.options import (
+    StreamReadOptions,
+    check_arrow_streams,
+    of_reads_alone,
+    stream_write_options,
+)
+from esker.spark.streaming.reader import EskerStreamReader
+from esker.spark.streaming.sink import EskerStreamWriter
+from esker.spark.streaming.tables import stream_schema, table_history
 from esker.spark.table import PinnedTable
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import EskerWriter
@@ -41,6 +54,7 @@ class EskerSource(DataSource):
         self._version: int | None = None
         self._delta: bool | None = None
         self._address: TableAddress | None = None
+        self._is_copy = False
 
     @classmethod
     def name(cls) -> str:
@@ -50,9 +64,15 @@ class EskerSource(DataSource):
     @in_words_of_spark()
     def schema(self) -> StructType:
         """The schema of what will be read; pins the version."""
-        options = ReadOptions.parse(self.options)
+        try:
+            options = ReadOptions.parse(self.options)
+        except InvalidArgumentError as error:
+            # Spark does not say whether it is for a read or a stream.
+            return self._stream_schema(error)
         address = self._address = read_address(self.options)
         self._delta = is_delta(address)
+        if not self._delta and options.changes is not None:
+            return self._stream_schema(None)
         if self._delta:
             options.check_format("delta", address.uri)
             table = open_delta(address, options)
@@ -63,6 +83,20 @@ class EskerSource(DataSource):
         self._version = snapshot.version
         schema = read_schema(snapshot, options)
         return SLICE_SCHEMA if options.output == "slices" else schema
+
+    def _stream_schema(self, error: InvalidArgumentError | None) -> StructType:
+        try:
+            options = StreamReadOptions.parse(self.options)
+        except InvalidArgumentError as other:
+            raise (error if error is not None and of_reads_alone(self.options) else other) from None
+        return stream_schema(read_address(self.options), options)
+
+    @in_words_of_spark()
+    def streamReader(self, schema: StructType) -> EskerStreamReader:
+        """The reader of the table as a stream, with rows of the given schema."""
+        options = StreamReadOptions.parse(self.options)
+        # Each batch looks at the newest version: that of a branch, not that of the commit that it was at first.
+        return EskerStreamReader(partial(table_history, table_address(self.options), schema, options), options)
 
     @in_words_of_spark()
     def reader(self, schema: StructType) -> EskerReader | DeltaReader:
@@ -82,9 +116,30 @@ class EskerSource(DataSource):
         """The writer of DataFrames of the given schema to the table."""
         address = write_address(self.options)
         options = WriteOptions.parse(self.options, overwrite=overwrite)
-        if writes_delta(address, options):
-            return DeltaWriter(address, schema, overwrite, options)
-        return EskerWriter(address, schema, overwrite, options)
+        return batch_writer(address, schema, overwrite, options)
+
+    @in_words_of_spark()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> EskerStreamWriter:
+        """The writer of the batches of a stream, in output mode append, or complete if `overwrite`."""
+        check_arrow_streams()
+        address = write_address(self.options)
+        options = stream_write_options(self.options, overwrite=overwrite)
+        plan = partial(batch_writer, address, schema, overwrite, options)
+        # Spark plans a batch with a source of its own, and commits it with one that it has pickled.
+        return EskerStreamWriter(plan, is_planning=not self._is_copy, checkpoint=checkpoint_of(self.options))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "options": pickled_source_options(self.options)}
+        return {**self.__dict__, "options": pickled_source_options(self.options), "_is_copy": True}
+
+
+def batch_writer(
+    address: TableAddress, schema: StructType, overwrite: bool, options: WriteOptions
+) -> EskerWriter | DeltaWriter:
+    """The writer of a DataFrame of the given schema to a table.
+
+    Example:
+        `batch_writer(address, frame.schema, False, WriteOptions.parse({}))`
+    """
+    if writes_delta(address, options):
+        return DeltaWriter(address, schema, overwrite, options)
+    return EskerWriter(address, schema, overwrite, options)

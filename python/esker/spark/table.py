@@ -7,8 +7,8 @@ encoded fragments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from esker.commit import commit, resolve
 from esker.commit.orphans import StagedFiles
 from esker.exceptions import NotFoundError, SchemaMismatchError
 from esker.lance import LanceCommit, LanceLog
+from esker.lance.commit import APPLICATION_PREFIX, is_applied
+from esker.lance.operation import application_properties
 from esker.lance.scan.options import ScanOptions
 from esker.lance.scan.scan import Scan
 from esker.lance.version import TableVersion
@@ -127,6 +129,8 @@ class FragmentPlan:
         schema: The table's schema after the write, with its field ids.
         options: Sizes of files.
         data_storage_version: The file version of the fragments.
+        application: The id of a stream and the number of its batch, which is committed once; None for other writes.
+        applications: What is known to be committed: for each application its last number.
     """
 
     address: TableAddress
@@ -137,6 +141,23 @@ class FragmentPlan:
     schema: Schema
     options: WriteOptions
     data_storage_version: str
+    application: tuple[str, int] | None = None
+    applications: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_known_to_be_applied(self) -> bool:
+        """Whether the batch was committed already when the write was planned."""
+        if self.application is None:
+            return False
+        name, number = self.application
+        return self.applications.get(name, -1) >= number
+
+    def is_applied(self) -> bool:
+        """Whether the batch is committed in the newest version."""
+        if self.application is None:
+            return False
+        manifest = latest_manifest(self.address)
+        return manifest is not None and is_applied(manifest, *self.application)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -176,7 +197,7 @@ class FragmentPlan:
             CommitStateUnknownError: It is not known whether the commit landed.
         """
         made = [Fragment.decode(data) for data in fragments]
-        properties = {TOKEN: self.token}
+        properties = self._properties()
         if not self.replace:
             return self._commit(Transaction.append(self.read_version, made, properties=properties), staged)
         transaction = Transaction.overwrite(self.read_version, made, self.schema, properties=properties)
@@ -188,11 +209,14 @@ class FragmentPlan:
         made = [Fragment.decode(data) for data in fragments]
         try:
             change = append_to_newcomer(
-                _log(self.address), made, self.schema, self.data_storage_version, properties={TOKEN: self.token}
+                _log(self.address), made, self.schema, self.data_storage_version, properties=self._properties()
             )
         except SchemaMismatchError:
             return None
         return commit(change, staged=staged)
+
+    def _properties(self) -> dict[str, str] | None:
+        return application_properties(self.application, {TOKEN: self.token})
 
     def _commit(self, transaction: Transaction, staged: StagedFiles, *, create: bool = False) -> int:
         version = self.data_storage_version if self.replace else None
@@ -206,6 +230,16 @@ def latest_manifest(address: TableAddress) -> Manifest | None:
     if not log.newest().versions:
         return None
     return log.open()[0]
+
+
+def applications_of(manifest: Manifest | None) -> dict[str, int]:
+    """For each application the last number that it has committed by this version."""
+    config = {} if manifest is None else manifest.config
+    return {
+        name.removeprefix(APPLICATION_PREFIX): int(number)
+        for name, number in config.items()
+        if name.startswith(APPLICATION_PREFIX) and number.isascii() and number.isdigit()
+    }
 
 
 def _store(address: TableAddress) -> Store:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from esker.delta.read.versions import as_milliseconds, version_at
 from esker.delta.table import DeltaTable
 from esker.exceptions import InvalidArgumentError, NotFoundError
 from esker.spark.options import ChangeRange
 
-__all__ = ["version_of_time", "version_range_of"]
+__all__ = ["first_version_since", "version_of_time", "version_range_of"]
 
 _FARTHEST = ("+18:00", "-18:00")
 """Java has no zone further from UTC."""
@@ -50,17 +50,7 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
     newest, times = table.version(), {} if changes.is_numbered else table._commit_times()
     start, end = changes.starting_version, changes.ending_version
     if start is None and changes.starting_timestamp is not None:
-        text = changes.starting_timestamp
-
-        def first(name: str | None) -> int:
-            return min((v for v, time in times.items() if time >= as_milliseconds(text, name)), default=newest + 1)
-
-        start = _certain(first, text, zone, "startingTimestamp")
-        if start > newest:
-            raise InvalidArgumentError(
-                f"option startingTimestamp: expected a time up to that of the newest version, {newest}, found {text!r}",
-                version=newest,
-            )
+        start = first_version_since(times, newest, changes.starting_timestamp, zone)
     if end is None and changes.ending_timestamp is not None:
         until = changes.ending_timestamp
 
@@ -78,6 +68,36 @@ def version_range_of(table: DeltaTable, changes: ChangeRange, zone: str | None) 
             f"expected a change data feed that starts before it ends, found versions {start} to {end}"
         )
     return start, end
+
+
+def first_version_since(times: Mapping[int, int], newest: int, moment: str, zone: str | None) -> int:
+    """The first version that was committed at a time or later.
+
+    Args:
+        times: When the versions were committed, in milliseconds since the epoch.
+        newest: The newest version.
+        moment: The time, with a zone or without one.
+        zone: The zone of times without one, None if it is not known.
+
+    Raises:
+        InvalidArgumentError: It is not a time, means different versions in different zones, or all versions are older.
+
+    Example:
+        >>> from esker.spark.time_travel import first_version_since
+        >>> first_version_since({3: 1_000, 4: 5_000}, 4, "1970-01-01T00:00:02Z", "UTC")
+        4
+    """
+
+    def first(name: str | None) -> int:
+        return min((v for v, time in times.items() if time >= as_milliseconds(moment, name)), default=newest + 1)
+
+    start = _certain(first, moment, zone, "startingTimestamp")
+    if start > newest:
+        raise InvalidArgumentError(
+            f"option startingTimestamp: expected a time up to that of the newest version, {newest}, found {moment!r}",
+            version=newest,
+        )
+    return start
 
 
 def _certain(find: Callable[[str | None], int], moment: str, zone: str | None, option: str) -> int:

@@ -13,9 +13,10 @@ has deleted the staged files if it was refused; `abort` keeps them, since a vers
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -24,9 +25,9 @@ from pyspark.sql.types import StructType
 from esker._native.table import Manifest, Schema
 from esker.exceptions import AlreadyExistsError, UnsupportedError
 from esker.spark.cast import cast_batch
-from esker.spark.matching import check_append, replacing_schema
+from esker.spark.matching import check_append, renamed, replacing_schema, spelled_as
 from esker.spark.options import TableAddress, WriteOptions
-from esker.spark.table import FragmentPlan, latest_manifest
+from esker.spark.table import FragmentPlan, applications_of, latest_manifest
 from esker.spark.types import has_map
 from esker.spark.wording import in_words_of_spark
 from esker.storage_version import storage_version
@@ -58,10 +59,11 @@ class EskerWriter(DataSourceArrowWriter):
     @in_words_of_spark()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsMessage:
         """Writes the rows of one task as data files."""
-        if self._plan is None:
+        if self._plan is None or self._plan.is_known_to_be_applied:
             return FragmentsMessage(())
         wanted = self._plan.arrow_schema
-        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in iterator))
+        named = (batch.rename_columns(spelled_as(batch.schema.names, wanted.names)) for batch in iterator)
+        return FragmentsMessage(self._plan.write(cast_batch(batch, wanted) for batch in named))
 
     @in_words_of_spark()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
@@ -69,7 +71,13 @@ class EskerWriter(DataSourceArrowWriter):
         if self._plan is None:
             return
         plan, fragments = self._plan, _fragments(messages)
+        if plan.application is not None and not fragments and not plan.replace:
+            # A batch of a stream without rows: there is nothing that could be there twice.
+            return
         with plan.staged(fragments) as staged:
+            if plan.is_applied():
+                staged.discard()
+                return
             try:
                 plan.commit(fragments, staged)
             except AlreadyExistsError:
@@ -78,6 +86,16 @@ class EskerWriter(DataSourceArrowWriter):
                     staged.discard()
                 elif plan.options.save_mode == "error" or plan.join(fragments, staged) is None:
                     raise
+
+    def numbered(self, application: tuple[str, int]) -> EskerWriter:
+        """The same write as one batch of a stream, which is committed once.
+
+        Args:
+            application: The id of the stream, and the number of the batch.
+        """
+        made = copy.copy(self)
+        made._plan = None if self._plan is None else replace(self._plan, application=application)
+        return made
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override, unused-ignore]
         """Deletes the data files of the tasks that finished, if other tasks failed: then nothing was committed."""
@@ -132,6 +150,7 @@ def plan_write(
         data_storage_version=storage_version(
             options.data_storage_version, manifest, "overwrite" if overwrite else "append"
         ),
+        applications=applications_of(manifest),
     )
     if manifest is not None:
         manifest.check_writable()
@@ -155,7 +174,8 @@ def _planned_schema(
 ) -> Schema:
     if manifest is not None and not overwrite:
         # The table's own schema, since a new one may get other field ids.
-        check_append(schema, pa.schema(manifest.schema), address.uri)
+        there = pa.schema(manifest.schema)
+        check_append(renamed(schema, there.names), there, address.uri)
         return manifest.schema
     kept = None if manifest is None or options.overwrite_schema else pa.schema(manifest.schema)
     return Schema.from_arrow(replacing_schema(schema, kept, options.vectors))

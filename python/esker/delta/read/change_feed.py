@@ -110,6 +110,16 @@ class ChangeFeed:
                 for future in pending:
                     future.cancel()
 
+    def file_changes(self, start: int, end: int) -> Iterator[tuple[int, list[FileChange]]]:
+        """The files of which rows changed, for each version from `start` to `end`: what others read in their own way.
+
+        Raises:
+            NotFoundError: A version of it has been cleaned up.
+            UnsupportedError: The change data feed was not on in all of it.
+        """
+        for change in self._changes(start, end):
+            yield change.version, list(self._of_version(change))
+
     def _with_constants(self, changed: FileChange) -> TableFile:
         """A file of which version, time and kind of change are known as partition values are."""
         key = (changed.version, changed.kind)

@@ -1,0 +1,276 @@
+"""The versions of a Delta table as a stream reads them: the files that each entry adds, or those of its change feed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from esker._native.delta import Snapshot
+from esker.delta.log.commit import read_change
+from esker.delta.log.conflict import CommitActions
+from esker.delta.log.entries import LOG, commit_path, newest_version
+from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ChangeFeed, FileChange
+from esker.delta.read.file_reader import TableFile, TableFileReader
+from esker.delta.read.filesystem import FileLocator
+from esker.delta.read.filters import bind
+from esker.delta.read.scan import TableScan
+from esker.delta.read.sql_names import columns_in_backticks
+from esker.delta.read.versions import commit_times
+from esker.exceptions import NotFoundError
+from esker.spark.cast import cast_batch
+from esker.spark.delta_reader import open_delta, zoned_sql
+from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.session_settings import session_zone
+from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
+from esker.spark.streaming.options import StreamReadOptions
+from esker.spark.types import exchange_schema
+from esker.spark.zoned_filter import told_zone
+
+__all__ = ["DeltaHistory", "FileRows"]
+
+
+@dataclass(frozen=True)
+class FileRows(InputPartition):  # type: ignore[misc, unused-ignore]
+    """A file of a Delta table, or the rows of it that a version changed.
+
+    Args:
+        reader: Reads files of the table.
+        schema: The Spark schema of the rows.
+        options: Columns, filter and zones.
+        driver_zone: The zone of the driver's machine.
+        change: The file; for a change feed with what happened to its rows.
+        is_feed: Whether rows have the columns of a change feed.
+        time_ms: When the version was committed, in milliseconds since the epoch.
+    """
+
+    reader: TableFileReader
+    schema: StructType
+    options: ReadOptions
+    driver_zone: str | None
+    change: FileChange
+    is_feed: bool
+    time_ms: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows."""
+        wanted = exchange_schema(self.schema)
+        feed = [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP] if self.is_feed else []
+        there = self.reader.plain_schema()
+        schema = pa.schema([*there, *feed])
+        sql = zoned_sql(self.options)
+        zone = session_zone(self.options.timezone, self.driver_zone)
+        told = told_zone(None if sql is None else columns_in_backticks(sql), schema, zone)
+        where = bind(sql, schema, session_timezone=told)
+        names = list(self.schema.names)
+        needed = {*names, *((where.columns if where.columns is not None else schema.names) if where else [])}
+        columns = [name for name in there.names if name in needed]
+        only = self.change.only
+        extra = [CHANGE_TYPE] if self.is_feed and self.change.kind is None else []
+        for batch in self.reader.read(self.change.file, columns, extra=extra, only=only):
+            rows = batch.num_rows
+            if self.is_feed:
+                if self.change.kind is not None:
+                    batch = batch.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(self.change.kind), rows))
+                version = pa.scalar(self.change.version, COMMIT_VERSION.type)
+                batch = batch.append_column(COMMIT_VERSION, pa.repeat(version, rows))
+                moment = pa.scalar(self.time_ms * 1000, COMMIT_TIMESTAMP.type)
+                batch = batch.append_column(COMMIT_TIMESTAMP, pa.repeat(moment, rows))
+            kept = where.keep(batch) if where is not None else batch
+            if kept.num_rows:
+                yield cast_batch(kept.select(names), wanted, truncate=self.options.truncate)
+
+
+@dataclass(frozen=True)
+class _FilePiece(Piece):
+    """A file: one unit."""
+
+    part: FileRows
+
+    def partitions(self, first: int, last: int) -> list[InputPartition]:
+        return [self.part]
+
+
+class DeltaHistory(TableHistory):
+    """The versions of a Delta table.
+
+    Args:
+        address: The table.
+        schema: The Spark schema of the rows of the stream.
+        options: What is read.
+        driver_zone: The zone of the driver's machine.
+    """
+
+    kind = "delta"
+    first_version = 0
+
+    def __init__(
+        self, address: TableAddress, schema: StructType, options: StreamReadOptions, driver_zone: str | None
+    ) -> None:
+        table = open_delta(address, options.read)
+        self.uri = address.uri
+        self._address = address
+        self._schema = schema
+        self._options = options
+        self._driver_zone = driver_zone
+        self._store = table._store
+        self._snapshot = table._snapshot
+        self._entries: dict[tuple[int, int, int | None], str] = {}
+
+    def newest(self) -> int:
+        """The newest version.
+
+        Raises:
+            NotFoundError: The table is gone.
+        """
+        found = newest_version(self._store)
+        if found < 0:
+            raise NotFoundError(f"no table at {self.uri}: its log is gone", uri=self.uri)
+        return found
+
+    def oldest(self) -> int:
+        """The oldest version whose entry is there."""
+        names = [path.removeprefix(LOG) for path in self._store.list_paths(LOG)]
+        entries = [int(name[:20]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+        return min(entries, default=0)
+
+    def entry(self, version: int) -> str:
+        """A digest of the entry of a version.
+
+        Raises:
+            NotFoundError: There is no such entry.
+        """
+        if version < 0:
+            raise NotFoundError(f"the table at {self.uri} has no version {version}", uri=self.uri, version=version)
+        path = commit_path(version)
+        meta = self._store.head(path)
+        key = (version, meta.size, meta.last_modified_us)
+        if key not in self._entries or meta.last_modified_us is None:
+            self._entries[key] = hashlib.sha256(self._store.get(path)).hexdigest()[:32]
+        return self._entries[key]
+
+    def times(self) -> Mapping[int, int]:
+        """When the versions were committed, in milliseconds since the epoch."""
+        configuration: dict[str, str] = json.loads(self._snapshot.metadata_json)["configuration"]
+        in_commit = configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
+        return commit_times(self._store, in_commit=in_commit)
+
+    def snapshot(self, version: int) -> VersionPieces:
+        """All rows of a version."""
+        try:
+            at = Snapshot.load(self._store, version=version, timezone=self._options.read.partition_timezone)
+        except NotFoundError:
+            raise cleaned_up(version, self.uri) from None
+        selection = at.select(self._store)
+        reader = self._reader(at)
+        files = TableScan(self._store, at, reader.files, selection).table_files()
+        sizes = pa.record_batch(selection.describe()).column("size_bytes").to_pylist()
+        rows: list[int | None] = [None] * len(files)
+        if self._options.limits.rows is not None:
+            rows = pa.record_batch(selection.statistics(self._store, bounds=False)[1]).column("num_records").to_pylist()
+        kind = "insert" if self._options.feed else None
+        time = self.times().get(version, 0) if self._options.feed else 0
+        # A log and its checkpoint list files in different orders.
+        found = sorted(zip(files, sizes, rows, strict=True), key=lambda each: each[0].path)
+        pieces: list[Piece] = [
+            _FilePiece(1, count or 0, size or 0, self._part(reader, FileChange(version, file, kind), time))
+            for file, size, count in found
+        ]
+        return VersionPieces(version, pieces, True)
+
+    def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
+        """What the versions `first` to `last` add, or change."""
+        self._snapshot = self._snapshot.refresh(self._store)
+        reader = self._reader(self._snapshot)
+        if self._options.feed:
+            yield from self._fed(reader, first, last)
+            return
+        for version in range(first, last + 1):
+            change = read_change(self._store, self._snapshot.root, version)
+            if not change.known:
+                raise cleaned_up(version, self.uri)
+            yield VersionPieces(version, self._added(reader, change), True)
+
+    def _added(self, reader: TableFileReader, change: CommitActions) -> list[Piece]:
+        adds, removes = (
+            {path: action for path, action in actions.items() if action.get("dataChange", True)}
+            for actions in (change.adds, change.removes)
+        )
+        if removes:
+            # A delete that rewrites files adds only rows that stay: its writer says so.
+            only_deletes = change.operation == "DELETE" or all(
+                path in removes and _deletes_more(removes[path], add) for path, add in adds.items()
+            )
+            kind = "delete" if only_deletes else "change"
+            if self._options.skips_changes or (kind == "delete" and self._options.skips_deletes):
+                return []
+            raise change_refused(change.version, self.uri, change.operation, kind)  # type: ignore[arg-type]
+        return [
+            _FilePiece(
+                1,
+                _rows_of(action),
+                int(action.get("size") or 0),
+                self._part(reader, FileChange(change.version, self._file(reader, path, action), None), 0),
+            )
+            for path, action in sorted(adds.items())
+        ]
+
+    def _fed(self, reader: TableFileReader, first: int, last: int) -> Iterator[VersionPieces]:
+        times = self.times()
+        scan = TableScan(self._store, self._snapshot, reader.files)
+        feed = ChangeFeed(self._store, self._snapshot, scan, dict(times))
+        version = first
+        try:
+            for version, changes in feed.file_changes(first, last):
+                sizes: dict[str, tuple[int, int]] = {}
+                if not self._options.limits.is_none:
+                    adds = read_change(self._store, self._snapshot.root, version).adds
+                    sizes = {path: (_rows_of(add), int(add.get("size") or 0)) for path, add in adds.items()}
+                pieces: list[Piece] = [
+                    _FilePiece(
+                        1, *sizes.get(change.file.path, (0, 0)), self._part(reader, change, times.get(version, 0))
+                    )
+                    for change in changes
+                ]
+                yield VersionPieces(version, pieces, False)
+        except NotFoundError as error:
+            raise cleaned_up(version, self.uri) from error
+
+    def _part(self, reader: TableFileReader, change: FileChange, time_ms: int) -> FileRows:
+        return FileRows(
+            reader, self._schema, self._options.read, self._driver_zone, change, self._options.feed, time_ms
+        )
+
+    def _file(self, reader: TableFileReader, path: str, action: Mapping[str, Any]) -> TableFile:
+        spelled = action.get("partitionValues") or {}
+        names = {physical: name for name, physical in reader.physical_names().items()}
+        partition = {
+            names[physical]: pa.array(self._snapshot.parse_partition_values(names[physical], [value]))[0]
+            for physical, value in spelled.items()
+            if physical in names
+        }
+        return TableFile(path, partition, action.get("deletionVector"))
+
+    def _reader(self, snapshot: Snapshot) -> TableFileReader:
+        files = FileLocator(self._store, snapshot.root, dict(self._address.storage_options))
+        return TableFileReader.of(self._store, snapshot, files)
+
+
+def _rows_of(action: Mapping[str, Any]) -> int:
+    """The rows of a file as its statistics have them, 0 if they do not."""
+    try:
+        return int(json.loads(action.get("stats") or "{}").get("numRecords", 0))
+    except (ValueError, TypeError, AttributeError):
+        return 0
+
+
+def _deletes_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a file has only lost rows: its deletion vector has grown."""
+    old, new = (int((action.get("deletionVector") or {}).get("cardinality", 0)) for action in (before, after))
+    return new > old

@@ -1,0 +1,137 @@
+"""What a stream asks of a table, whichever its format: its versions, and the rows that each of them adds.
+
+The rows of a version are counted in units that never change, so that an offset in a checkpoint means the same after a
+restart: physical rows of its new fragments for a Lance table, its new files for a Delta table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql.datasource import InputPartition
+
+from esker.exceptions import InvalidArgumentError, NotFoundError
+
+__all__ = ["START_ANEW", "Piece", "TableHistory", "VersionPieces", "change_refused", "cleaned_up"]
+
+START_ANEW = (
+    "start a new query: with another checkpointLocation, and startingVersion=latest for what is new from now on, or no "
+    "starting point for all rows"
+)
+"""What to do if a stream cannot go on."""
+
+ChangeKind = Literal["delete", "change"]
+
+
+@dataclass(frozen=True)
+class Piece(ABC):
+    """Some rows of a version that lie together.
+
+    Args:
+        length: How many units it has.
+        rows: How many rows, about.
+        size: How many bytes of data files.
+    """
+
+    length: int
+    rows: int
+    size: int
+
+    @abstractmethod
+    def partitions(self, first: int, last: int) -> list[InputPartition]:
+        """What tasks read of its units [first, last)."""
+
+
+@dataclass(frozen=True)
+class VersionPieces:
+    """The rows that a version adds, or those that it changes.
+
+    Args:
+        version: The version.
+        pieces: Its rows, always in the same order.
+        divides: Whether a batch may end within the version.
+    """
+
+    version: int
+    pieces: list[Piece]
+    divides: bool
+
+
+class TableHistory(ABC):
+    """The versions of one table."""
+
+    kind: Literal["lance", "delta"]
+    uri: str
+    first_version: int
+    """The number of the version that makes a table."""
+
+    @abstractmethod
+    def newest(self) -> int:
+        """The newest version."""
+
+    @abstractmethod
+    def oldest(self) -> int:
+        """The oldest version that is there."""
+
+    @abstractmethod
+    def entry(self, version: int) -> str:
+        """What tells the entry of a version from that of another table: it never changes.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
+
+    @abstractmethod
+    def times(self) -> Mapping[int, int]:
+        """When the versions were committed, in milliseconds since the epoch."""
+
+    @abstractmethod
+    def snapshot(self, version: int) -> VersionPieces:
+        """All rows of a version."""
+
+    @abstractmethod
+    def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
+        """What the versions `first` to `last` add, or change.
+
+        Raises:
+            NotFoundError: One of them was cleaned up.
+            InvalidArgumentError: One of them deletes or changes rows, and no option says what that means.
+        """
+
+
+def cleaned_up(version: int, uri: str) -> NotFoundError:
+    """The error for a version that was cleaned up before the stream has read it.
+
+    Example:
+        >>> from esker.spark.streaming.history import cleaned_up
+        >>> cleaned_up(3, "t.lance").message[:50]
+        'version 3 of t.lance was cleaned up before the str'
+    """
+    return NotFoundError(
+        f"version {version} of {uri} was cleaned up before the stream has read it; {START_ANEW}",
+        uri=uri,
+        version=version,
+    )
+
+
+def change_refused(version: int, uri: str, operation: str, kind: ChangeKind) -> InvalidArgumentError:
+    """The error for a version that deletes or changes rows.
+
+    Example:
+        >>> from esker.spark.streaming.history import change_refused
+        >>> "ignoreDeletes" in change_refused(3, "t.lance", "Delete", "delete").message
+        True
+    """
+    said = "deletes rows" if kind == "delete" else "changes rows that the stream may have read"
+    options = "skipChangeCommits=true passes over such versions"
+    if kind == "delete":
+        options = f"ignoreDeletes=true passes over versions that only delete, {options} and over those that change rows"
+    return InvalidArgumentError(
+        f"version {version} of {uri} ({operation}) {said}, expected versions that only add some: {options}, "
+        "readChangeFeed=true reads what happened to each row",
+        uri=uri,
+        version=version,
+    )

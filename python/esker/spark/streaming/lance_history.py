@@ -1,0 +1,266 @@
+"""The versions of a Lance table as a stream reads them: what each transaction adds, deletes or changes.
+
+| operation                                                       | rows that it adds | in a change feed        |
+|-----------------------------------------------------------------|-------------------|-------------------------|
+| Append, and what makes the table                                | its fragments     | inserts                 |
+| Delete                                                          | refused, skipped  | deletes                 |
+| Update (update, upsert)                                         | refused, skipped  | by row ids and versions |
+| Overwrite                                                       | refused, skipped  | deletes and inserts     |
+| Rewrite, CreateIndex, ReserveFragments, Merge, Project, configs | none              | none                    |
+| Restore, DataReplacement, unknown ones                          | refused, skipped  | refused                 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from esker._native.table import Fragment, Manifest
+from esker.exceptions import NotFoundError, UnsupportedError
+from esker.lance import LanceLog
+from esker.lance.version import TableVersion
+from esker.spark.options import TableAddress
+from esker.spark.streaming.history import Piece, TableHistory, VersionPieces, change_refused, cleaned_up
+from esker.spark.streaming.lance_partition import ChangedRows, ChangeKind, FragmentRows, Reading
+from esker.spark.streaming.options import StreamReadOptions
+
+__all__ = ["LanceHistory"]
+
+_REARRANGED = ("Rewrite", "CreateIndex", "ReserveFragments", "Merge", "Project", "UpdateConfig", "UpdateBases")
+_KINDS: dict[str, Literal["delete", "change"]] = {"Delete": "delete"}
+_BATCH_ROWS = 32 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class _FragmentPiece(Piece):
+    """A fragment, whose units are its physical rows."""
+
+    reading: Reading
+    version: int
+    fragment_id: int
+    change: ChangeKind | None = None
+
+    def partitions(self, first: int, last: int) -> list[InputPartition]:
+        read, rows = self.reading.options, last - first
+        size = self.size * rows // max(self.length, 1)
+        count = max(-(-rows // read.rows_per_partition), min(rows, -(-size // read.bytes_per_partition)), 1)
+        batch_rows = max(64, min(_BATCH_ROWS, _BATCH_BYTES * self.length // max(self.size, 1)))
+        return [
+            FragmentRows(
+                self.reading,
+                self.version,
+                self.change,
+                self.fragment_id,
+                first + rows * index // count,
+                first + rows * (index + 1) // count,
+                batch_rows,
+            )
+            for index in range(count)
+        ]
+
+
+@dataclass(frozen=True)
+class _ChangedPiece(Piece):
+    """Rows of a version that are found by their row ids."""
+
+    reading: Reading
+    version: int
+    change: ChangeKind
+    fragment_id: int | None = None
+
+    def partitions(self, first: int, last: int) -> list[InputPartition]:
+        # One task for as many rows as make a partition: each finds the row ids, and reads its share of the rows.
+        step = self.reading.options.rows_per_partition
+        if self.fragment_id is not None:
+            return [ChangedRows(self.reading, self.version, self.change, self.fragment_id, 0, None)]
+        return [
+            ChangedRows(self.reading, self.version, self.change, None, start, min(start + step, last))
+            for start in range(first, last, step)
+        ]
+
+
+class LanceHistory(TableHistory):
+    """The versions of a Lance table.
+
+    Args:
+        address: The table.
+        schema: The Spark schema of the rows of the stream.
+        options: What is read.
+        driver_zone: The zone of the driver's machine.
+    """
+
+    kind = "lance"
+    first_version = 1
+
+    def __init__(
+        self, address: TableAddress, schema: StructType, options: StreamReadOptions, driver_zone: str | None
+    ) -> None:
+        self.uri = address.uri
+        self._options = options
+        table = TableVersion.open(address.uri, storage_options=dict(address.storage_options))
+        self._log: LanceLog = table.log
+        self._reading = Reading(address, schema, options.read, driver_zone, table.number, options.feed)
+        self._entries: dict[tuple[int, int, int | None], str] = {}
+
+    def newest(self) -> int:
+        """The newest version.
+
+        Raises:
+            NotFoundError: The table is gone.
+        """
+        found = self._log.newest().latest
+        return found if found else self._log.open()[0].version
+
+    def oldest(self) -> int:
+        """The oldest version that is there."""
+        return self._log.listing().versions[0]
+
+    def entry(self, version: int) -> str:
+        """The id of the transaction that made a version, and when.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
+        if version < 1:
+            raise NotFoundError(f"the table at {self.uri} has no version {version}", uri=self.uri, version=version)
+        scheme = self._log.newest().scheme
+        meta = self._log.store.head(self._log.path_of(version, scheme))
+        key = (version, meta.size, meta.last_modified_us)
+        if key not in self._entries or meta.last_modified_us is None:
+            manifest = self._log.manifest(version, scheme)
+            inline = None if manifest.transaction_file else manifest.inline_transaction()
+            name = manifest.transaction_file or (inline.uuid if inline is not None else "")
+            self._entries[key] = f"{name}@{manifest.timestamp_ns}"
+        return self._entries[key]
+
+    def times(self) -> Mapping[int, int]:
+        """When the versions were committed, in milliseconds since the epoch."""
+        listing = self._log.listing()
+        manifests = {version: self._log.manifest(version, listing.scheme) for version in listing.versions}
+        return {version: manifest.timestamp_ns // 1_000_000 for version, manifest in manifests.items()}
+
+    def snapshot(self, version: int) -> VersionPieces:
+        """All rows of a version."""
+        manifest = self._manifest(version)
+        change: ChangeKind | None = "insert" if self._options.feed else None
+        return VersionPieces(version, self._whole(manifest, manifest.fragments(), change), True)
+
+    def changes(self, first: int, last: int) -> Iterator[VersionPieces]:
+        """What the versions `first` to `last` add, or change."""
+        for version in range(first, last + 1):
+            manifest = self._manifest(version)
+            if self._options.feed:
+                yield VersionPieces(version, self._fed(manifest), False)
+            else:
+                yield VersionPieces(version, self._added(manifest), True)
+
+    def _added(self, manifest: Manifest) -> list[Piece]:
+        version, operation, count = self._operation(manifest)
+        if operation == "Append":
+            fragments = manifest.fragments()
+            return self._whole(manifest, fragments[len(fragments) - count :], None)
+        if version == 1 or operation == "Clone":
+            return self._whole(manifest, manifest.fragments(), None)
+        if operation in _REARRANGED or self._options.skips_changes:
+            return []
+        kind = _KINDS.get(operation, "change")
+        if kind == "delete" and self._options.skips_deletes:
+            return []
+        raise change_refused(version, self.uri, operation, kind)
+
+    def _fed(self, manifest: Manifest) -> list[Piece]:
+        version, operation, count = self._operation(manifest)
+        if operation in _REARRANGED:
+            return []
+        fragments = manifest.fragments()
+        if operation == "Append":
+            return self._whole(manifest, fragments[len(fragments) - count :], "insert")
+        if version == 1 or operation == "Clone":
+            return self._whole(manifest, fragments, "insert")
+        if operation == "Overwrite":
+            before = self._manifest(version - 1)
+            gone = self._whole(before, before.fragments(), "delete")
+            return [*gone, *self._whole(manifest, fragments, "insert")]
+        if operation not in ("Delete", "Update"):
+            raise UnsupportedError(
+                f"version {version} of {self.uri} ({operation}) does not say which rows it changed, expected versions "
+                "that append, delete, update or overwrite; start a new query after it, with startingVersion="
+                f"{version + 1} and another checkpointLocation",
+                uri=self.uri,
+                version=version,
+            )
+        before = self._manifest(version - 1)
+        for each in (before, manifest):
+            if not each.reader_feature_flags & 2:
+                raise UnsupportedError(
+                    f"version {version} of {self.uri} ({operation}) deletes or updates rows, and a change feed finds "
+                    "these by their stable row ids, which the table lacks; make it with enable_stable_row_ids=True, "
+                    "or read without readChangeFeed, with skipChangeCommits=true",
+                    uri=self.uri,
+                    version=version,
+                )
+        return self._changed(before, manifest)
+
+    def _changed(self, before: Manifest, manifest: Manifest) -> list[Piece]:
+        version = manifest.version
+        by_id = {fragment.id: fragment for fragment in manifest.fragments()}
+        found: list[Piece] = []
+        gone = sum(_gone(fragment, by_id.get(fragment.id)) for fragment in before.fragments())
+        if gone:
+            # At most so many: rows that an update moved are among them.
+            found.append(_ChangedPiece(gone, 0, 0, self._reading, version, "delete"))
+        for kind, created in (("insert", True), ("update_preimage", False), ("update_postimage", False)):
+            for number in manifest.fragments_of_versions(version - 1, version, created=created):
+                fragment = by_id[number]
+                found.append(
+                    _ChangedPiece(1, fragment.physical_rows, _size(fragment), self._reading, version, kind, number)  # type: ignore[arg-type]
+                )
+        return found
+
+    def _whole(self, manifest: Manifest, fragments: list[Fragment], change: ChangeKind | None) -> list[Piece]:
+        version = manifest.version
+        return [
+            _FragmentPiece(
+                fragment.physical_rows,
+                fragment.physical_rows - fragment.num_deletions,
+                _size(fragment),
+                self._reading.at(manifest.timestamp_ns) if change is not None else self._reading,
+                version,
+                fragment.id,
+                change,
+            )
+            for fragment in fragments
+            if fragment.physical_rows
+        ]
+
+    def _operation(self, manifest: Manifest) -> tuple[int, str, int]:
+        """The version, what its transaction does, and how many fragments it appends."""
+        transaction = self._log.transaction(manifest)
+        if transaction is None:
+            return manifest.version, "an operation that is not known any more", 0
+        return manifest.version, transaction.operation, len(transaction.fragments)
+
+    def _manifest(self, version: int) -> Manifest:
+        try:
+            return self._log.open(version)[0]
+        except NotFoundError:
+            raise cleaned_up(version, self.uri) from None
+
+
+def _gone(before: Fragment, after: Fragment | None) -> int:
+    """How many rows a fragment has lost, at most."""
+    if before.num_rows is None or (after is not None and after.num_rows is None):
+        # An old writer did not note how many are deleted.
+        return before.physical_rows
+    if after is None:
+        return before.physical_rows - before.num_deletions
+    return max(after.num_deletions - before.num_deletions, 0)
+
+
+def _size(fragment: Fragment) -> int:
+    return sum(file.file_size_bytes or 0 for file in fragment.files)

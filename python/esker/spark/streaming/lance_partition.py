@@ -1,0 +1,234 @@
+"""What a task reads of a Lance table in a stream: rows of a fragment, or rows that a version changed.
+
+Rows that a version changed are found by their stable row ids and the versions that inserted and last updated them: a
+row that an update rewrote is not an insert, though it lies in a new fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from esker._native import scan as native
+from esker._native.expr import Expression
+from esker.arrow.batches import read
+from esker.delta.read.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from esker.exceptions import NotFoundError, SchemaMismatchError
+from esker.lance.scan.options import ScanOptions
+from esker.lance.scan.scan import Scan
+from esker.lance.scan.take import take_row_ids
+from esker.lance.system_columns import CREATED_AT_VERSION, LAST_UPDATED_AT_VERSION, ROW_ID, SYSTEM_COLUMNS
+from esker.lance.version import TableVersion
+from esker.spark.cast import cast_batch
+from esker.spark.options import ReadOptions, TableAddress
+from esker.spark.session_settings import session_zone
+from esker.spark.streaming.history import START_ANEW, cleaned_up
+from esker.spark.types import exchange_schema
+from esker.spark.zoned_filter import instants_apart, told_zone, zoned_predicate
+
+__all__ = ["FEED", "ChangeKind", "ChangedRows", "FragmentRows", "Reading"]
+
+ChangeKind = Literal["insert", "delete", "update_preimage", "update_postimage"]
+FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+"""The columns of a change feed beside the table's."""
+_FEED_NAMES = [field.name for field in FEED]
+_TAKEN_ROWS = 8 * 1024
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What all tasks of a stream have in common.
+
+    Args:
+        address: The table.
+        schema: The Spark schema of the rows.
+        options: Columns, filter and zones.
+        driver_zone: The zone of the driver's machine.
+        known: The version in which all columns of the schema are there.
+        is_feed: Whether rows have the columns of a change feed.
+        time_ns: When the version that is read was committed, in nanoseconds since the epoch.
+    """
+
+    address: TableAddress
+    schema: StructType
+    options: ReadOptions
+    driver_zone: str | None
+    known: int
+    is_feed: bool
+    time_ns: int = 0
+
+    def at(self, time_ns: int) -> Reading:
+        """The same, for a version that was committed then."""
+        return replace(self, time_ns=time_ns)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns of the table among those of the stream."""
+        return [name for name in self.schema.names if not (self.is_feed and name in _FEED_NAMES)]
+
+    def open(self, version: int) -> TableVersion:
+        """The table at a version.
+
+        Raises:
+            NotFoundError: It was cleaned up.
+        """
+        try:
+            return TableVersion.open(self.address.uri, version, storage_options=dict(self.address.storage_options))
+        except NotFoundError:
+            raise cleaned_up(version, self.address.uri) from None
+
+    def present(self, table: TableVersion) -> list[str]:
+        """The columns that a version has: an older one may lack some, which are null there.
+
+        Raises:
+            SchemaMismatchError: A column was dropped or renamed since the stream was started.
+        """
+        there = {*table.schema.names, *SYSTEM_COLUMNS}
+        missing = [name for name in self.names if name not in there]
+        if missing and table.number > self.known:
+            raise SchemaMismatchError(
+                f"version {table.number} of {self.address.uri} has no column {missing[0]!r} any more: expected the "
+                f"columns of version {self.known}, with which the stream was started; {START_ANEW}",
+                column=missing[0],
+            )
+        return [name for name in self.names if name in there]
+
+    def zone(self, schema: pa.Schema) -> str | None:
+        """The zone of times without one in the filter."""
+        zone = session_zone(self.options.timezone, self.driver_zone)
+        return told_zone(self.options.filter, schema, zone)
+
+    def exchanged(self, batch: pa.RecordBatch, change: ChangeKind | None, version: int, time_ns: int) -> pa.RecordBatch:
+        """Rows as Spark takes them, with what happened to them, and nulls where the version lacks a column."""
+        rows = batch.num_rows
+        wanted = exchange_schema(self.schema)
+        if change is not None:
+            for field, value in zip(FEED, (change, version, time_ns // 1000), strict=True):
+                if field.name in wanted.names:
+                    column = pa.repeat(pa.scalar(value, field.type), rows)
+                    batch = batch.append_column(field, column)
+        for field in wanted:
+            if field.name not in batch.schema.names:
+                batch = batch.append_column(field, pa.nulls(rows, field.type))
+        return cast_batch(batch, wanted, truncate=self.options.truncate)
+
+
+@dataclass(frozen=True)
+class FragmentRows(InputPartition):  # type: ignore[misc, unused-ignore]
+    """Physical rows [start, end) of a fragment in a version; `change` says what happened to all of them."""
+
+    reading: Reading
+    version: int
+    change: ChangeKind | None
+    fragment_id: int
+    start: int
+    end: int
+    batch_rows: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its live rows."""
+        reading = self.reading
+        table = reading.open(self.version)
+        version, time_ns = self.version, reading.time_ns
+        if self.change == "delete":
+            # An overwrite deletes the rows of the version before it.
+            version, time_ns = version + 1, reading.open(version + 1).manifest.timestamp_ns
+        columns = reading.present(table)
+        schema = table.described_schema
+        sql = reading.options.filter
+        options = ScanOptions(
+            columns=columns or [ROW_ID],
+            filter=None if sql is None else zoned_predicate(sql, schema, reading.zone(schema)),
+            batch_size=self.batch_rows,
+            fragment_ids=(self.fragment_id,),
+            row_range=(self.start, self.end),
+        )
+        for batch in Scan(table, options).to_batches():
+            if batch.num_rows:
+                yield reading.exchanged(batch, self.change, version, time_ns)
+
+
+@dataclass(frozen=True)
+class ChangedRows(InputPartition):  # type: ignore[misc, unused-ignore]
+    """Rows that a version inserted, updated or deleted, of one fragment or of all: numbers [start, end) of them."""
+
+    reading: Reading
+    version: int
+    change: ChangeKind
+    fragment_id: int | None
+    start: int
+    end: int | None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """These rows: as they were before, if they were deleted or are the old state of an update."""
+        after = self.reading.open(self.version)
+        time_ns = after.manifest.timestamp_ns
+        found = self._present(after) if self.change in ("insert", "update_postimage") else self._past(after)
+        for batch in found:
+            if batch.num_rows:
+                yield self.reading.exchanged(batch, self.change, self.version, time_ns)
+
+    def _condition(self) -> str:
+        if self.change == "insert":
+            return f"{CREATED_AT_VERSION} = {self.version}"
+        return f"{CREATED_AT_VERSION} < {self.version} AND {LAST_UPDATED_AT_VERSION} = {self.version}"
+
+    def _of_fragment(self, table: TableVersion, columns: list[str], sql: str, zone: str | None) -> Scan:
+        schema = table.described_schema
+        return Scan(
+            table,
+            ScanOptions(
+                columns=columns,
+                filter=zoned_predicate(sql, schema, zone),
+                fragment_ids=None if self.fragment_id is None else (self.fragment_id,),
+            ),
+        )
+
+    def _present(self, after: TableVersion) -> Iterator[pa.RecordBatch]:
+        sql = self._condition()
+        if self.reading.options.filter is not None:
+            sql = f"({sql}) AND ({self.reading.options.filter})"
+        columns = self.reading.present(after) or [ROW_ID]
+        return self._of_fragment(after, columns, sql, self.reading.zone(after.described_schema)).to_batches()
+
+    def _past(self, after: TableVersion) -> Iterator[pa.RecordBatch]:
+        before = self.reading.open(self.version - 1)
+        columns = self.reading.present(before)
+        sql = self.reading.options.filter
+        where: Expression | None = None
+        read_columns = columns
+        if sql is not None:
+            schema = before.described_schema
+            predicate = zoned_predicate(sql, schema, self.reading.zone(schema))
+            read_columns = list(dict.fromkeys([*columns, *predicate.columns]))
+        read_columns = read_columns or [before.schema.names[0]]
+        for ids in self._ids(before, after):
+            taken = take_row_ids(before.store, before.manifest, before.schema, ids, read_columns)
+            for batch in taken.to_batches():
+                if sql is not None:
+                    if where is None:
+                        where = Expression.parse_sql(instants_apart(sql), batch.schema)
+                    batch = batch.filter(pa.array(where.evaluate(batch)))
+                yield batch.select(columns)
+
+    def _ids(self, before: TableVersion, after: TableVersion) -> Iterator[pa.Array]:
+        """The ids of the rows, some at a time."""
+        if self.change == "update_preimage":
+            for batch in self._of_fragment(after, [ROW_ID], self._condition(), None).to_batches():
+                for start in range(0, batch.num_rows, _TAKEN_ROWS):
+                    yield batch.column(ROW_ID).slice(start, _TAKEN_ROWS)
+            return
+        at = 0
+        for batch in read(native.deleted_row_ids(before.store, before.manifest, after.manifest)):
+            ids = batch.column(ROW_ID)
+            low = max(self.start - at, 0)
+            high = len(ids) if self.end is None else min(self.end - at, len(ids))
+            at += len(ids)
+            for start in range(low, high, _TAKEN_ROWS):
+                yield ids.slice(start, min(_TAKEN_ROWS, high - start))

@@ -1,0 +1,130 @@
+"""Queries of Spark itself over the source and the sink: restarts, types and zones, upserts and feeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import lance
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import esker.spark
+from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.spark.streaming.upsert import _once
+from tests.spark.streams import Query, ids
+
+ROW = "id long, at timestamp, local timestamp_ntz, tags array<struct<k: string, v: double>>, amount decimal(9, 2)"
+
+
+def _run(writer: Any, checkpoint: Path) -> Any:
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return query
+
+
+def _forget_the_last_batch(checkpoint: Path) -> None:
+    """As if Spark had died after the commit of the sink, before it noted that."""
+    notes = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    notes[-1].unlink()
+    notes[-1].with_name(f".{notes[-1].name}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path) -> Callable[[int, list[dict[str, Any]]], DataFrame]:
+    def put(number: int, rows: list[dict[str, Any]]) -> DataFrame:
+        folder = tmp_path / "in"
+        folder.mkdir(exist_ok=True)
+        (tmp_path / "new").write_text("\n".join(map(json.dumps, rows)))
+        (tmp_path / "new").rename(folder / f"{number}.json")
+        return spark.readStream.schema(ROW).option("maxFilesPerTrigger", 1).json(str(folder))
+
+    return put
+
+
+def _row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "at": "2024-07-01T12:00:00Z",
+        "local": "2024-07-01T12:00:00",
+        "tags": [{"k": "a", "v": number / 2}, None] if number % 2 else None,
+        "amount": number + 0.25,
+    }
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_stream_into_a_table_and_out_of_it(
+    spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame], kind: str
+) -> None:
+    uri, out = str(tmp_path / "t"), str(tmp_path / "out")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for number in range(2):
+            rows = source(number, [_row(n) for n in range(number * 10, number * 10 + 10)])
+            writer = rows.writeStream.format("esker").option("tableFormat", kind).option("path", uri)
+            _run(writer, tmp_path / "c")
+            _forget_the_last_batch(tmp_path / "c")
+            _run(writer, tmp_path / "c")
+        read = spark.readStream.format("esker").option("maxRowsPerTrigger", 5).load(uri)
+        other = "delta" if kind == "lance" else "lance"
+        _run(read.writeStream.format("esker").option("tableFormat", other).option("path", out), tmp_path / "c2")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for path, found in ((uri, kind), (out, other)):
+        table = lance.dataset(path).to_table() if found == "lance" else deltalake.DeltaTable(path).to_pyarrow_table()
+        there = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
+        assert [row["id"] for row in there] == list(range(20))
+        assert there[3]["at"] == datetime(2024, 7, 1, 12, tzinfo=UTC)
+        assert there[3]["local"] == datetime(2024, 7, 1, 12)
+        assert there[3]["tags"] == [{"k": "a", "v": 1.5}, None]
+        assert there[4]["tags"] is None
+        assert str(there[3]["amount"]) == "3.25"
+
+
+def test_upserts_and_their_feed(spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame]) -> None:
+    uri = str(tmp_path / "t")
+    for number, (first, last) in enumerate(((0, 10), (5, 15))):
+        rows = source(number, [_row(n) | {"amount": number} for n in range(first, last)])
+        upsert = esker.spark.upsert_stream(rows, uri, keys=["ID"])
+        _run(upsert, tmp_path / "c")
+        version = lance.dataset(uri).version
+        _forget_the_last_batch(tmp_path / "c")
+        _run(upsert, tmp_path / "c")
+        assert lance.dataset(uri).version == version
+    found = {row["id"]: int(row["amount"]) for row in lance.dataset(uri).to_table().to_pylist()}
+    assert found == {n: int(n >= 5) for n in range(15)}
+    feed = Query(uri, readChangeFeed="true", startingVersion=1).rows()
+    kinds = [(row["_change_type"], row["id"]) for row in feed]
+    assert sorted(kinds) == sorted(
+        [*(("insert", n) for n in range(15))]
+        + [(kind, n) for n in range(5, 10) for kind in ("update_preimage", "update_postimage")]
+    )
+    twice = source(2, [_row(1), _row(1)])
+    with pytest.raises(Exception, match="latest"):
+        _run(esker.spark.upsert_stream(twice, uri, keys=["id"]), tmp_path / "c")
+
+
+def test_what_an_upsert_refuses(spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame]) -> None:
+    rows = source(0, [])
+    with pytest.raises(InvalidArgumentError, match="no stream"):
+        esker.spark.upsert_stream(spark.range(1), str(tmp_path / "t"), keys="id")
+    with pytest.raises(InvalidArgumentError, match="'key'"):
+        esker.spark.upsert_stream(rows, str(tmp_path / "t"), keys="key")
+    deltalake.write_deltalake(str(tmp_path / "d"), ids(0, 1))
+    with pytest.raises(UnsupportedError, match="Delta table"):
+        esker.spark.upsert_stream(rows, str(tmp_path / "d"), keys="id")
+
+
+def test_of_several_rows_of_a_key_the_latest_wins() -> None:
+    import pyarrow as pa
+
+    rows = pa.table({"k": [1, 2, 1, 1], "at": [3, 1, 9, None], "v": ["a", "b", "c", "d"]})
+    kept = _once(rows, ["k"], "at")
+    assert sorted(row["v"] for row in kept.to_pylist()) == ["b", "c"]
+    with pytest.raises(InvalidArgumentError, match="4 rows of 2 keys"):
+        _once(rows, ["k"], None)
+    assert _once(rows.slice(0, 2), ["k"], None).num_rows == 2

@@ -1,0 +1,285 @@
+"""The source of `readStream`: where it starts, how much a batch reads, what a version that is no append means."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import CommitConflictError, InvalidArgumentError, NotFoundError, SchemaMismatchError
+from esker.spark import EskerSource
+from tests.spark.streams import Query, ids
+
+FORMATS = ["lance", "delta"]
+
+
+class Table:
+    """A table of one of the formats, which the peers write, too."""
+
+    def __init__(self, kind: str, uri: str) -> None:
+        self.kind, self.uri = kind, uri
+        self.first = 1 if kind == "lance" else 0
+        self.make(ids(0, 3))
+
+    def make(self, rows: pa.Table) -> None:
+        if self.kind == "lance":
+            lance.write_dataset(rows, self.uri, enable_stable_row_ids=True)
+        else:
+            deltalake.write_deltalake(self.uri, rows)
+
+    def append(self, rows: pa.Table) -> None:
+        if self.kind == "lance":
+            lance.write_dataset(rows, self.uri, mode="append")
+        else:
+            deltalake.write_deltalake(self.uri, rows, mode="append")
+
+    def overwrite(self, rows: pa.Table) -> None:
+        if self.kind == "lance":
+            lance.write_dataset(rows, self.uri, mode="overwrite")
+        else:
+            deltalake.write_deltalake(self.uri, rows, mode="overwrite")
+
+    def delete(self, where: str) -> None:
+        if self.kind == "lance":
+            lance.dataset(self.uri).delete(where)
+        else:
+            deltalake.DeltaTable(self.uri).delete(where)
+
+    def update(self, where: str) -> None:
+        if self.kind == "lance":
+            lance.dataset(self.uri).update({"s": "'new'"}, where=where)
+        else:
+            deltalake.DeltaTable(self.uri).update(updates={"s": "'new'"}, predicate=where)
+
+    def compact(self) -> None:
+        if self.kind == "lance":
+            lance.dataset(self.uri).optimize.compact_files()
+        else:
+            deltalake.DeltaTable(self.uri).optimize.compact()
+
+    def version(self) -> int:
+        if self.kind == "lance":
+            return int(lance.dataset(self.uri).version)
+        return int(deltalake.DeltaTable(self.uri).version())
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return Table(request.param, str(tmp_path / "t"))
+
+
+def _ids(rows: list[dict[str, Any]] | None) -> list[int]:
+    return sorted(row["id"] for row in rows or [])
+
+
+def test_all_rows_come_first_and_then_what_is_added(table: Table) -> None:
+    table.append(ids(3, 5))
+    query = Query(table.uri)
+    assert _ids(query.rows()) == [0, 1, 2, 3, 4]
+    assert query.batch() is None
+    table.append(ids(5, 6))
+    table.append(ids(6, 8))
+    query.start()
+    assert _ids(query.rows()) == [5, 6, 7]
+
+
+def test_a_batch_that_is_run_again_reads_the_same_rows(table: Table) -> None:
+    query = Query(table.uri, maxRowsPerTrigger=2)
+    query.start()
+    start = query.reader.initialOffset()
+    found = query.batch()
+    end = query.offset
+    table.append(ids(3, 9))
+    query.start(maxRowsPerTrigger=100)
+    assert end is not None
+    assert query.between(start, end) == found
+
+
+def test_starting_points(table: Table) -> None:
+    table.append(ids(3, 5))
+    table.append(ids(5, 6))
+    assert _ids(Query(table.uri, startingVersion=table.version()).rows()) == [5]
+    assert _ids(Query(table.uri, startingVersion=table.first).rows()) == [0, 1, 2, 3, 4, 5]
+    latest = Query(table.uri, startingVersion="latest")
+    assert latest.rows() == []
+    next_one = Query(table.uri, startingVersion=table.version() + 1)
+    assert next_one.rows() == []
+    table.append(ids(6, 7))
+    assert _ids(latest.rows()) == [6]
+    assert _ids(next_one.rows()) == [6]
+    with pytest.raises(InvalidArgumentError, match="startingVersion: expected a version from"):
+        Query(table.uri, startingVersion=99).rows()
+    with pytest.raises(InvalidArgumentError, match="both"):
+        Query(table.uri, startingVersion=1, startingTimestamp="2024-01-01").rows()
+
+
+def test_a_starting_time_is_of_its_zone(table: Table) -> None:
+    assert _ids(Query(table.uri, startingTimestamp="2024-01-01").rows()) == [0, 1, 2]
+    now = datetime.now(UTC)
+    with pytest.raises(InvalidArgumentError, match="timezone"):
+        Query(table.uri, startingTimestamp=now.strftime("%Y-%m-%d %H:%M:%S")).rows()
+    with pytest.raises(InvalidArgumentError, match="startingTimestamp"):
+        Query(table.uri, startingTimestamp="2190-01-01T00:00:00Z").rows()
+    local = now.strftime("%Y-%m-%d 00:00:00")
+    assert _ids(Query(table.uri, startingTimestamp=local, timezone="UTC").rows()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("start", [None, "first"])
+def test_limits(table: Table, start: str | None) -> None:
+    for low in range(3, 12, 3):
+        table.append(ids(low, low + 3))
+    options = {} if start is None else {"startingVersion": table.first}
+    for limit in ({"maxRowsPerTrigger": 3}, {"maxFilesPerTrigger": 1}, {"maxBytesPerTrigger": 1}):
+        query = Query(table.uri, **options, **limit)
+        found = [_ids(rows) for rows in query.batches()]
+        assert sorted(number for rows in found for number in rows) == list(range(12))
+        assert len(found) == (4 if "maxBytesPerTrigger" not in limit or table.kind == "delta" else 12), limit
+    whole = Query(table.uri, **options, maxRowsPerTrigger=1)
+    assert _ids(whole.batch(lifts_limits=True)) == list(range(12))
+    versions = Query(table.uri, **options, maxVersionsPerTrigger=1)
+    assert len([rows for rows in versions.batches() if rows]) == (1 if start is None else 4)
+
+
+def test_rows_of_a_lance_table_are_limited_exactly_even_if_the_limit_changes(tmp_path: Path) -> None:
+    table = Table("lance", str(tmp_path / "t"))
+    table.append(ids(3, 11))
+    query = Query(table.uri, maxRowsPerTrigger=4)
+    assert _ids(query.batch()) == [0, 1, 2, 3]
+    query.start(maxRowsPerTrigger=1)
+    assert _ids(query.batch()) == [4]
+    query.start(maxRowsPerTrigger=5)
+    assert [_ids(rows) for rows in query.batches()] == [[5, 6, 7, 8, 9], [10]]
+
+
+def test_available_now_reads_what_is_there_at_its_start(table: Table) -> None:
+    query = Query(table.uri, maxFilesPerTrigger=1)
+    query.start()
+    query.reader.prepareForTriggerAvailableNow()
+    table.append(ids(3, 4))
+    assert _ids(query.rows()) == [0, 1, 2]
+
+
+Change = Callable[[Table], None]
+
+
+@pytest.mark.parametrize(
+    ("change", "ignored"),
+    [
+        pytest.param(lambda t: t.delete("id = 1"), "ignoreDeletes", id="delete"),
+        pytest.param(lambda t: t.update("id = 1"), None, id="update"),
+        pytest.param(lambda t: t.overwrite(ids(0, 2)), None, id="overwrite"),
+    ],
+)
+def test_versions_that_change_rows_are_refused_or_passed_over(
+    table: Table, change: Change, ignored: str | None
+) -> None:
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    change(table)
+    table.append(ids(10, 12))
+    with pytest.raises(InvalidArgumentError, match="skipChangeCommits=true"):
+        query.batch()
+    if ignored is None:
+        query.start(ignoreDeletes="true")
+        with pytest.raises(InvalidArgumentError, match="readChangeFeed"):
+            query.batch()
+    query.start(**{ignored or "skipChangeCommits": "true"})
+    assert _ids(query.rows()) == [10, 11]
+
+
+def test_rearranged_rows_are_none(table: Table) -> None:
+    table.append(ids(3, 6))
+    query = Query(table.uri)
+    assert len(query.rows()) == 6
+    table.compact()
+    table.append(ids(6, 7))
+    assert _ids(query.rows()) == [6]
+
+
+def test_a_table_in_its_place_is_another_one(table: Table) -> None:
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    shutil.rmtree(table.uri)
+    table.make(ids(0, 3))
+    table.append(ids(3, 4))
+    with pytest.raises(CommitConflictError, match="was replaced, reset or restored"):
+        query.batch()
+
+
+def test_a_table_that_was_reset_is_another_one(table: Table, tmp_path: Path) -> None:
+    shutil.copytree(table.uri, tmp_path / "copy")
+    table.append(ids(3, 4))
+    query = Query(table.uri)
+    assert len(query.rows()) == 4
+    shutil.rmtree(table.uri)
+    shutil.copytree(tmp_path / "copy", table.uri)
+    query.start()
+    with pytest.raises(CommitConflictError, match="as its newest one"):
+        query.batch()
+    table.append(ids(5, 6))
+    with pytest.raises(CommitConflictError, match="another one of that number"):
+        query.batch()
+
+
+def test_a_version_that_was_cleaned_up_says_how_to_start_anew(table: Table) -> None:
+    query = Query(table.uri)
+    assert len(query.rows()) == 3
+    for low in range(3, 6):
+        table.append(ids(low, low + 1))
+    folder, names = ("_versions", "*.manifest") if table.kind == "lance" else ("_delta_log", "*.json")
+    found = sorted(Path(table.uri, folder).glob(names))
+    if table.kind == "delta":
+        deltalake.DeltaTable(table.uri).create_checkpoint()
+    # V2 names of a Lance table sort the newest version first.
+    for path in found[1:] if table.kind == "lance" else found[:-1]:
+        path.unlink()
+    with pytest.raises(NotFoundError, match="startingVersion=latest"):
+        query.batch()
+    assert _ids(Query(table.uri).rows()) == list(range(6))
+
+
+def test_columns_and_filters(table: Table) -> None:
+    table.append(ids(3, 6))
+    query = Query(table.uri, columns="s", filter="id >= 2")
+    assert sorted(row["s"] for row in query.rows()) == ["x2", "x3", "x4", "x5"]
+    table.append(ids(6, 7))
+    assert query.rows() == [{"s": "x6"}]
+
+
+def test_columns_that_come_and_go(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    esker.write_dataset(ids(0, 2), uri)
+    esker.dataset(uri).add_columns({"more": "id * 2"})
+    query = Query(uri, startingVersion=1)
+    assert [row["more"] for row in query.rows()] == [None, None]
+    esker.dataset(uri).drop_columns(["s"])
+    esker.write_dataset(pa.table({"id": [7], "more": [8]}), uri, mode="append")
+    with pytest.raises(SchemaMismatchError, match="'s'"):
+        query.batch()
+    query.start()
+    assert query.rows() == [{"id": 7, "more": 8}]
+
+
+def test_options_are_refused_by_name(table: Table) -> None:
+    for options, found in (
+        ({"startingVersoin": 1}, "startingVersion"),
+        ({"ignoreChanges": "true"}, "skipChangeCommits"),
+        ({"maxRowsPerTrigger": 0}, "whole number from 1"),
+        ({"endingVersion": 3, "maxRowsPerTrigger": 2}, "endingVersion is for reads"),
+        ({"readChangeFeed": "true", "skipChangeCommits": "true"}, "leave one out"),
+        ({"tableFormat": "delta"}, "tableFormat is for writes"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=found):
+            Query(table.uri, **options).start()
+    source = EskerSource({"path": table.uri, "maxRowsPerTrigger": "3"})
+    schema = source.schema()
+    with pytest.raises(InvalidArgumentError, match="maxRowsPerTrigger is for streams"):
+        source.reader(schema)
