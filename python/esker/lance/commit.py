@@ -245,9 +245,9 @@ class LanceCommit:
     def judge(self, change: CommittedChange) -> Verdict:
         """The format's conflict rule for our operation after theirs; a change without a transaction is a conflict."""
         if not isinstance(change, LanceChange) or change.transaction is None or self._create:
-            # Settings are set to what the caller said, whatever they were: versions that are gone do not matter.
-            is_lost = isinstance(change, LanceChange) and not self._create
-            return Verdict.RERUN if is_lost and self.transaction.operation == "UpdateConfig" else Verdict.REFUSE
+            # Settings become what the caller said, whatever versions that are gone had made of them.
+            sets = self.transaction.operation == "UpdateConfig" and not self._create
+            return Verdict.RERUN if sets else Verdict.REFUSE
         verdict = _VERDICTS[self.transaction.conflict_with(change.transaction)]
         if verdict is Verdict.RERUN and self._reconcile is not None and change.manifest is not None:
             adapted = self._reconcile(self.transaction, change.manifest, change.transaction)
