@@ -11,6 +11,7 @@ import pytest
 
 import esker
 from esker.exceptions import SchemaMismatchError, UnsupportedError
+from esker.lance.change.columns import AlterColumn
 
 INNER = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])
 TYPE = pa.struct([pa.field("b", pa.int32(), metadata={"k": "v"}), pa.field("c", pa.string()), pa.field("in", INNER)])
@@ -28,7 +29,7 @@ NEW = pa.struct(
         pa.field("in", pa.struct([pa.field("x", pa.float64()), pa.field("y", pa.string())])),
     ]
 )
-CASTS = (
+CASTS: tuple[AlterColumn, ...] = (
     {"path": "s.b", "data_type": pa.int64()},
     {"path": "s.c", "data_type": pa.large_string()},
     {"path": "s.in.x", "data_type": pa.float64()},
@@ -70,7 +71,7 @@ def test_fields_at_several_depths_at_once(tmp_path: Path, version: str, stable: 
 def test_the_files_hold_the_same_fields_as_those_of_pylance(tmp_path: Path) -> None:
     told: list[Any] = []
     for module in (esker, lance):
-        dataset: Any = module.write_dataset(_table(), str(tmp_path / module.__name__))  # type: ignore[attr-defined]
+        dataset: Any = module.write_dataset(_table(), str(tmp_path / module.__name__))
         dataset.alter_columns({"path": "s.in.x", "data_type": pa.int64()})
         told.append(dataset.get_fragments()[0].metadata.files[1])
     assert (told[0].fields, told[0].column_indices) == (told[1].fields, told[1].column_indices) == ([7], [0])
