@@ -110,10 +110,15 @@ WRONG: dict[str, tuple[Change, type[Exception], str]] = {
     "dotted name": (lambda ds: ds.alter_columns({"path": "a", "name": "s.q"}), InvalidArgumentError, "with a dot"),
     "nulls": (lambda ds: ds.alter_columns({"path": "n", "nullable": False}), InvalidArgumentError, "no nulls"),
     "too small": (lambda ds: ds.alter_columns({"path": "t", "data_type": pa.int8()}), SchemaMismatchError, "'t'"),
-    "within": (
-        lambda ds: ds.alter_columns({"path": "s.x", "data_type": pa.int8()}),
+    "within lists": (
+        lambda ds: ds.alter_columns({"path": "l.item", "data_type": pa.int8()}),
         UnsupportedError,
-        "within another",
+        "within list",
+    ),
+    "a field and what is in it": (
+        lambda ds: ds.alter_columns({"path": "s", "data_type": pa.int8()}, {"path": "s.x", "data_type": pa.int8()}),
+        InvalidArgumentError,
+        "apart from each other",
     ),
     "no path": (lambda ds: ds.alter_columns({"name": "b"}), InvalidArgumentError, "expected path"),
     "unknown to drop": (lambda ds: ds.drop_columns(["a", "zz"]), InvalidArgumentError, "zz"),

@@ -100,7 +100,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "normalize_transform": INTERNAL,
     },
     "esker.progress": {
-        "FileSystemFragmentWriteProgress": "write each fragment's to_json to a file from a FragmentWriteProgress",
         "IndexProgress": INDEX,
     },
 }

@@ -10,6 +10,7 @@ Long operations (writes, scans, merges, clean-ups) have an argument `progress=`,
 
 from __future__ import annotations
 
+import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -109,6 +110,53 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
     def complete(self, fragment: Any, **kwargs: Any) -> None:
         """Does nothing."""
+
+
+class FileSystemFragmentWriteProgress(FragmentWriteProgress):
+    """Notes each fragment of a write as a JSON file; while it is open, a second file with `PROGRESS_EXT` is beside it.
+
+    Args:
+        base_uri: The folder for the files: a local path, or a URI that pyarrow opens. It is made if it is not there.
+        metadata: Noted in each file of an open fragment, such as the name of the machine.
+
+    Raises:
+        ArrowInvalid: pyarrow does not know the URI.
+
+    Example:
+        >>> import os, tempfile, esker, pyarrow as pa
+        >>> from esker.progress import FileSystemFragmentWriteProgress
+        >>> folder = tempfile.mkdtemp()
+        >>> progress = FileSystemFragmentWriteProgress(folder)
+        >>> _ = esker.write_dataset(pa.table({"a": [1]}), "memory://", progress=progress)
+        >>> os.listdir(folder)
+        ['fragment_0.json']
+    """
+
+    PROGRESS_EXT: str = ".in_progress"
+
+    def __init__(self, base_uri: str, metadata: dict[str, str] | None = None) -> None:
+        from pyarrow.fs import FileSystem
+
+        self._files, self._folder = FileSystem.from_uri(base_uri)
+        self._metadata = dict(metadata or {})
+
+    def _path(self, fragment: Any, ending: str) -> str:
+        return f"{self._folder.rstrip('/')}/fragment_{fragment.id}{ending}"
+
+    def _note(self, path: str, values: object) -> None:
+        with self._files.open_output_stream(path) as out:
+            out.write(json.dumps(values).encode())
+
+    def begin(self, fragment: Any, **kwargs: Any) -> None:
+        """Writes both files."""
+        self._files.create_dir(self._folder, recursive=True)
+        noted = {"fragment_id": fragment.id, "metadata": self._metadata}
+        self._note(self._path(fragment, self.PROGRESS_EXT), noted)
+        self._note(self._path(fragment, ".json"), fragment.to_json())
+
+    def complete(self, fragment: Any, **kwargs: Any) -> None:
+        """Removes the file that tells that the fragment is open."""
+        self._files.delete_file(self._path(fragment, self.PROGRESS_EXT))
 
 
 Watcher: TypeAlias = Progress | Callable[[int], object] | FragmentWriteProgress

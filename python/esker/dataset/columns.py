@@ -43,6 +43,7 @@ class ColumnsApi(DatasetHandle):
             InvalidArgumentError: The table does not have a column, a name is taken, or a column that is to be
                 non-nullable holds nulls.
             SchemaMismatchError: The new type cannot hold a value.
+            UnsupportedError: A field within a list or map, or a struct of a table of 0.1 or 2.0, gets a new type.
 
         Example:
             >>> import esker, pyarrow as pa

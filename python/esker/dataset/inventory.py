@@ -13,6 +13,7 @@ from ..lance.file_lists import all_files, tracked_files
 from ..lance.handle import DatasetHandle
 from ..lance.migration import migrate_manifest_paths_v2
 from ..lance.statistics import DatasetStats, DataStatistics, data_stats, dataset_stats
+from ..lance.storage_options import StorageOptionsAccessor
 from ..missing import missing_method
 from ..missing_names import INDEX
 
@@ -62,6 +63,12 @@ class InventoryApi(DatasetHandle):
     def latest_storage_options(self) -> dict[str, str] | None:
         """The same: options are not renewed by themselves."""
         return self.initial_storage_options
+
+    @property
+    def storage_options_accessor(self) -> StorageOptionsAccessor | None:
+        """The storage options as an object of pylance's interface, None without any."""
+        options = self._table.storage_options
+        return None if options is None else StorageOptionsAccessor(options)
 
     def tracked_files(
         self, *, min_version: int | None = None, progress: Callable[[int, int | None], object] | None = None

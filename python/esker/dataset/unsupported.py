@@ -10,7 +10,6 @@ from ..missing_names import INDEX, LOG_OF_ROWS, VECTORS
 
 _OWNER = "LanceDataset"
 _PLAIN_ROWS = "take LanceDataset.scanner(...).to_table(), and go on with pyarrow, DuckDB or polars"
-_OPTIONS = "keep the storage_options that you have passed to dataset()"
 
 
 class UnsupportedApi:
@@ -18,7 +17,6 @@ class UnsupportedApi:
 
     has_index = missing_property(_OWNER, "has_index", INDEX)
     partition_expression = missing_property(_OWNER, "partition_expression", "pass filter= to the scanner")
-    storage_options_accessor = missing_property(_OWNER, "storage_options_accessor", _OPTIONS)
 
     # Inherited from pyarrow's class, where they use the C++ object, which is an empty dataset here.
     _get_fragments = missing_method(_OWNER, "get_fragments", "call LanceDataset.get_fragments()")

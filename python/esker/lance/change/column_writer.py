@@ -84,7 +84,8 @@ class ColumnWriter:
             # `fields` is in the key for its field ids: after another writer's change the table may assign others.
             key = (fragment.id, tuple(file.path for file in fragment.files), fields)
             if key not in self._written:
-                self._written[key] = self.file_of(table, fragment, fields, values)
+                file = self.file_of(table, fragment, fields, values)
+                self._written[key] = _without_known_structs(file, table.manifest.max_field_id)
             result.append(fragment.with_file(self._written[key]))
         return result
 
@@ -108,6 +109,23 @@ class ColumnWriter:
         file = written[0].files[0]
         self.staged.add(self._store, f"data/{file.path}")
         return file
+
+
+def _without_known_structs(file: native.DataFile, max_field_id: int) -> native.DataFile:
+    # A struct around a new field has no column of its own in the file, and another file of the fragment lists it.
+    listed = list(zip(file.fields, file.column_indices, strict=True))
+    kept = [(field, column) for field, column in listed if column >= 0 or field > max_field_id]
+    if kept == listed:
+        return file
+    return native.DataFile(
+        file.path,
+        [field for field, _ in kept],
+        [column for _, column in kept],
+        file.file_major_version,
+        file.file_minor_version,
+        file.file_size_bytes,
+        file.base_id,
+    )
 
 
 def spread(batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical_rows: int) -> Iterator[pa.RecordBatch]:

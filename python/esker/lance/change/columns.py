@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict
 
 import pyarrow as pa
@@ -12,21 +12,19 @@ from ..._native.expr import Expression
 from ...arrow.incoming import ReaderLike, coerce_reader
 from ...arrow.json_columns import stored_schema
 from ...arrow.plain_types import plain_type
-from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ...exceptions import InvalidArgumentError
 from ...schema import LanceSchema
 from ...udf import BatchUDF
 from ..fragment_metadata import FragmentMetadata
 from ..operation import LanceOperation
 from ..scan.options import ScanOptions
 from ..scan.scan import Scan
-from ..system_columns import ROW_ADDRESS
 from ..version import TableVersion
 from ..write.checking import check_input_schema
+from .column_casts import cast_fields, field_at, is_of_type
 from .column_values import ColumnSource, ExpressionValues, FunctionValues, StreamValues
 from .column_writer import ColumnWriter
 from .run import commit_change
-
-EXTENSION_NAME = b"ARROW:extension:name"
 
 
 class _AlterColumnPath(TypedDict):
@@ -76,10 +74,10 @@ def alter_columns(table: TableVersion, alterations: Sequence[AlterColumn]) -> Ta
         required = False
         for alteration in alterations:
             required |= _forbids_nulls(at, alteration)
-        replaced = {path: type_ for path, type_ in casts.items() if not _is_of_type(_column_at(at, path), type_)}
+        replaced = {path: type_ for path, type_ in casts.items() if not is_of_type(field_at(at, path), type_)}
         fragments: list[native.Fragment] | None = None
         if replaced:
-            schema, fragments = _cast_columns(at, writer, schema, replaced)
+            schema, fragments = cast_fields(at, writer, schema, replaced)
         for alteration in alterations:
             schema = schema.altered(
                 alteration["path"], name=alteration.get("name"), nullable=alteration.get("nullable")
@@ -187,63 +185,3 @@ def _forbids_nulls(table: TableVersion, alteration: AlterColumn) -> bool:
             column=alteration["path"],
         )
     return True
-
-
-def _column_at(table: TableVersion, path: str) -> pa.Field:
-    if path in table.schema.names:
-        return table.schema.field(path)
-    if table.manifest.schema.find(path) is None:
-        raise InvalidArgumentError(
-            f"expected a column of the table to alter, found {path!r}, which it does not have", column=path
-        )
-    raise UnsupportedError(
-        f"expected a column of its own to change the type of, found {path!r} within another one; add a new column",
-        column=path,
-    )
-
-
-def _is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
-    """Whether a column has a type already. An extension type and its storage type are different types."""
-    if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
-        return bool(column.type == type_)
-    return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
-
-
-def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    values = column.storage if isinstance(column, pa.ExtensionArray) else column
-    if not isinstance(type_, pa.BaseExtensionType):
-        return values.cast(type_)
-    return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
-
-
-def _cast_columns(
-    table: TableVersion, writer: ColumnWriter, schema: native.Schema, types: dict[str, pa.DataType]
-) -> tuple[native.Schema, list[native.Fragment]]:
-    """The schema with new fields in place of those whose type changes, and the fragments with their files."""
-    fields = []
-    for path, type_ in types.items():
-        old = schema.find(path)
-        if old is None:
-            raise InvalidArgumentError(f"expected a column of the table to cast, found {path!r}", column=path)
-        kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
-        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
-    check_input_schema(pa.schema(fields))
-
-    def values(at: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
-        options = ScanOptions(columns=list(types), fragment_ids=(fragment.id,), with_row_address=True)
-        for batch in Scan(at, options).to_batches():
-            columns = []
-            for field in fields:
-                try:
-                    columns.append(_cast(batch[field.name], field.type))
-                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                    raise SchemaMismatchError(
-                        f"column {field.name!r} cannot become {field.type}: {error}", column=field.name
-                    ) from error
-            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*types, ROW_ADDRESS])
-
-    new = native.Schema.from_arrow(pa.schema(fields), first_id=table.manifest.max_field_id + 1)
-    fragments = writer.write(table, new, values)
-    for path, field in zip(types, new.fields, strict=True):
-        schema = schema.replaced(path, field)
-    return schema, fragments

@@ -1,0 +1,161 @@
+"""New types for columns and for fields of structs: a new file per fragment with the values, under new field ids.
+
+```
+struct a: {b, c}, of which a.b is cast ──> a file with a: {b} alone, whose structs are null where a is null
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from ..._native import table as native
+from ...arrow.nested import struct_of
+from ...exceptions import InvalidArgumentError, SchemaMismatchError, UnsupportedError
+from ..scan.options import ScanOptions
+from ..scan.scan import Scan
+from ..system_columns import ROW_ADDRESS
+from ..version import TableVersion
+from ..write.checking import check_input_schema
+from .column_writer import ColumnWriter
+
+EXTENSION_NAME = b"ARROW:extension:name"
+
+
+def field_at(table: TableVersion, path: str) -> pa.Field:
+    """The field at a dotted path, whose type may change: a column, or a field within structs.
+
+    Raises:
+        InvalidArgumentError: The table has no such field.
+        UnsupportedError: It lies within lists, maps or an extension type.
+    """
+    schema = table.schema
+    if path in schema.names:
+        return schema.field(path)
+    if table.manifest.schema.find(path) is None:
+        raise InvalidArgumentError(
+            f"expected a column of the table to alter, found {path!r}, which it does not have", column=path
+        )
+    head, *rest = path.split(".")
+    field = schema.field(head)
+    for name in rest:
+        if not pa.types.is_struct(field.type):
+            raise UnsupportedError(
+                f"expected a column or a field of structs to change the type of, found {path!r} within {field.type}; "
+                "give the whole column a new type, or add a new column",
+                column=path,
+            )
+        field = field.type.field(name)
+    return field
+
+
+def is_of_type(column: pa.Field, type_: pa.DataType) -> bool:
+    """Whether a column has a type already. An extension type and its storage type are different types."""
+    if isinstance(column.type, pa.BaseExtensionType) or isinstance(type_, pa.BaseExtensionType):
+        return bool(column.type == type_)
+    return bool(column.type == type_) and EXTENSION_NAME not in (column.metadata or {})
+
+
+def cast_fields(
+    table: TableVersion, writer: ColumnWriter, schema: native.Schema, types: Mapping[str, pa.DataType]
+) -> tuple[native.Schema, list[native.Fragment]]:
+    """The schema with new fields in place of those whose type changes, and the fragments with their files.
+
+    Args:
+        table: The version whose values are read.
+        writer: Writes the files.
+        schema: Its schema.
+        types: The new types, by dotted path; none lies within another one.
+
+    Raises:
+        InvalidArgumentError: A field is not there, or lies within another one of them.
+        UnsupportedError: The files of the table hold no null structs, and a field lies within a struct.
+        SchemaMismatchError: A value does not fit.
+    """
+    _refuse_overlap(types)
+    if table.manifest.data_storage_version in ("0.1", "2.0") and (within := next((p for p in types if "." in p), None)):
+        raise UnsupportedError(
+            f"a field within a struct gets a new type in tables of file version 2.1 and later, found {within!r} in a "
+            f"table of version {table.manifest.data_storage_version}; write the table anew, or add a new column",
+            column=within,
+        )
+    fields = []
+    for path, type_ in types.items():
+        old = schema.find(path)
+        if old is None:
+            raise InvalidArgumentError(f"expected a column of the table to cast, found {path!r}", column=path)
+        kept = {key: value for key, value in (old.metadata or {}).items() if not key.startswith("ARROW:extension:")}
+        fields.append(pa.field(old.name, type_, old.nullable, metadata=kept or None))
+    for field in fields:
+        check_input_schema(pa.schema([field]))
+    first_id = table.manifest.max_field_id + 1
+    for path, field in zip(types, fields, strict=True):
+        made = native.Schema.from_arrow(pa.schema([field]), first_id=first_id)
+        first_id = made.max_field_id + 1
+        schema = schema.replaced(path, made.fields[0])
+    renewed = _only(schema, types)
+    target = pa.schema(renewed)
+
+    def values(at: TableVersion, fragment: native.Fragment) -> Iterator[pa.RecordBatch]:
+        options = ScanOptions(columns=target.names, fragment_ids=(fragment.id,), with_row_address=True)
+        for batch in Scan(at, options).to_batches():
+            columns = [_cast_at(batch[field.name], field.type, field.name, types) for field in target]
+            yield pa.RecordBatch.from_arrays([*columns, batch[ROW_ADDRESS]], names=[*target.names, ROW_ADDRESS])
+
+    return schema, writer.write(table, renewed, values)
+
+
+def _refuse_overlap(paths: Iterable[str]) -> None:
+    for path in paths:
+        for other in paths:
+            if other.startswith(f"{path}."):
+                raise InvalidArgumentError(
+                    f"expected new types for fields apart from each other, found {path!r} and {other!r} within it",
+                    column=other,
+                )
+
+
+def _only(schema: native.Schema, paths: Iterable[str]) -> native.Schema:
+    """The schema with nothing but the fields at these paths and the structs that they lie in."""
+    wanted = set(paths)
+    others = []
+
+    def visit(fields: Iterable[native.Field], parent: str) -> None:
+        for field in fields:
+            path = f"{parent}{field.name}"
+            if path in wanted:
+                continue
+            if any(it.startswith(f"{path}.") for it in wanted):
+                visit(field.children, f"{path}.")
+            else:
+                others.append(path)
+
+    visit(schema.fields, "")
+    return schema.without(others)
+
+
+def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str, pa.DataType]) -> pa.Array:
+    """The values as a type, of which only the fields in `types` are cast, and only the structs around them are kept."""
+    if path not in types:
+        # `field` leaves out the offset and the nulls of the struct, `flatten` does not.
+        found = dict(
+            zip((values.type.field(i).name for i in range(values.type.num_fields)), values.flatten(), strict=True)
+        )
+        parts = [
+            _cast_at(found[field.name], field.type, f"{path}.{field.name}", types)
+            for field in (type_.field(i) for i in range(type_.num_fields))
+        ]
+        return struct_of(parts, type_, values)
+    try:
+        return _cast(values, type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(f"column {path!r} cannot become {type_}: {error}", column=path) from error
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    values = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if not isinstance(type_, pa.BaseExtensionType):
+        return values.cast(type_)
+    return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))

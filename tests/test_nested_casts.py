@@ -1,0 +1,113 @@
+"""Fields within structs get new types: beside pylance, over null structs, deleted rows, several fields, appends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import esker
+from esker.exceptions import SchemaMismatchError, UnsupportedError
+from esker.lance.change.columns import AlterColumn
+
+INNER = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])
+TYPE = pa.struct([pa.field("b", pa.int32(), metadata={"k": "v"}), pa.field("c", pa.string()), pa.field("in", INNER)])
+ROWS: list[dict[str, Any] | None] = [
+    {"b": 1, "c": "7", "in": {"x": 1, "y": "p"}},
+    None,
+    {"b": None, "c": None, "in": None},
+    {"b": 4, "c": "9", "in": {"x": None, "y": "q"}},
+    {"b": 5, "c": "11", "in": {"x": 5, "y": None}},
+]
+NEW = pa.struct(
+    [
+        pa.field("b", pa.int64(), metadata={"k": "v"}),
+        pa.field("c", pa.large_string()),
+        pa.field("in", pa.struct([pa.field("x", pa.float64()), pa.field("y", pa.string())])),
+    ]
+)
+CASTS: tuple[AlterColumn, ...] = (
+    {"path": "s.b", "data_type": pa.int64()},
+    {"path": "s.c", "data_type": pa.large_string()},
+    {"path": "s.in.x", "data_type": pa.float64()},
+)
+
+
+def _table() -> pa.Table:
+    return pa.table({"id": range(5), "s": pa.array(ROWS, TYPE)})
+
+
+def _both(uri: str) -> list[dict[str, Any]]:
+    ours, theirs = esker.dataset(uri), lance.dataset(uri)
+    theirs.validate()
+    assert ours.schema == theirs.schema
+    assert ours.to_table().to_pylist() == theirs.to_table().to_pylist()
+    return ours.to_table().to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_fields_at_several_depths_at_once(tmp_path: Path, version: str, stable: bool) -> None:
+    uri = str(tmp_path / "t")
+    dataset = esker.write_dataset(
+        _table(), uri, data_storage_version=version, max_rows_per_file=3, enable_stable_row_ids=stable
+    )
+    dataset.delete("id = 0 OR id = 3")
+    dataset.alter_columns(*CASTS)
+    assert dataset.schema.field("s").type == NEW
+    assert dataset.schema.field("s").type.field("b").metadata == {b"k": b"v"}
+    assert _both(uri) == [{"id": i, "s": ROWS[i]} for i in (1, 2, 4)]
+    # Both go on, ours with the new types' values.
+    more = pa.table({"id": [7], "s": pa.array([{"b": 2**40, "c": "z", "in": {"x": 0.5, "y": "y"}}], NEW)})
+    lance.write_dataset(more, uri, mode="append")
+    esker.write_dataset(more, uri, mode="append")
+    assert _both(uri)[3:] == more.to_pylist() * 2
+    assert dataset.checkout_version(2).schema.field("s").type == TYPE
+
+
+def test_the_files_hold_the_same_fields_as_those_of_pylance(tmp_path: Path) -> None:
+    told: list[Any] = []
+    for module in (esker, lance):
+        dataset: Any = module.write_dataset(_table(), str(tmp_path / module.__name__))
+        dataset.alter_columns({"path": "s.in.x", "data_type": pa.int64()})
+        told.append(dataset.get_fragments()[0].metadata.files[1])
+    assert (told[0].fields, told[0].column_indices) == (told[1].fields, told[1].column_indices) == ([7], [0])
+
+
+def test_casts_of_both_in_turns_and_new_names(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(), uri).alter_columns({"path": "s.b", "data_type": pa.int64()})
+    esker.dataset(uri).alter_columns({"path": "s.in.x", "data_type": pa.int16(), "name": "d"})
+    lance.dataset(uri).alter_columns({"path": "s.c", "data_type": pa.large_string()})
+    expected = [row and (row["b"], row["c"], row["in"] and row["in"]["x"]) for row in ROWS]
+    found = [row["s"] for row in _both(uri)]
+    assert [row and (row["b"], row["c"], row["in"] and row["in"]["d"]) for row in found] == expected
+
+
+def test_a_value_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    dataset = esker.write_dataset(_table(), str(tmp_path / "t"))
+    files = sorted((tmp_path / "t" / "data").iterdir())
+    with pytest.raises(SchemaMismatchError, match="s.in.y"):
+        dataset.alter_columns({"path": "s.in.y", "data_type": pa.int8()})
+    assert sorted((tmp_path / "t" / "data").iterdir()) == files
+    assert esker.dataset(dataset.uri).version == 1
+
+
+def test_rows_that_are_appended_meanwhile_are_cast_too(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    stale = esker.write_dataset(_table(), uri)
+    lance.write_dataset(_table(), uri, mode="append")
+    stale.alter_columns(*CASTS)
+    assert _both(uri) == _table().to_pylist() * 2
+    assert stale.schema.field("s").type == NEW
+
+
+def test_tables_of_2_0_cannot_and_say_so(tmp_path: Path) -> None:
+    rows = pa.table({"s": pa.array([{"b": 1}])})
+    dataset = esker.write_dataset(rows, str(tmp_path / "t"), data_storage_version="2.0")
+    with pytest.raises(UnsupportedError, match="2.1 and later"):
+        dataset.alter_columns({"path": "s.b", "data_type": pa.int8()})
+    assert dataset.version == 1
