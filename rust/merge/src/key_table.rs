@@ -81,6 +81,11 @@ impl KeyTable {
         Ok(())
     }
 
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// How many rows.
     pub fn len(&self) -> u32 {
         self.rows

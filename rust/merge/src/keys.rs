@@ -116,6 +116,11 @@ pub fn null_keys(columns: &[ArrayRef]) -> Option<NullBuffer> {
 }
 
 impl Keys {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         match &self.values {

@@ -73,7 +73,12 @@ pub(crate) fn rewrite_fragments(
         (Err(error), None) => Err(error.into()),
         (Ok(outcome), Some(interrupt)) => {
             // It was done before it saw the signal: nobody will get the outcome.
-            py.detach(|| block_on(async { Ok::<_, TableError>(outcome.discard(&files).await) }))?;
+            py.detach(|| {
+                block_on(async {
+                    outcome.discard(&files).await;
+                    Ok::<_, TableError>(())
+                })
+            })?;
             Err(python(interrupt))
         }
     }
