@@ -14,7 +14,7 @@ PYTHON = Path(__file__).parents[1] / "python"
 LEAVES = {"_native", "exceptions", "missing", "missing_names", "progress", "schema", "storage_version", "udf"}
 """What everybody may use; they use each other alone."""
 LANCE = {"store", "commit", "arrow", "lance"}
-TABLES = {*LANCE, "scanner", "fragment", "dataset", "optimize", "blob", "delta", "file", "repo"}
+TABLES = {*LANCE, "scanner", "fragment", "dataset", "optimize", "debug", "blob", "delta", "file", "repo"}
 PUBLIC = {*TABLES, "esker"}
 LAYERS: dict[str, set[str]] = {
     **{leaf: set() for leaf in LEAVES},
@@ -25,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "file": LANCE,
     "lance": {"store", "commit", "arrow"},
     "optimize": LANCE,
+    "debug": {*LANCE, "scanner", "fragment"},
     "delta": {"store", "commit", "arrow"},
     "repo": {"store", "commit", "arrow", "lance", "delta"},
     "scanner": LANCE,

@@ -107,8 +107,10 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = (
+    "arrow",
     "blob",
     "commit",
+    "debug",
     "delta",
     "file",
     "fragment",

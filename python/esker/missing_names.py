@@ -44,7 +44,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ShardingSpec": LOG_OF_ROWS,
         "bitmap": INTERNAL,
         "bytes_read_counter": COST,
-        "debug": "see the command esker inspect for what a file holds",
         "dependencies": INTERNAL,
         "download": TEXTS,
         "evaluate_sharding_spec": LOG_OF_ROWS,

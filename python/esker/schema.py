@@ -119,7 +119,7 @@ def _find(fields: list[LanceField], path: list[str], *, casefold: bool) -> Lance
     return None
 
 
-# The names of types in JSON are those of the Lance format, so that they are stable across releases of pyarrow.
+# The names of types in JSON are those of the Lance format, as pylance spells them.
 _SIMPLE: dict[str, pa.DataType] = {
     "null": pa.null(),
     "bool": pa.bool_(),
@@ -131,15 +131,15 @@ _SIMPLE: dict[str, pa.DataType] = {
     "uint16": pa.uint16(),
     "uint32": pa.uint32(),
     "uint64": pa.uint64(),
-    "float16": pa.float16(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "utf8": pa.string(),
-    "large_utf8": pa.large_string(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "large_string": pa.large_string(),
     "binary": pa.binary(),
     "large_binary": pa.large_binary(),
-    "date32": pa.date32(),
-    "date64": pa.date64(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
     "time32:s": pa.time32("s"),
     "time32:ms": pa.time32("ms"),
     "time64:us": pa.time64("us"),
@@ -148,6 +148,16 @@ _SIMPLE: dict[str, pa.DataType] = {
     "duration:ms": pa.duration("ms"),
     "duration:us": pa.duration("us"),
     "duration:ns": pa.duration("ns"),
+}
+# What earlier releases of esker wrote in their place; they are read.
+_EARLIER = {
+    "float16": "halffloat",
+    "float32": "float",
+    "float64": "double",
+    "utf8": "string",
+    "large_utf8": "large_string",
+    "date32": "date32:day",
+    "date64": "date64:ms",
 }
 
 
@@ -223,8 +233,8 @@ def _type_to_json(type_: pa.DataType) -> dict[str, Any]:
     if pa.types.is_struct(type_):
         return {"type": "struct", "fields": [_field_to_json(type_.field(i)) for i in range(type_.num_fields)]}
     if pa.types.is_dictionary(type_):
-        parts = [pa.field("indices", type_.index_type), pa.field("values", type_.value_type)]
-        return {"type": "dictionary", "fields": [_field_to_json(part) for part in parts]}
+        index, value = (_type_to_json(part)["type"] for part in (type_.index_type, type_.value_type))
+        return {"type": f"dict:{value}:{index}:{str(bool(type_.ordered)).lower()}"}
     raise InvalidArgumentError(f"type {type_} has no spelling in JSON", type=str(type_))
 
 
@@ -235,8 +245,12 @@ def _field_from_json(field: dict[str, Any]) -> pa.Field:
 def _type_from_json(spec: dict[str, Any]) -> pa.DataType:
     name, *rest = str(spec["type"]).split(":", 2)
     children = [_field_from_json(child) for child in spec.get("fields", ())]
-    if spec["type"] in _SIMPLE:
-        return _SIMPLE[spec["type"]]
+    simple = _SIMPLE.get(_EARLIER.get(spec["type"], spec["type"]))
+    if simple is not None:
+        return simple
+    if name == "dict":
+        value, index, ordered = str(spec["type"]).removeprefix("dict:").rsplit(":", 2)
+        return pa.dictionary(_type_from_json({"type": index}), _type_from_json({"type": value}), ordered == "true")
     if name == "timestamp":
         return pa.timestamp(rest[0], None if rest[1] == "-" else rest[1])
     if name == "decimal":

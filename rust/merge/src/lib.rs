@@ -7,6 +7,17 @@
 //! ```
 //!
 //! The crate knows neither formats nor files: a table hands in batches, and finds its rows again by what it numbered them with.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
 
 mod error;
 mod join;
