@@ -21,6 +21,10 @@ __all__ = ["format_fragment", "format_manifest", "format_schema", "list_transact
 _INDENT = "    "
 
 
+class _Word(str):
+    """A text that stands without quotes."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Named:
     """A name with values by name, or with one value alone."""
@@ -60,6 +64,7 @@ def format_manifest(dataset: DatasetHandle) -> str:
     """
     manifest = dataset._table.manifest
     writer = manifest.writer_version
+    version = _Word("V" + manifest.data_storage_version.replace(".", "_"))
     values = {
         "schema": _schema(LanceSchema(manifest.schema)),
         "version": manifest.version,
@@ -71,7 +76,7 @@ def format_manifest(dataset: DatasetHandle) -> str:
         "writer_feature_flags": manifest.writer_feature_flags,
         "max_fragment_id": _optional(manifest.max_fragment_id),
         "transaction_file": _optional(manifest.transaction_file),
-        "data_storage_format": _Named("DataStorageFormat", {"version": manifest.data_storage_version}),
+        "data_storage_format": _Named("DataStorageFormat", {"file_format": "lance", "version": version}),
         "config": dict(manifest.config),
         "table_metadata": dict(manifest.table_metadata),
     }
@@ -238,4 +243,5 @@ def _text(value: Any, depth: int = 0) -> str:
         return f"{{\n{''.join(items)}{outer}}}" if items else "{}"
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    is_quoted = isinstance(value, str) and not isinstance(value, _Word)
+    return json.dumps(value, ensure_ascii=False) if is_quoted else str(value)
