@@ -44,17 +44,18 @@ fn arrow_expression(data: &[u8]) -> bool {
     })
 }
 
-/// Takes the bytes as JSONB and as JSON text; the text of a valid value means the same JSONB again.
+/// Takes the bytes as JSONB and as JSON text, either of which may be valid; the text of a valid value means the same JSONB again.
 fn json(data: &[u8]) -> bool {
-    if let Ok(text) = crate::json::decode(data) {
-        let _ = crate::json::encode(&text);
+    let decoded = crate::json::decode(data);
+    if let Ok(text) = &decoded {
+        let _ = crate::json::encode(text);
     }
     let Ok(text) = std::str::from_utf8(data) else {
-        return false;
+        return decoded.is_ok();
     };
     let _ = crate::json::Path::parse(text);
     let Ok(bytes) = crate::json::encode(text) else {
-        return false;
+        return decoded.is_ok();
     };
     let again = crate::json::decode(&bytes).and_then(|text| crate::json::encode(&text));
     again.is_ok()

@@ -1,4 +1,4 @@
-//! Replays `fuzz/corpus/arrow_expression` through its fuzz body: whole, cut at every length, and mutated.
+//! Replays `fuzz/corpus/arrow_expression` and `fuzz/corpus/json` through their fuzz bodies: whole, cut at every length, and mutated.
 //!
 //! `ESKER_FUZZ_FLIPS` is the number of mutations of each input.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -59,7 +59,9 @@ fn test_an_expression_cut_anywhere_is_refused() {
     for target in TARGETS {
         for (name, bytes) in corpus(target) {
             for length in (0..bytes.len()).step_by((bytes.len() / 300).max(1)) {
-                assert!(!checked(target, &name, &bytes[..length]), "{name} cut to {length}");
+                let taken = checked(target, &name, &bytes[..length]);
+                // The start of a JSON text may be a text of its own, as 1 is of 12.
+                assert!(!taken || target == "json", "{name} cut to {length}");
             }
         }
     }
