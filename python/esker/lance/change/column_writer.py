@@ -113,6 +113,9 @@ class ColumnWriter:
 
 def _without_known_structs(file: native.DataFile, max_field_id: int) -> native.DataFile:
     # A struct around a new field has no column of its own in the file, and another file of the fragment lists it.
+    # Files of 0.1 list no columns.
+    if not file.column_indices:
+        return file
     listed = list(zip(file.fields, file.column_indices, strict=True))
     kept = [(field, column) for field, column in listed if column >= 0 or field > max_field_id]
     if kept == listed:
