@@ -1,6 +1,7 @@
 """What all Python tests share.
 
-pylance is the peer that they compare with: without it nothing is proved, so it is required.
+pylance is the peer that they compare with: without it nothing is proved, so it is required. Its extension types are
+registered with Arrow first: it refuses to be the second.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lance  # noqa: F401
+import lance.arrow  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
