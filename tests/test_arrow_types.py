@@ -106,7 +106,7 @@ def test_numpy_and_pandas_share_the_values() -> None:
     series = bfloat16_array([1.1, None, 3.4]).to_pandas()
     assert series[1] is None
     assert series.isna().tolist() == [False, True, False]
-    assert pd.Series(series, dtype="lance.bfloat16").equals(series)
+    assert pd.Series(series, dtype=series.dtype).equals(series)
     assert pa.array(series).equals(bfloat16_array([1.1, None, 3.4]))
     assert pd.concat([series, series]).tolist()[3] == BFloat16(1.1)
     assert PandasBFloat16Array.from_numpy(numbers)[np.array([True, False, True])].data.to_pylist()[1] == BFloat16(3.0)

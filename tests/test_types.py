@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance
+import lance.arrow
 import pyarrow as pa
 import pytest
 
@@ -76,10 +77,7 @@ HELD = {
     ),
     "empty struct": _field(pa.array([{}, {}], pa.struct([]))),
     "time zone": _field(pa.array([1, None], pa.timestamp("ns", "Europe/Berlin"))),
-    "bfloat16 extension": _field(
-        pa.array([b"ab", None], pa.binary(2)),
-        {"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""},
-    ),
+    "bfloat16 extension": _field(lance.arrow.bfloat16_array([1.5, None])),
     "tensor extension": _field(
         pa.ExtensionArray.from_storage(
             pa.fixed_shape_tensor(pa.float32(), [2, 2]), pa.array([[1.0, 2.0, 3.0, 4.0]], pa.list_(pa.float32(), 4))
