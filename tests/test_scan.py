@@ -268,7 +268,7 @@ def test_what_is_not_supported_is_refused_and_never_ignored(options: dict[str, A
         pair[0].scanner(**options)
 
 
-@pytest.mark.parametrize("name", ["create_index", "create_scalar_index", "sql"])
+@pytest.mark.parametrize("name", ["create_index", "create_scalar_index"])
 def test_methods_that_are_not_there_yet_say_so(name: str, pair: Pair) -> None:
     with pytest.raises(UnsupportedError, match=name):
         getattr(pair[0], name)()
