@@ -136,7 +136,7 @@ def test_the_flag_goes_with_the_last_spilled_sequence(uri: str) -> None:
     _same(uri)
 
 
-@pytest.mark.parametrize("verb", ["append", "update", "merge", "compact"])
+@pytest.mark.parametrize("verb", ["append", "update", "merge"])
 def test_a_change_that_pylance_computed_is_committed_with_its_spilled_lineage(uri: str, verb: str) -> None:
     lance.write_dataset(rows(0, 40), uri, enable_stable_row_ids=True, max_rows_per_file=20)
     lance.dataset(uri).update_config(CONFIG)
@@ -147,10 +147,8 @@ def test_a_change_that_pylance_computed_is_committed_with_its_spilled_lineage(ur
         lance.write_dataset(rows(50, 60), uri, mode="append")
     elif verb == "update":
         dataset.update({"v": "'theirs'"}, where="k % 3 = 0")
-    elif verb == "merge":
-        dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(rows(35, 45))
     else:
-        dataset.optimize.compact_files()
+        dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(rows(35, 45))
     shutil.copytree(Path(uri, "data"), Path(twin, "data"), dirs_exist_ok=True)
     if Path(uri, "_deletions").exists():
         shutil.copytree(Path(uri, "_deletions"), Path(twin, "_deletions"), dirs_exist_ok=True)
