@@ -169,7 +169,8 @@ def test_a_column_that_changes_in_place_after_a_compaction_is_not_answered_by_th
 
 
 def test_a_large_fragment_reuse_index_lies_in_a_file(uri: str) -> None:
-    count = 1_200_000
+    # Of every 65,536 rows a bitmap of 8 KiB says which moved: 28 of them.
+    count = 1_800_000
     keys = pa.table({"n": pa.array(np.arange(count), pa.int32())})
     dataset = lance.write_dataset(keys, uri, max_rows_per_file=count // 2, max_rows_per_group=100_000)
     dataset.delete("n % 3 = 0")
@@ -179,7 +180,7 @@ def test_a_large_fragment_reuse_index_lies_in_a_file(uri: str) -> None:
     assert entry.details is not None
     assert len(entry.details[1]) < 1000
     assert esker.dataset(uri)._log.store.head(f"{entry.folder}details.binpb").size > 200 * 1024
-    assert list(_coverage(uri).values()) == [[_index(uri, "i").uuid]]
+    assert all(segments == [_index(uri, "i").uuid] for segments in _coverage(uri).values())
     found = lance.dataset(uri).to_table(filter="n in (70000, 1100000, 999999, 3)")["n"].to_pylist()
     assert sorted(found) == [70000, 1100000]
     land(uri, rewrite(uri, esker.dataset(uri).fragment_ids()))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError, UnsupportedError
+from esker.exceptions import CorruptFileError, InvalidArgumentError, NotFoundError
 from tests.lineage import SYSTEM, Part, change_fragments, history, message, rows, same_lineage, versions
 
 
@@ -292,15 +292,15 @@ def test_ids_in_a_file_of_their_own_are_read(uri: str) -> None:
         esker.dataset(uri).take_rows(ids)
 
 
-def test_spilled_lineage_is_refused_by_name(uri: str) -> None:
+def test_spilled_lineage_without_its_column_is_corrupt(uri: str) -> None:
     history(uri)
-    expected = esker.dataset(uri).to_table(columns=["k", "_rowid"])
+    expected = esker.dataset(uri).to_table(columns=["k"])
     change_fragments(uri, lambda parts: [*(p for p in parts if p[0] not in (7, 9)), (12, b"\x0a\x01x")])
     ours = esker.dataset(uri)
-    # The rows and their ids are where they always were.
-    assert ours.to_table(columns=["k", "_rowid"]).equals(expected)
-    with pytest.raises(UnsupportedError, match=r"spilled row lineage \(field 12\)"):
-        ours.to_table(columns=["_row_created_at_version"])
+    # The rows themselves need no ids.
+    assert ours.to_table(columns=["k"]).equals(expected)
+    with pytest.raises(CorruptFileError, match="expected a data file with field -3, which is spilled, found none"):
+        ours.to_table(columns=["_rowid"])
 
 
 def test_ids_that_do_not_fit_their_fragment_are_corrupt(uri: str) -> None:

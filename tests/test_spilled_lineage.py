@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import lance
@@ -10,6 +11,7 @@ import pytest
 
 import esker
 from esker.exceptions import EskerError
+from esker.fragment import write_fragments
 from tests.lineage import Part, change_fragments, fields, message, rows, same_lineage, versions
 from tests.rewrites import land, rewrite
 
@@ -106,6 +108,70 @@ def test_a_table_of_ours_with_the_config_goes_both_ways(uri: str) -> None:
     _same(uri)
     lance.dataset(uri).optimize.compact_files()
     esker.dataset(uri).update({"v": "'again'"}, where="k in (5, 6)")
+    _same(uri)
+
+
+def test_the_flag_goes_with_the_last_spilled_sequence(uri: str) -> None:
+    esker.write_dataset(rows(0, 20), uri, enable_stable_row_ids=True, durable=False)
+    esker.dataset(uri).update_config(CONFIG)
+    lance.dataset(uri).update({"v": "'theirs'"}, where="k < 5")
+
+    def flags() -> int:
+        manifest = esker.dataset(uri)._manifest
+        assert manifest.reader_feature_flags & SPILLED == manifest.writer_feature_flags & SPILLED
+        return manifest.reader_feature_flags & SPILLED
+
+    assert flags()
+    esker.dataset(uri).delete("k = 9")
+    assert flags()
+    spilled = esker.dataset(uri).version
+    esker.dataset(uri).update({"v": "'ours'"}, where="k < 5")
+    assert not flags()
+    _same(uri)
+    esker.dataset(uri).checkout_version(spilled).restore()
+    assert flags()
+    _same(uri)
+    esker.write_dataset(rows(0, 5), uri, mode="overwrite", durable=False)
+    assert not flags()
+    _same(uri)
+
+
+@pytest.mark.parametrize("verb", ["append", "update", "merge"])
+def test_a_change_that_pylance_computed_is_committed_with_its_spilled_lineage(uri: str, verb: str) -> None:
+    lance.write_dataset(rows(0, 40), uri, enable_stable_row_ids=True, max_rows_per_file=20)
+    lance.dataset(uri).update_config(CONFIG)
+    twin = f"{uri}.twin"
+    shutil.copytree(uri, twin)
+    dataset = lance.dataset(uri)
+    if verb == "append":
+        lance.write_dataset(rows(50, 60), uri, mode="append")
+    elif verb == "update":
+        dataset.update({"v": "'theirs'"}, where="k % 3 = 0")
+    else:
+        dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(rows(35, 45))
+    shutil.copytree(Path(uri, "data"), Path(twin, "data"), dirs_exist_ok=True)
+    if Path(uri, "_deletions").exists():
+        shutil.copytree(Path(uri, "_deletions"), Path(twin, "_deletions"), dirs_exist_ok=True)
+    made = esker.dataset(uri).read_transaction(esker.dataset(uri).version)
+    assert made is not None
+    esker.LanceDataset.commit(twin, made.operation, read_version=2)
+    _same(twin)
+    expected = esker.dataset(uri).to_table(columns=["k", "v", "_rowid"]).sort_by("k")
+    assert esker.dataset(twin).to_table(columns=["k", "v", "_rowid"]).sort_by("k").equals(expected)
+    esker.dataset(twin).delete("k = 1")
+    _same(twin)
+
+
+def test_a_detached_version_and_a_replaced_column_get_their_lineage(uri: str) -> None:
+    _table(uri)
+    dataset = esker.dataset(uri)
+    old = dataset.get_fragments()[-1].metadata
+    changed = dataset.get_fragments()[-1].to_table().set_column(1, "v", pa.array(["new"] * old.physical_rows))
+    file = write_fragments(changed.select(["k", "v"]), uri, mode="overwrite")[0].files[0]
+    operation = esker.LanceOperation.DataReplacement([esker.LanceOperation.DataReplacementGroup(old.id, file)])
+    detached = esker.LanceDataset.commit(uri, operation, read_version=dataset.version, detached=True)
+    same_lineage(lance.dataset(uri, version=detached.version), detached)
+    esker.LanceDataset.commit(uri, operation, read_version=dataset.version)
     _same(uri)
 
 

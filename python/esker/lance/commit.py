@@ -526,12 +526,11 @@ class LanceCommit:
         self._scheme = self.log.newest().scheme
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
-        storage = base.data_storage_version
+        storage, store = base.data_storage_version, self.log.store
         while True:
-            version = secrets.randbits(63) | 1 << 63
-            made = self.transaction.apply(
-                base, version=version, data_storage_version=storage, timestamp_ns=time.time_ns()
-            )
+            version, now = secrets.randbits(63) | 1 << 63, time.time_ns()
+            params: dict[str, Any] = {"version": version, "data_storage_version": storage, "timestamp_ns": now}
+            made = self.transaction.apply(base, **params, store=store)
             try:
                 landed = self.log.put(version, self._scheme, made.encode(), change=self)
             except OSError as error:

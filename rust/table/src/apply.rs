@@ -69,8 +69,18 @@ impl Transaction {
         params: &CommitParams,
         dictionaries: &Dictionaries,
     ) -> Result<Manifest> {
+        self.apply_operation(self.operation()?, base, params, dictionaries)
+    }
+
+    /// Like [`Transaction::apply_with`], with the operation of this transaction, in which some may be added that its writer left out.
+    pub(crate) fn apply_operation(
+        &self,
+        operation: Operation,
+        base: Option<&Manifest>,
+        params: &CommitParams,
+        dictionaries: &Dictionaries,
+    ) -> Result<Manifest> {
         check_version(base, params)?;
-        let operation = self.operation()?;
         dictionary::check(base, &operation)?;
         let keeps = !matches!(operation, Operation::Overwrite { .. });
         let next = self.build(operation, base, params)?;

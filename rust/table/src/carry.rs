@@ -23,7 +23,7 @@ use crate::fragment::Fragment;
 use crate::fragment_reuse::{entry_of, ids_of, FragmentReuse, MovedGroup, ReuseVersion};
 use crate::index::Index;
 use crate::manifest::Manifest;
-use crate::operation::{Operation, OperationKind, Rewrite, RewriteGroup};
+use crate::operation::{Operation, Rewrite, RewriteGroup};
 use crate::read::TableFiles;
 use crate::transaction::Transaction;
 
@@ -110,21 +110,50 @@ impl Transaction {
         }))
     }
 
-    /// Whether applying it needs the ids and versions of the rows that are there, inline ([`Manifest::with_lineage_inline`]).
-    pub fn needs_lineage(&self) -> bool {
-        matches!(self.kind(), OperationKind::Update | OperationKind::DataReplacement)
-    }
-
-    /// Applies this Rewrite, as [`Transaction::carried`] brought it on top of `base`.
-    pub fn apply_carried(
+    /// Like [`Transaction::apply_with`], with the table's store: a Rewrite is carried ([`Transaction::carried`]), and spilled lineage is
+    /// read where the change needs it.
+    pub async fn apply_in(
         &self,
-        base: &Manifest,
-        carried: CarriedRewrite,
+        store: &StoreRef,
+        base: Option<&Manifest>,
         params: &CommitParams,
         dictionaries: &Dictionaries,
     ) -> Result<Manifest> {
-        self.apply_rewrite(base, carried, params, dictionaries)
+        if let Some(base) = base {
+            if let Some(carried) = self.carried(store, base, params).await? {
+                return self.apply_rewrite(base, carried, params, dictionaries);
+            }
+        }
+        let operation = with_lineage_inline(store, self.operation()?).await?;
+        let spilled = match base {
+            Some(base) if needs_lineage(&operation) && base.fragments.has_spilled_lineage()? => base,
+            _ => return self.apply_operation(operation, base, params, dictionaries),
+        };
+        let inline = spilled.with_lineage_inline(store).await?;
+        let next = self.apply_operation(operation, Some(&inline), params, dictionaries)?;
+        next.with_lineage_spilled(spilled, &inline)
     }
+}
+
+/// Whether a change needs the ids and versions of the rows that are there.
+fn needs_lineage(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Update(_) | Operation::Merge { .. } | Operation::DataReplacement { .. }
+    )
+}
+
+/// The change with the ids of its new rows inline, as another writer may have spilled them.
+async fn with_lineage_inline(store: &StoreRef, mut operation: Operation) -> Result<Operation> {
+    let new = match &mut operation {
+        Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => fragments,
+        Operation::Update(update) => &mut update.new_fragments,
+        _ => return Ok(operation),
+    };
+    for fragment in new.iter_mut().filter(|fragment| fragment.has_spilled_lineage()) {
+        *fragment = fragment.clone().with_lineage_inline(store).await?;
+    }
+    Ok(operation)
 }
 
 async fn carry(

@@ -112,6 +112,8 @@ pub struct Contents {
     pub mixed_files: bool,
     /// The table has base paths.
     pub base_paths: bool,
+    /// Row ids or row versions lie in columns of data files.
+    pub spilled_lineage: bool,
 }
 
 /// The flags of a new version: bits that follow from its contents are set or cleared, the others are carried along (all of them supported,
@@ -124,12 +126,14 @@ pub fn next_flags(carried: u64, contents: Contents) -> u64 {
         | DELETION_FILES
         | TABLE_CONFIG
         | BASE_PATHS
-        | MIXED_FILE_VERSIONS;
+        | MIXED_FILE_VERSIONS
+        | SPILLED_ROW_LINEAGE;
     carried & !decided
         | bit(contents.deletions, DELETION_FILES)
         | bit(contents.row_ids, STABLE_ROW_IDS)
         | bit(contents.base_paths, BASE_PATHS)
         | bit(contents.mixed_files, MIXED_FILE_VERSIONS)
+        | bit(contents.spilled_lineage, SPILLED_ROW_LINEAGE)
 }
 
 #[cfg(test)]
@@ -197,6 +201,17 @@ mod tests {
         };
         assert_eq!(next_flags(0, bases), BASE_PATHS);
         assert_eq!(next_flags(BASE_PATHS, Contents::default()), 0);
+    }
+
+    #[test]
+    fn test_the_flag_of_spilled_lineage_goes_with_the_last_spilled_sequence() {
+        let spilled = Contents {
+            spilled_lineage: true,
+            ..Contents::default()
+        };
+        assert_eq!(next_flags(0, spilled), SPILLED_ROW_LINEAGE);
+        assert_eq!(next_flags(SPILLED_ROW_LINEAGE, spilled), SPILLED_ROW_LINEAGE);
+        assert_eq!(next_flags(SPILLED_ROW_LINEAGE, Contents::default()), 0);
     }
 
     #[test]

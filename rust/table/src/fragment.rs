@@ -11,6 +11,7 @@ use prost::Message;
 use crate::below::check_below;
 use crate::error::{Result, TableError};
 use crate::raw::{walk, RawMessage};
+use crate::row_ids::is_spilled;
 
 const ID: u32 = 1;
 const FILES: u32 = 2;
@@ -18,6 +19,7 @@ const DELETION_FILE: u32 = 3;
 const PHYSICAL_ROWS: u32 = 4;
 const INLINE_ROW_IDS: u32 = 5;
 const EXTERNAL_ROW_IDS: u32 = 6;
+const SPILLED_ROW_IDS: u32 = 12;
 /// Row ids, and the versions that rows were updated and created in.
 const EXTERNAL_LINEAGE: [u32; 3] = [EXTERNAL_ROW_IDS, 8, 10];
 const NUM_DELETED_ROWS: u32 = 4;
@@ -258,7 +260,8 @@ impl Fragment {
 
     /// Whether the rows have stable ids.
     pub fn has_row_ids(&self) -> bool {
-        self.raw.get(INLINE_ROW_IDS).is_some() || self.raw.get(EXTERNAL_ROW_IDS).is_some()
+        let stored = [INLINE_ROW_IDS, EXTERNAL_ROW_IDS, SPILLED_ROW_IDS];
+        stored.iter().any(|number| self.raw.get(*number).is_some())
     }
 
     pub(crate) fn raw(&self) -> &RawMessage {
@@ -389,6 +392,8 @@ impl Fragment {
 pub(crate) struct Summary {
     pub id: u64,
     pub has_deletions: bool,
+    /// Row ids or row versions lie in columns of its files.
+    pub has_spilled_lineage: bool,
     /// Rows in the files; 0 where the writer did not note it.
     pub physical_rows: u64,
     /// Live rows, if the writer noted enough.
@@ -397,7 +402,8 @@ pub(crate) struct Summary {
 
 /// Reads the few numbers of a [`Summary`] without decoding the fragment.
 pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
-    let (mut id, mut physical, mut deleted, mut has_deletions) = (0, 0, Some(0), false);
+    let (mut id, mut physical, mut deleted) = (0, 0, Some(0));
+    let (mut has_deletions, mut has_spilled_lineage) = (false, false);
     for record in walk(message) {
         let record = record.map_err(|error| error.of(WHAT))?;
         match record.number {
@@ -414,6 +420,7 @@ pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
                 }
                 deleted = (count != 0).then_some(count);
             }
+            number if is_spilled(number) => has_spilled_lineage = true,
             _ => {}
         }
     }
@@ -424,6 +431,7 @@ pub(crate) fn summarize(message: &[u8]) -> Result<Summary> {
     Ok(Summary {
         id,
         has_deletions,
+        has_spilled_lineage,
         physical_rows: physical,
         num_rows,
     })

@@ -31,6 +31,7 @@ pub(crate) struct FragmentList {
 struct Facts {
     max_id: Option<u32>,
     has_deletions: bool,
+    has_spilled_lineage: bool,
 }
 
 impl Facts {
@@ -42,6 +43,7 @@ impl Facts {
         Ok(Self {
             max_id: self.max_id.max(Some(id)),
             has_deletions: self.has_deletions || summary.has_deletions,
+            has_spilled_lineage: self.has_spilled_lineage || summary.has_spilled_lineage,
         })
     }
 }
@@ -241,6 +243,11 @@ impl FragmentList {
     /// Whether rows of any of them are deleted.
     pub fn has_deletions(&self) -> Result<bool> {
         Ok(self.facts()?.has_deletions)
+    }
+
+    /// Whether row ids or row versions of any of them lie in data files.
+    pub fn has_spilled_lineage(&self) -> Result<bool> {
+        Ok(self.facts()?.has_spilled_lineage)
     }
 
     /// The highest id, as far as it fits a row address.

@@ -165,6 +165,16 @@ impl Manifest {
         }
     }
 
+    /// The same version with `bit` set among the flags of readers and writers, or without it.
+    pub(crate) fn with_flag(mut self, bit: u64, is_set: bool) -> Self {
+        let changed = |flags: u64| if is_set { flags | bit } else { flags & !bit };
+        self.head.reader_feature_flags = changed(self.head.reader_feature_flags);
+        self.head.writer_feature_flags = changed(self.head.writer_feature_flags);
+        self.raw.set_varint(field::READER_FLAGS, self.head.reader_feature_flags);
+        self.raw.set_varint(field::WRITER_FLAGS, self.head.writer_feature_flags);
+        Self { source: None, ..self }
+    }
+
     pub(crate) fn with_dictionary_section(self, section: Option<Bytes>) -> Self {
         Self {
             dictionary_section: section,

@@ -253,7 +253,7 @@ fn no<T>(wanted: &str, view: &View<'_>) -> Result<T> {
     if let Some((end, _)) = found.char_indices().nth(60) {
         found.truncate(end);
     }
-    exec_err!("Failed to convert to {wanted}: InvalidCast of {found}; json_extract takes any value")
+    exec_err!("json value: Failed to convert to {wanted}: InvalidCast of {found}; json_extract takes any value")
 }
 
 fn as_text(view: &View<'_>) -> Result<Option<String>> {

@@ -9,7 +9,6 @@ use esker_store::block_on;
 use esker_table::apply::CommitParams;
 use esker_table::conflict::{self, HeldColumns, Verdict};
 use esker_table::dictionary::dictionaries_of;
-use esker_table::flags::SPILLED_ROW_LINEAGE;
 use esker_table::operation::Operation;
 use esker_table::transaction::Transaction;
 use pyo3::prelude::*;
@@ -222,18 +221,10 @@ impl PyTransaction {
                     Some(store) if shares => block_on(dictionaries_of(store, &self.0))?,
                     _ => Dictionaries::new(),
                 };
-                if let (Some(store), Some(base)) = (&store, base) {
-                    if let Some(carried) = block_on(self.0.carried(store, base, &params))? {
-                        return self.0.apply_carried(base, carried, &params, &shared);
-                    }
-                    let is_spilled = base.reader_feature_flags() & SPILLED_ROW_LINEAGE != 0;
-                    if is_spilled && self.0.needs_lineage() {
-                        let inline = block_on(base.with_lineage_inline(store))?;
-                        let next = self.0.apply_with(Some(&inline), &params, &shared)?;
-                        return next.with_lineage_spilled(base, &inline);
-                    }
+                match &store {
+                    Some(store) => block_on(self.0.apply_in(store, base, &params, &shared)),
+                    None => self.0.apply_with(base, &params, &shared),
                 }
-                self.0.apply_with(base, &params, &shared)
             }
         })?;
         Ok(PyManifest(Arc::new(next)))

@@ -51,7 +51,9 @@ pub(super) fn merge(base: &Manifest, fragments: &[Fragment], schema: &NewSchema)
         }
         // New files change the rows; the same files under new column names do not.
         let fragment = match &row_ids {
-            Some(row_ids) if old.files() != fragment.files() => row_ids.stamp_changed(&fragment, None)?,
+            Some(row_ids) if old.files() != fragment.files() => {
+                row_ids.stamp_changed(&fragment.with_lineage_of(&old), None)?
+            }
             _ => fragment,
         };
         Ok(Edit::Replace(fragment.with_files_kept(holds_columns)))

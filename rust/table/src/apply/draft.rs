@@ -88,6 +88,7 @@ impl Draft {
             row_ids: row_ids.is_some(),
             mixed_files,
             base_paths: raw.get(field::BASE_PATHS).is_some(),
+            spilled_lineage: fragments.has_spilled_lineage()?,
         };
         if let Some(row_ids) = &row_ids {
             raw.set_varint(field::NEXT_ROW_ID, row_ids.next_row_id());

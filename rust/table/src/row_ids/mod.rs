@@ -23,7 +23,7 @@ pub use lineage::{LineageParts, RowLineage};
 pub use moved::MovedRows;
 pub use of_manifest::RowChange;
 pub use sequence::RowIdSequence;
-pub(crate) use stored::is_lineage_field;
+pub(crate) use stored::{is_lineage_field, is_spilled};
 pub use versions::RowVersions;
 
 #[cfg(test)]

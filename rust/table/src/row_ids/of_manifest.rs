@@ -12,6 +12,7 @@ use super::sequence::RowIdSequence;
 use super::stored::{Stored, StoredLineage};
 use super::versions::RowVersions;
 use crate::error::{Result, TableError};
+use crate::flags::SPILLED_ROW_LINEAGE;
 use crate::fragment::Fragment;
 use crate::fragment_list::Edit;
 use crate::manifest::Manifest;
@@ -125,7 +126,7 @@ impl Manifest {
     }
 
     /// This version with spilled lineage inline, for a commit that needs it.
-    pub async fn with_lineage_inline(&self, store: &StoreRef) -> Result<Self> {
+    pub(crate) async fn with_lineage_inline(&self, store: &StoreRef) -> Result<Self> {
         let mut inline = HashMap::new();
         for fragment in self.fragments.iter() {
             let fragment = fragment?;
@@ -137,7 +138,7 @@ impl Manifest {
     }
 
     /// This version, made on top of `base` with its lineage inline, with unchanged lineage spilled as in `base`.
-    pub fn with_lineage_spilled(&self, base: &Self, inline: &Self) -> Result<Self> {
+    pub(crate) fn with_lineage_spilled(&self, base: &Self, inline: &Self) -> Result<Self> {
         let mut before = HashMap::new();
         for (spilled, inline) in base.fragments.iter().zip(inline.fragments.iter()) {
             let spilled = spilled?;
@@ -152,7 +153,9 @@ impl Manifest {
                 changed.insert(fragment.id(), fragment.with_lineage_spilled(spilled, inline));
             }
         }
-        self.with_replaced(changed)
+        let next = self.with_replaced(changed)?;
+        let is_spilled = next.fragments.has_spilled_lineage()?;
+        Ok(next.with_flag(SPILLED_ROW_LINEAGE, is_spilled))
     }
 
     fn with_replaced(&self, mut changed: HashMap<u64, Fragment>) -> Result<Self> {

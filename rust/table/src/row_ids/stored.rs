@@ -40,6 +40,11 @@ const ID_FIELD: i32 = -3;
 const CREATED_FIELD: i32 = -4;
 const UPDATED_FIELD: i32 = -5;
 
+/// Whether a field of a fragment says that a sequence is spilled.
+pub(crate) fn is_spilled(number: u32) -> bool {
+    (SPILLED_IDS..=SPILLED_CREATED).contains(&number)
+}
+
 /// Whether a field id in a file's list is that of a spilled sequence.
 pub(crate) fn is_lineage_field(id: i32) -> bool {
     (UPDATED_FIELD..=ID_FIELD).contains(&id)
@@ -245,7 +250,7 @@ impl Fragment {
 
     /// Whether a sequence is spilled.
     pub(crate) fn has_spilled_lineage(&self) -> bool {
-        (SPILLED_IDS..=SPILLED_CREATED).any(|number| self.raw().get(number).is_some())
+        self.raw().fields().iter().any(|field| is_spilled(field.number()))
     }
 
     /// The same fragment with its spilled sequences inline, as a commit needs them.
