@@ -42,6 +42,7 @@ class LanceReplay:
         self._own: set[str] = set()
         self._versions: dict[int, int] = {}
         self._fragments: dict[int, int] = {}
+        self._carried: set[int] = set()
         self._has_stable_row_ids = False
 
     def again(self, version: int, first: LanceCommit) -> int:
@@ -82,12 +83,20 @@ class LanceReplay:
             )
         for old, new in zip(then, now, strict=True):
             self._fragments[old] = new
+        # What others deleted meanwhile is deleted in what a rewrite made: later changes of it do not know that.
+        deletions = {fragment.id: fragment.num_deletions for fragment in made_now.fragments()}
+        self._carried |= {
+            fragment.id
+            for fragment in made.fragments()
+            if fragment.id in self._fragments and deletions[self._fragments[fragment.id]] != fragment.num_deletions
+        }
 
     def _renumbered(self, transaction: Transaction) -> Transaction:
         """The transaction with the numbers that versions and fragments of this transaction have now."""
         read = self._versions.get(transaction.read_version, transaction.read_version)
         operation = transaction.decoded()
         moved = {old: new for old, new in self._fragments.items() if old != new}
+        self._check_carried(operation)
         if operation.name == "Restore" and operation.fields()["version"] in self._versions:
             operation = Operation.restore(self._versions[operation.fields()["version"]])
         elif operation.name == "Rewrite":
@@ -95,6 +104,19 @@ class LanceReplay:
         elif moved and operation.name not in (*_KEEP_IDS, "Restore"):
             operation = self._with_ids(operation, moved)
         return Transaction(read, operation, properties=transaction.properties, uuid=transaction.uuid)
+
+    def _check_carried(self, operation: Operation) -> None:
+        """Refuses what names fragments of which others' deletes were carried into: it would bring their rows back."""
+        if not self._carried or operation.name in (*_KEEP_IDS, "Restore", "CreateIndex"):
+            return
+        if self._carried.isdisjoint(named_fragments(operation)):
+            return
+        raise CommitConflictError(
+            f"{operation.name} of {self._log.uri} changes fragments that a compaction of the same transaction has "
+            "made, of which others have deleted rows meanwhile; nothing was committed: run the transaction again",
+            operation=operation.name,
+            retryable=True,
+        )
 
     def _rewritten(self, operation: Operation, moved: Mapping[int, int]) -> Operation:
         """The Rewrite with new fragments of id 0, which get the next ids: others may have taken those that the same
@@ -173,6 +195,27 @@ class _Replayed(LanceCommit):
     def judge(self, change: CommittedChange) -> Verdict:
         """What others' change means for ours; what the same transaction committed before was read by it."""
         return Verdict.KEEP if change.write_id in self._skipped else super().judge(change)
+
+
+def named_fragments(operation: Operation) -> set[int]:
+    """The ids of the fragments that an operation changes, removes or replaces.
+
+    Example:
+        `named_fragments(Operation.delete([], [3], "id = 1")) == {3}`
+    """
+    named: set[int] = set()
+    for name, value in operation.fields().items():
+        if name == "new_fragments":
+            continue
+        if name == "groups":
+            named |= {fragment.id for old, _ in value for fragment in old}
+        elif name in ("deleted_fragment_ids", "removed_fragment_ids"):
+            named |= set(value)
+        elif name in ("updated_fragments", "fragments"):
+            named |= {fragment.id for fragment in value}
+        elif name == "replacements":
+            named |= {fragment for fragment, _ in value}
+    return named
 
 
 def _new_ids(before: Manifest | None, made: Manifest) -> list[int]:
