@@ -109,7 +109,7 @@ def test_memory_stays_near_the_limit_whatever_the_data(case: str, copy: bool, ur
     assert found == rows
     # Far more than the limit went through; texts are compressed.
     assert written > (1 if case == "texts" else 3) * limit
-    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes; the metadata of columns, of
-    # which a wide table has thousands.
+    # Beside the limit: pages that are encoded, each with its values, its levels and its bytes; the metadata of columns,
+    # of which a wide table has thousands.
     beside = (160 if case == "wide" else 100) << 20
     assert grown < limit + beside, f"{grown >> 20} MiB for {written >> 20} MiB"
