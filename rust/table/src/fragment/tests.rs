@@ -82,6 +82,7 @@ fn test_a_summary_says_what_the_fragment_says() {
             has_deletions: fragment.deletion_file().is_some(),
             physical_rows: 3,
             num_rows: fragment.num_rows(),
+            has_spilled_lineage: false,
         };
         assert_eq!(summary, expected);
     }
