@@ -74,6 +74,7 @@ class _Run:
         self.metrics = CompactionMetrics()
         self._given = given
         self._budget = settings_of(table, given)
+        self._is_spent = False
         self.is_done = False
         """Whether a further round would find nothing to do but what others have done meanwhile."""
 
@@ -85,9 +86,10 @@ class _Run:
             max_source_rows=self._budget.max_source_rows,
             max_source_bytes=self._budget.max_source_bytes,
         )
-        groups = plan_groups(self.table, settings)
-        # Rows that are encoded anew may take less than their old files told: then files are smaller than they might be.
-        self.is_done = not groups or settings.max_bytes_per_file is None
+        groups = [] if self._is_spent else plan_groups(self.table, settings)
+        # New fragments stand at the end, beside others than the old ones stood, and rows that are encoded anew may take
+        # less than their old files told: what a round made may be work for the next one.
+        self.is_done = not groups
         if not groups:
             return []
         numbered = self._numbered(groups, settings)
@@ -135,12 +137,11 @@ class _Run:
             "max_source_rows": sum(fragment.num_rows or 0 for fragment in group),
             "max_source_bytes": sum(data_bytes(fragment) or 0 for fragment in group),
         }
-        left = {name: getattr(self._budget, name) for name in spent}
-        # A budget of nothing is no budget: 1 is none of use.
-        self._budget = replace(
-            self._budget,
-            **{name: max(1, value - spent[name]) for name, value in left.items() if value is not None},
-        )
+        given = {name: getattr(self._budget, name) for name in spent}
+        left = {name: value - spent[name] for name, value in given.items() if value is not None}
+        self._is_spent = any(value <= 0 for value in left.values())
+        if not self._is_spent:
+            self._budget = replace(self._budget, **left)
 
 
 def _present(table: TableVersion, group: Sequence[native.Fragment]) -> list[native.Fragment] | None:
