@@ -101,7 +101,12 @@ def test_the_fragments_that_pylance_would_take(case: str, tmp_path: Path) -> Non
     metrics = dataset.optimize.compact_files(**options)
     copy = lance.dataset(uri, version=ours.read_version)
     copy.restore()
-    assert repr(copy.optimize.compact_files(**options)) == repr(metrics)
+    theirs_done = copy.optimize.compact_files(**options)
+    if case == "two runs":
+        # What two runs became are neighbours: pylance leaves them to a second call.
+        assert metrics.fragments_removed == theirs_done.fragments_removed + 2
+    else:
+        assert repr(theirs_done) == repr(metrics)
     assert sorted(_values(dataset)) == sorted(_values(copy)) == expected
 
 

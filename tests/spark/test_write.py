@@ -109,7 +109,7 @@ def test_sql_inserts_into_a_temporary_view(spark: SparkSession, numbers: DataFra
     [
         ("id", "SchemaMismatchError.*name missing"),
         ("id, name, 1 AS extra", "SchemaMismatchError.*extra unknown"),
-        ("id, upper(name) AS NAME", "SchemaMismatchError.*name missing and NAME unknown"),
+        ("id, upper(name) AS names", "SchemaMismatchError.*name missing and names unknown"),
         ("cast(id AS string) AS id, name", "SchemaMismatchError.*'id' expected bigint, found string"),
         ("current_timestamp() AS id, name", "SchemaMismatchError.*'id' expected bigint, found timestamp"),
         ("id, make_ym_interval(1) AS name", "SchemaMismatchError.*'name' expected string"),

@@ -194,7 +194,10 @@ def test_a_time_to_travel_to_is_certain_or_refused(tmp_path: Path) -> None:
         ({"startingTimestamp": "2999-01-01"}, "option startingTimestamp: expected a time up to .* 2, found"),
         ({"startingVersion": "7"}, "option startingVersion: expected a version up to the newest, 2, found 7"),
         ({"startingVersion": "2", "endingVersion": "1"}, "starts before it ends"),
-        ({"startingTimestamp": "gestern"}, "option startingTimestamp: expected an ISO 8601 time"),
+        (
+            {"startingTimestamp": "gestern"},
+            "option startingTimestamp: Failed to parse datetime string: expected ISO 8601",
+        ),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             count(**feed, **options)

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn test_small_pages_are_joined() {
-        let few = pages(&[(10, 12), (10, 12)]);
+        let few = pages(&[(10, 11), (10, 11)]);
         assert_eq!(
             segments(&few, &[0..20], RULE, &mut 0),
             vec![Segment::Rows(vec![0..10, 10..20])]
