@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(read, vec![Segment::Rows(vec![0..10])]);
         assert_eq!(waiting, 99);
         // A page behind so little that it would be a small page of its own.
-        let full = pages(&[(10, 800), (10, 800)]);
+        let full = pages(&[(10, 700), (10, 700)]);
         let after = segments(&full, &[0..20], RULE, &mut waiting);
         assert_eq!(after, vec![Segment::Rows(vec![0..10]), Segment::Page(1)]);
     }
