@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -186,6 +187,27 @@ def test_a_transaction_of_a_repository_beside_others(stable: bool, tmp_path: Pat
     assert len(esker.dataset(place).get_fragments()) == 6
     repository.ref("main").export(str(tmp_path / "out"))
     assert _values(lance.dataset(str(tmp_path / "out" / "t"))) == expected
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("is_last_first", [False, True])
+@pytest.mark.parametrize("gone", [range(10), range(30, 40), range(15)], ids=["first", "last", "more than one"])
+def test_fragments_that_others_emptied_stay_gone_whichever_group_they_are_in(
+    gone: range, is_last_first: bool, stable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository.create(str(tmp_path / "lake"), committer="me")
+    place = repository.branch("main").store_uri("t")
+    esker.write_dataset(_ids(0, 40), place, max_rows_per_file=10, enable_stable_row_ids=stable)
+    # The second group reads the version that the first one makes, with nothing between the two.
+    monkeypatch.setattr(random, "shuffle", lambda groups: groups.reverse() if is_last_first else None)
+    with repository.branch("main").transact("compact") as tx:
+        metrics = esker.dataset(tx.store_uri("t")).optimize.compact_files(target_rows_per_fragment=20)
+        assert (metrics.fragments_removed, metrics.fragments_added) == (4, 2)
+        esker.dataset(place).delete(f"id >= {gone[0]} and id <= {gone[-1]}")
+    kept = [one for one in range(40) if one not in gone]
+    assert _values(esker.dataset(place)) == kept
+    repository.ref("main").export(str(tmp_path / "out"))
+    assert _values(lance.dataset(str(tmp_path / "out" / "t"))) == kept
 
 
 @pytest.mark.parametrize("change", ["delete", "update", "add columns"])

@@ -100,7 +100,9 @@ class LanceReplay:
         if operation.name == "Restore" and operation.fields()["version"] in self._versions:
             operation = Operation.restore(self._versions[operation.fields()["version"]])
         elif operation.name == "Rewrite":
-            operation = self._rewritten(operation, moved)
+            # What others deleted since is carried where the version that was read is behind: a later group of the same
+            # transaction has read none of it, although the version before it has a new number.
+            read, operation = self._common, self._rewritten(operation, moved)
         elif moved and operation.name not in (*_KEEP_IDS, "Restore"):
             operation = self._with_ids(operation, moved)
         return Transaction(read, operation, properties=transaction.properties, uuid=transaction.uuid)
