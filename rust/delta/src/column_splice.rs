@@ -44,7 +44,10 @@ struct Made(Arc<Mutex<Vec<u8>>>);
 
 impl Made {
     fn reserve(&self, more: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).reserve_exact(more);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .reserve_exact(more);
     }
 
     fn take(&self) -> Vec<u8> {
@@ -180,7 +183,7 @@ impl ColumnSplice {
         let Some(writer) = self.writer.as_mut() else {
             return Err(DeltaError::invalid("expected a copy that has begun"));
         };
-        let size = columns.iter().map(|(.., range)| range.end - range.start).sum();
+        let size: u64 = columns.iter().map(|(.., range)| range.end - range.start).sum();
         self.made.reserve(usize::try_from(size).unwrap_or_default());
         let mut group = guarded(&path, || writer.next_row_group())?;
         for (is_new, column, range) in columns {
