@@ -212,3 +212,13 @@ def test_exact_batches_that_keys_cannot_name_say_so(uri: str) -> None:
         esker.dataset(uri).to_table(batch_size=250, strict_batch_size=True)
     ordered = esker.dataset(uri).to_table(order_by=["d"])["d"].to_pylist()
     assert ordered == sorted(f"{part}-{number}" for part in range(3) for number in range(100))
+
+
+def test_names_of_the_system_may_be_given_twice(uri: str) -> None:
+    dataset = esker.write_dataset(pa.table({"a": [1, 2, 3]}), uri)
+    theirs = lance.dataset(uri).take([2, 0], columns=["_rowid", "_rowid"])
+    assert dataset.take([2, 0], columns=["_rowid", "_rowid"]).to_pydict() == theirs.to_pydict()
+    assert dataset.take([2, 0], columns=["_rowid", "_rowid"]).schema.names == ["_rowid", "_rowid"]
+    assert dataset.to_table(columns=["_rowaddr", "a", "_rowaddr"]).num_columns == 3
+    with pytest.raises(exceptions.InvalidArgumentError, match="duplicate column name 'a'"):
+        dataset.to_table(columns=["a", "a"])

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         CleanupReferencedBranch,
         CleanupStats,
     )
-    from .lance.io_stats import IOStats, Session
+    from .lance.io_stats import IOStats, Session, bytes_read_counter, iops_counter
     from .lance.operation import Index
     from .lance.statistics import DataStatistics, FieldStatistics
     from .schema import json_to_schema, schema_to_json
@@ -71,8 +71,10 @@ __all__ = [
     "batch_udf",
     "blob_array",
     "blob_field",
+    "bytes_read_counter",
     "dataset",
     "exceptions",
+    "iops_counter",
     "json_to_schema",
     "schema_to_json",
     "write_dataset",
@@ -99,7 +101,7 @@ _HOMES = {
         "CleanupStats",
     ),
     "lance.base_path": ("DatasetBasePath",),
-    "lance.io_stats": ("IOStats", "Session"),
+    "lance.io_stats": ("IOStats", "Session", "bytes_read_counter", "iops_counter"),
     "lance.operation": ("Index",),
     "lance.statistics": ("DataStatistics", "FieldStatistics"),
     "schema": ("json_to_schema", "schema_to_json"),

@@ -49,6 +49,19 @@ def format_schema(dataset: DatasetHandle) -> str:
     return _text(_schema(LanceSchema(dataset._table.manifest.schema)))
 
 
+def described(schema: LanceSchema) -> str:
+    """A schema in one line.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.schema import LanceSchema
+        >>> LanceSchema.from_pyarrow(pa.schema([("x", pa.int32())]))
+        Schema { fields: [ Field { name: "x", id: 0, parent_id: -1, logical_type: LogicalType( "int32", ), metadata: {}, \
+nullable: true, children: [], }, ], metadata: {}, }
+    """
+    return " ".join(_text(_schema(schema)).split())
+
+
 def format_manifest(dataset: DatasetHandle) -> str:
     """All of a version's manifest.
 

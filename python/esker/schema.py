@@ -105,7 +105,9 @@ class LanceSchema:
         return hash(self._schema)
 
     def __repr__(self) -> str:
-        return f"LanceSchema({self.fields()!r})"
+        from .debug import described
+
+        return described(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceSchema, (self._schema,)

@@ -181,3 +181,6 @@ def path_at_home(path: str) -> str:
 
 def is_secret_option(key: str, /) -> bool:
     """Whether a storage option of that name holds a secret: a key, a token, a password."""
+
+def total_reads() -> tuple[int, int]:
+    """The read requests of all stores of the process since its start, and the bytes that they read."""

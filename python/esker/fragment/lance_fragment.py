@@ -133,6 +133,10 @@ class LanceFragment(FragmentChangesApi):
         fragments: list[FragmentMetadata] = write_fragments(
             data, dataset_uri, schema, mode=mode, progress=progress, **options
         )
+        if not fragments:
+            raise SchemaMismatchError(
+                "expected data with columns and rows for a fragment, found none; nothing was written"
+            )
         if len(fragments) != 1:
             raise UnsupportedError(f"the data make {len(fragments)} fragments, expected 1; use write_fragments")
         return FragmentMetadata.from_native(fragments[0].to_native().with_id(fragment_id or 0))

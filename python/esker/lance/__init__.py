@@ -2,5 +2,6 @@
 
 from .commit import DeletionMerge, LanceCommit
 from .log import LanceLog
+from .validation import manifest_needs_migration
 
-__all__ = ["DeletionMerge", "LanceCommit", "LanceLog"]
+__all__ = ["DeletionMerge", "LanceCommit", "LanceLog", "manifest_needs_migration"]

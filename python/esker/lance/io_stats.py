@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from .._native.store import Store
+from .._native.store import Store, total_reads
 
 
 @dataclass(frozen=True)
@@ -95,3 +95,25 @@ class Session:
 
     def _watch(self, store: Store) -> None:
         self._meter.watch(store)
+
+
+def iops_counter() -> int:
+    """The read requests of this process since its start, of all stores, as `lance.iops_counter`.
+
+    Example:
+        >>> import esker
+        >>> esker.iops_counter() >= 0
+        True
+    """
+    return total_reads()[0]
+
+
+def bytes_read_counter() -> int:
+    """The bytes that this process has read from all stores since its start, as `lance.bytes_read_counter`.
+
+    Example:
+        >>> import esker
+        >>> esker.bytes_read_counter() >= 0
+        True
+    """
+    return total_reads()[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._native import table as native
 from .._native.file import FileReader
 from .._native.store import Store, path_at_home
@@ -79,3 +81,22 @@ def _damage(table: TableVersion, message: str) -> CorruptFileError:
         uri=table.uri,
         version=table.number,
     )
+
+
+def manifest_needs_migration(dataset: Any) -> bool:
+    """Whether the next commit to a table completes what old writers left out of its manifest.
+
+    They did not note how many rows a fragment has, and how many of them are deleted: commits count them.
+
+    Args:
+        dataset: The table, as `esker.dataset` opens it.
+
+    Example:
+        >>> import esker, pyarrow as pa
+        >>> from esker.lance import manifest_needs_migration
+        >>> dataset = esker.write_dataset(pa.table({"id": [1]}), "memory://doc-needs-migration")
+        >>> manifest_needs_migration(dataset)
+        False
+    """
+    fragments = dataset._table.manifest.fragments()
+    return any(fragment.physical_rows is None or fragment.num_rows is None for fragment in fragments)

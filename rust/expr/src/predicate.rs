@@ -77,7 +77,7 @@ impl Predicate {
         let plan = Plan::bind(expr, schema)?;
         if plan.data_type() != &DataType::Boolean {
             return Err(ExprError::invalid(format!(
-                "expected a filter that is true or false for each row, found {text} of type {}",
+                "expected a filter that is true or false for each row, found {text} of type {}, which does not return a boolean",
                 plan.data_type()
             )));
         }

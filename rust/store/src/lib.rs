@@ -30,7 +30,7 @@ pub use copy::copy;
 pub use error::{Result, StoreError};
 pub use mount::Mounts;
 pub use runtime::{block_on, runtime};
-pub use stats::{IoStats, StatsCounters};
+pub use stats::{total_reads, IoStats, StatsCounters};
 pub use store::{FirstPaths, ListedBatches, ObjectMeta, ObjectWriter, PutOutcome, Store, StoreRef, Tail};
 pub use uri::open;
 

@@ -31,6 +31,15 @@ impl IoStats {
     }
 }
 
+/// Reads of all stores of the process, and the bytes that they read; never reset.
+static READS: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
+
+/// The read requests of all stores of the process since its start, and the bytes that they read.
+#[must_use]
+pub fn total_reads() -> (u64, u64) {
+    (READS.0.load(Relaxed), READS.1.load(Relaxed))
+}
+
 /// The counters behind [`IoStats`], shared by all users of a store handle.
 #[derive(Debug, Default)]
 pub struct StatsCounters {
@@ -51,6 +60,8 @@ impl StatsCounters {
     pub fn add_reads(&self, requests: u64, bytes: u64) {
         self.read_requests.fetch_add(requests, Relaxed);
         self.bytes_read.fetch_add(bytes, Relaxed);
+        READS.0.fetch_add(requests, Relaxed);
+        READS.1.fetch_add(bytes, Relaxed);
     }
 
     /// Counts one write.

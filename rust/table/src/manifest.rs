@@ -292,11 +292,12 @@ impl Manifest {
             let unknown = |error: esker_file::FileError| TableError::unsupported(format!("the table's files: {error}"));
             return FileVersion::parse(&format.version).map_err(unknown);
         }
-        // Older manifests do not name it: the first file tells, or a flag if there are no files.
+        // Older manifests do not name it: the first file tells, or a flag if there are no files: the first one will be of the default
+        // version then, as pylance has it.
         let first = self.fragments.get(0).transpose()?;
         match first.as_ref().and_then(|fragment| fragment.files().first()) {
             Some(file) => file.version(),
-            None if self.head.writer_feature_flags & flags::V2_FORMAT_DEPRECATED != 0 => Ok(FileVersion::V2_0),
+            None if self.head.writer_feature_flags & flags::V2_FORMAT_DEPRECATED != 0 => Ok(FileVersion::V2_2),
             None => Ok(FileVersion::V0_1),
         }
     }

@@ -7,6 +7,7 @@ struct a: {b, c}, of which a.b is cast ──> a file with a: {b} alone, whose s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
@@ -151,7 +152,12 @@ def _cast_at(values: pa.Array, type_: pa.DataType, path: str, types: Mapping[str
     try:
         return _cast(values, type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatchError(f"column {path!r} cannot become {type_}: {error}", column=path) from error
+        told = f"column {path!r} cannot become {type_}: {error}"
+        beyond = re.search(r"Integer value (\S+) not in range", str(error))
+        if beyond is not None:
+            # In pylance's words, which programs look for.
+            told += f". Can't cast value {beyond[1]} to type {str(type_).capitalize()}"
+        raise SchemaMismatchError(told, column=path) from error
 
 
 def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:

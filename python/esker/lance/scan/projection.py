@@ -35,13 +35,14 @@ class Projection:
         """The projection for the argument `columns` of a scan.
 
         Raises:
-            InvalidArgumentError: A name is given twice, a column does not exist, or an expression does not parse.
+            InvalidArgumentError: A name is given twice (names of the system, as `_rowid`, may be), a column does not exist, or an expression does not parse.
         """
         if columns is None:
             return cls(None)
         wanted = dict(columns) if isinstance(columns, dict) else {name: name for name in columns}
-        if len(wanted) != len(columns):
-            twice = next(name for name in columns if list(columns).count(name) > 1)
+        repeated = [name for name in columns if list(columns).count(name) > 1]
+        twice = next((name for name in repeated if name not in SYSTEM_COLUMNS), None)
+        if twice is not None:
             raise InvalidArgumentError(f"duplicate column name {twice!r}, name each column once", column=twice)
         expressions: dict[str, Expression] = {}
         read: dict[str, None] = {}
@@ -58,6 +59,8 @@ class Projection:
                 _require_column(path, schema)
             read[path] = None
         names = list(read)
+        if repeated:
+            return cls(names, tuple((name, name) for name in columns))
         if not expressions and list(wanted.items()) == [(name, name) for name in names]:
             return cls(names)
         return cls(names, tuple(wanted.items()), expressions)
@@ -79,10 +82,10 @@ class Projection:
                 return batch
             keep = [*self.columns, *extra]
             return batch if present.names == keep else batch.select(keep)
-        output = dict(self.output)
-        output.update((name, name) for name in extra if name not in output)
+        there = {name for name, _ in self.output}
+        output = [*self.output, *((name, name) for name in extra if name not in there)]
         arrays, fields = [], []
-        for name, source in output.items():
+        for name, source in output:
             if name in self.expressions:
                 values = pa.array(self.expressions[name].evaluate(batch))
                 arrays.append(values)

@@ -137,7 +137,7 @@ fn test_what_a_message_lacks_is_named() {
     let number = message(&[], literal(1));
     assert_eq!(
         error(&number),
-        "expected a filter that is true or false for each row, found 1 of type Int64"
+        "expected a filter that is true or false for each row, found 1 of type Int64, which does not return a boolean"
     );
     let few = message(&["equal"], call(0, &[literal(1)]));
     assert_eq!(error(&few), "expected 2 arguments of Substrait function equal, found 1");

@@ -1,4 +1,4 @@
-//! `IoStats`.
+//! `IoStats` and `total_reads`.
 
 use esker_store::IoStats;
 use pyo3::prelude::*;
@@ -36,4 +36,10 @@ impl PyIoStats {
             s.read_requests, s.bytes_read, s.write_requests, s.bytes_written
         )
     }
+}
+
+/// The read requests of all stores of the process, and the bytes that they read.
+#[pyfunction]
+pub(super) fn total_reads() -> (u64, u64) {
+    esker_store::total_reads()
 }

@@ -19,6 +19,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<object_meta::PyObjectMeta>()?;
     module.add_class::<object_writer::PyObjectWriter>()?;
     module.add_class::<io_stats::PyIoStats>()?;
+    module.add_function(wrap_pyfunction!(io_stats::total_reads, module)?)?;
     module.add_function(wrap_pyfunction!(path_at_home::path_at_home, module)?)?;
     module.add_function(wrap_pyfunction!(is_secret_option, module)?)
 }

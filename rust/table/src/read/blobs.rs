@@ -168,8 +168,10 @@ async fn by_address(files: &TableFiles, manifest: &Manifest, addresses: &[u64]) 
                 u32::try_from(offset).is_ok_and(|offset| deleted.rows().contains(offset))
             };
             if reader.deletions().is_some_and(is_deleted) {
-                return Err(TableError::invalid(format!(
-                    "the row at address {address} is deleted; ask for live rows only"
+                // In pylance's words, which programs look for.
+                return Err(TableError::unsupported(format!(
+                    "A take operation that includes row addresses must not target deleted rows: the row at address {address} is deleted; \
+                     ask for live rows only"
                 )));
             }
             match rows.last_mut() {
