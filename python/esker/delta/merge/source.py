@@ -91,7 +91,7 @@ class KeptSource:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """A type without views, extensions and run-ends.
+    """A type without views, extensions and run-ends, and times without nanoseconds, which no table has.
 
     Example:
         >>> import pyarrow as pa
@@ -108,6 +108,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        # A key must be what a row has that was written with it.
+        return pa.timestamp("us", kind.tz)
     if types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         return pa.struct([pa.field(field.name, plain_type(field.type)) for field in fields])

@@ -1,0 +1,103 @@
+"""Merges whose SQL has comments, names that are words of SQL, and times that no table has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from esker.delta import DeltaTable, QueryBuilder, write_deltalake
+from esker.exceptions import InvalidArgumentError
+from tests.delta_rows import rows
+
+NEW = pa.table({"id": [1, 9], "v": [5, 6]})
+
+
+def upserted(path: Path, target: pa.Table, source: pa.Table, condition: str) -> dict[str, Any]:
+    """A merge of rows into a new table."""
+    write_deltalake(path, target)
+    merger = DeltaTable(path).merge(source, condition, "s", "t")
+    return merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "t.id = s.id -- and t.v = 20",
+        "t.id = s.id -- the key\nand s.v > 0",
+        "t.id = s.id /* and t.v = 20 */",
+        "t.id /* a /* b */ = */ = s.id and t.v <> 1",
+        "/* or */ t.id = s.id -- or",
+    ],
+)
+def test_comments_are_no_conditions(tmp_path: Path, condition: str) -> None:
+    upserted(tmp_path, pa.table({"id": [1, 2], "v": [10, 20]}), NEW, condition)
+    expected = pa.table({"id": [1, 2, 9], "v": [5, 20, 6]})
+    assert rows(DeltaTable(tmp_path).to_pyarrow_table()) == rows(expected)
+
+
+@pytest.mark.parametrize("mark", ["--", "/*", "*/"])
+def test_marks_of_comments_in_texts_and_names_are_none(tmp_path: Path, mark: str) -> None:
+    target = pa.table({f"a{mark}b": [f"x{mark}y", "z"], "v": [1, 2]})
+    source = pa.table({f"a{mark}b": [f"x{mark}y"], "v": [3]})
+    column = f"`a{mark}b`"
+    upserted(tmp_path, target, source, f"t.{column} = s.{column} and t.{column} = 'x{mark}y'")
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["v"].to_pylist()) == [2, 3]
+
+
+def test_deletes_and_updates_read_past_comments(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "v": [10, 20]}))
+    table = DeltaTable(tmp_path)
+    table.update({"v": "v + 1 -- + 1"}, predicate="id = 1 -- or id = 2")
+    table.delete("/* none */ id = 2 -- and false")
+    assert table.to_pyarrow_table().to_pydict() == {"id": [1], "v": [11]}
+
+
+@pytest.mark.parametrize("name", ["and", "end", "case", "between", "in"])
+def test_columns_may_be_called_as_words_of_sql_are(tmp_path: Path, name: str) -> None:
+    target, source = pa.table({name: [1, 2], "v": [1, 2]}), pa.table({name: [1, 5], "v": [7, 8]})
+    upserted(tmp_path, target, source, f"t.{name} = s.{name} and t.v = 1")
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["v"].to_pylist()) == [2, 7, 8]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_key_with_nanoseconds_is_the_time_that_is_written_for_it(tmp_path: Path, zone: str | None) -> None:
+    kind = pa.timestamp("ns", zone)
+    source = pa.table({"at": pa.array([1704067200_000_000_123, 5_000], kind), "v": [1, 2]})
+    far = pa.table({"at": pa.array([253370764800_000_000], pa.timestamp("us", zone)), "v": [0]})
+    write_deltalake(tmp_path, far)
+    for _ in range(2):
+        merger = DeltaTable(tmp_path).merge(source, "t.at = s.at", "s", "t")
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["v"].to_pylist()) == [0, 1, 2]
+
+
+def test_a_name_that_both_sides_have_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="both sides have a column 'id': write which") as caught:
+        upserted(tmp_path, pa.table({"id": [1], "v": [1]}), NEW, "id = id")
+    assert "esker" not in str(caught.value)
+
+
+def test_bounds_of_booleans_decide_nothing(tmp_path: Path) -> None:
+    """Old writers had wrong ones."""
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "gone": [False, True, False]}))
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            statistics = json.loads(action["add"]["stats"])
+            for bounds in ("minValues", "maxValues"):
+                statistics[bounds]["gone"] = True
+            action["add"]["stats"] = json.dumps(statistics)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table(filters="gone = false")["id"].to_pylist() == [1, 3]
+    assert table.to_pyarrow_table(filters=[("gone", "=", False)])["id"].to_pylist() == [1, 3]
+    assert table.to_pyarrow_dataset().to_table(filter=~pc.field("gone"))["id"].to_pylist() == [1, 3]
+    query = QueryBuilder().register("t", table).execute("select id from t where not gone order by id")
+    assert query.read_all()["id"].to_pylist() == [1, 3]
+    assert table.delete("gone = false")["num_deleted_rows"] == 2
