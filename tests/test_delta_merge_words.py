@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from esker.delta import DeltaTable, QueryBuilder, write_deltalake
-from esker.exceptions import InvalidArgumentError
+from esker.exceptions import InvalidArgumentError, SchemaMismatchError
 from tests.delta_rows import rows
 
 NEW = pa.table({"id": [1, 9], "v": [5, 6]})
@@ -101,3 +101,69 @@ def test_bounds_of_booleans_decide_nothing(tmp_path: Path) -> None:
     query = QueryBuilder().register("t", table).execute("select id from t where not gone order by id")
     assert query.read_all()["id"].to_pylist() == [1, 3]
     assert table.delete("gone = false")["num_deleted_rows"] == 2
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_values_within_columns_are_cast_as_columns_are(tmp_path: Path, strict: bool) -> None:
+    kind = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "v": pa.array([None, {"a": 2, "b": ["x"]}], kind)}))
+    found = pa.array([{"b": [7, None], "a": 1.5}, None], pa.struct([("b", pa.list_(pa.int32())), ("a", pa.float64())]))
+    table = DeltaTable(tmp_path)
+    merger = table.merge(pa.table({"id": [1, 2], "v": found}), "t.id = s.id", "s", "t", error_on_type_mismatch=strict)
+    merger.when_matched_update_all().execute()
+    expected = [{"id": 1, "v": {"a": 1, "b": ["7", None]}}, {"id": 2, "v": None}]
+    assert table.to_pyarrow_table().sort_by("id").to_pylist() == expected
+
+
+def test_values_within_columns_that_cannot_be_cast_are_errors_or_nulls(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "v": [{"a": 1}, {"a": 2}]}))
+    source = pa.table({"id": [1, 2], "v": [{"a": "x"}, {"a": "7"}]})
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="cannot be Int64"):
+        table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all().execute()
+    merger = table.merge(source, "t.id = s.id", "s", "t", error_on_type_mismatch=False)
+    merger.when_matched_update_all().execute()
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == [None, {"a": 7}]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "s.v",
+        "s.w",
+        "struct(9, 'z')",
+        "named_struct('a', 9)",
+        "named_struct('a', 9, 'b', 'z', 'c', 1)",
+    ],
+)
+def test_structs_of_other_fields_are_refused_rather_than_lost(tmp_path: Path, sql: str) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "v": [{"a": 1, "b": "x"}], "l": [[{"a": 1}]]}))
+    table = DeltaTable(tmp_path)
+    source = pa.table({"id": [1], "v": [{"A": 7, "B": "q"}], "w": [{"a": 7, "b": "q", "c": 1}], "l": [[{"z": 1}]]})
+    for assignments in ({"v": sql}, {"l": "s.l"}):
+        with pytest.raises(SchemaMismatchError, match="expected a struct of the fields a"):
+            table.merge(source, "t.id = s.id", "s", "t").when_matched_update(assignments).execute()
+    assert table.version() == 0
+
+
+def test_with_merge_schema_missing_fields_are_null(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "v": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]}))
+    table = DeltaTable(tmp_path)
+    source = pa.table({"id": [1], "v": [{"a": 7, "c": 1}]})
+    table.merge(source, "t.id = s.id", "s", "t", merge_schema=True).when_matched_update_all().execute()
+    expected = [{"a": 7, "b": None, "c": 1}, {"a": 2, "b": "y", "c": None}]
+    assert table.to_pyarrow_table().sort_by("id")["v"].to_pylist() == expected
+
+
+def test_an_update_finds_fields_by_their_names(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "v": [{"a": 1, "b": "x"}]}))
+    table = DeltaTable(tmp_path)
+    for sql in ("named_struct('b', 5, 'c', 'z')", "struct(9, 'z')"):
+        with pytest.raises(SchemaMismatchError, match="expected a struct of the fields a, b"):
+            table.update({"v": sql})
+    for sql, expected in (
+        ("named_struct('b', 'z', 'a', 2.5)", {"a": 2, "b": "z"}),
+        ("named_struct('b', 'y')", {"a": None, "b": "y"}),
+    ):
+        table.update({"v": sql})
+        assert table.to_pyarrow_table()["v"].to_pylist() == [expected]

@@ -74,6 +74,7 @@ def merge_rows(target: WriteTarget, request: MergeRequest, commit: CommitRequest
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; several rows of the source for one of the
             table; values that do not fit their column; rows that a constraint refuses.
+        SchemaMismatchError: Structs that have other fields than their column.
         CommitConflictError: Others won every race.
 
     Example:
@@ -95,7 +96,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
     after = _evolved(before, request) if request.merge_schema else before
     condition = join_condition(request.predicate, columns)
     matched, inserts, by_source = (
-        [bind_clause(clause, columns, after, source.schema) for clause in part]
+        [bind_clause(clause, columns, after, source.schema, fills=request.merge_schema) for clause in part]
         for part in (clauses.matched, clauses.not_matched, clauses.not_matched_by_source)
     )
     parts = SourceParts(source, condition)
