@@ -1,8 +1,9 @@
-"""Merges whose SQL has comments, names that are words of SQL, and times that no table has."""
+"""What merges and updates say and are given: comments and words of SQL, times and structs, rows that raise."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from esker.delta import DeltaTable, QueryBuilder, write_deltalake
-from esker.exceptions import InvalidArgumentError, SchemaMismatchError
+from esker.exceptions import CorruptFileError, InvalidArgumentError, SchemaMismatchError
 from tests.delta_rows import rows
 
 NEW = pa.table({"id": [1, 9], "v": [5, 6]})
@@ -167,3 +168,38 @@ def test_an_update_finds_fields_by_their_names(tmp_path: Path) -> None:
     ):
         table.update({"v": sql})
         assert table.to_pyarrow_table()["v"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, ZeroDivisionError, SystemExit])
+def test_what_a_source_raises_is_what_the_caller_sees(tmp_path: Path, raised: type[BaseException]) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from NEW.to_batches()
+        raise raised("from the source")
+
+    write_deltalake(tmp_path, NEW)
+    reader = pa.RecordBatchReader.from_batches(NEW.schema, batches())
+    with pytest.raises(raised, match="from the source"):
+        DeltaTable(tmp_path).merge(reader, "t.id = s.id", "s", "t")
+
+
+@pytest.mark.parametrize("told", [10**12, 1])
+def test_numbers_of_rows_that_the_log_tells_wrong_give_no_wrong_rows(
+    tmp_path: Path, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("matches", "run", "changed_files"):
+        monkeypatch.setattr(f"esker.delta.merge.{module}.RANGE_ROWS", 2)
+    write_deltalake(tmp_path, pa.table({"id": range(9), "v": range(9)}))
+    write_deltalake(tmp_path, pa.table({"id": range(10, 19), "v": range(9)}), mode="append")
+    log = tmp_path / "_delta_log" / f"{1:020}.json"
+    log.write_text(log.read_text().replace('\\"numRecords\\":9', f'\\"numRecords\\":{told}'))
+    assert f'numRecords\\":{told}' in log.read_text()
+    table = DeltaTable(tmp_path)
+    source = pa.table({"id": [7, 8, 17, 18], "v": [70, 80, 170, 180]})
+    merger = table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all()
+    if told == 1:
+        with pytest.raises(CorruptFileError, match="numRecords"):
+            merger.execute()
+        assert table.version() == 1
+        return
+    assert merger.execute()["num_target_rows_updated"] == 4
+    assert sorted(table.to_pyarrow_table()["v"].to_pylist())[-4:] == [70, 80, 170, 180]

@@ -29,7 +29,7 @@ from .changed_files import MergeWriter
 from .clauses import Clause, Clauses
 from .condition import join_condition
 from .joined import JoinedColumns
-from .matches import MergeMatches
+from .matches import RANGE_ROWS, MergeMatches
 from .matching import NUMBER, Matcher
 from .pruning import matchable
 from .row_values import RowValues, assigned_column, bind_clause
@@ -173,7 +173,10 @@ def _counts(table: ChangedTable, found: Sequence[MatchedFile]) -> list[int]:
     """How many rows each file holds, deleted ones among them."""
     known = table.rows_by_statistics()
     pairs = zip(found, known, strict=True)
-    return [count if count is not None else table.scan.count(file.file) for file, count in pairs]
+    # A number that takes many ranges is asked of the file itself.
+    return [
+        count if count is not None and count <= RANGE_ROWS else table.scan.count(file.file) for file, count in pairs
+    ]
 
 
 def _parameters(request: MergeRequest) -> dict[str, str]:
