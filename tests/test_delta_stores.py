@@ -135,6 +135,20 @@ def test_a_delete_with_vectors_whose_reply_is_lost_is_done_once(
 
 
 @pytest.mark.parametrize("action", ["drop", "lose", "mask"])
+def test_a_merge_that_loses_a_race_and_a_reply_is_done_once(place: Place, proxy: FaultyProxy, action: str) -> None:
+    on: dict[str, str | None] = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    write_deltalake(place.uri, rows(1, 2, 3), configuration=on, storage_options=place.options)
+    stale = DeltaTable(place.uri, storage_options=proxy.through(place.options))
+    write_deltalake(place.uri, rows(9), mode="append", storage_options=place.options)
+    proxy.plan(Rule(action, "PUT", f"_delta_log/{2:020}.json", times=1, status=500))
+    merger = stale.merge(rows(2, 9, 10), "t.id = s.id", "s", "t").when_matched_delete("s.id = 2")
+    told = merger.when_matched_update({"p": "'new'"}).when_not_matched_insert_all().execute()
+    assert proxy.hits() == [f"{action} PUT"]
+    assert [told[f"num_target_rows_{done}"] for done in ("inserted", "updated", "deleted")] == [1, 1, 1]
+    assert (stale.version(), both(place)) == (2, [1, 3, 9, 10])
+
+
+@pytest.mark.parametrize("action", ["drop", "lose", "mask"])
 def test_a_reply_that_is_lost_commits_once(place: Place, proxy: FaultyProxy, action: str) -> None:
     write_deltalake(place.uri, rows(1), storage_options=place.options)
     proxy.plan(Rule(action, "PUT", COMMIT, times=1, status=500))

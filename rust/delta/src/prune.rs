@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_array::{new_null_array, Array, ArrayRef, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use esker_expr::{ColumnRange, ColumnRanges, Predicate};
@@ -179,9 +179,14 @@ impl Snapshot {
             let nulls = rows
                 .iter()
                 .map(|row| range.null_count.get(*row as usize).copied().flatten());
+            // Old writers had bounds of booleans that are none.
+            let bound = |array: &ArrayRef| match array.data_type() {
+                DataType::Boolean => Ok(new_null_array(&DataType::Boolean, rows.len())),
+                _ => chosen(array),
+            };
             let range = ColumnRange {
-                min: widened(&chosen(&range.min)?, Bound::Min),
-                max: widened(&chosen(&range.max)?, Bound::Max),
+                min: widened(&bound(&range.min)?, Bound::Min),
+                max: widened(&bound(&range.max)?, Bound::Max),
                 null_count: nulls.collect(),
             };
             ranges.insert(column.logical.clone(), range);

@@ -20,6 +20,8 @@ from ..definition.table_state import TableState
 from ..read.conform import plain
 from ..read.session_zone import in_zone
 from ..read.sql_names import columns_in_backticks, in_own_words
+from ..write.conformed_values import fitted
+from .struct_fields import cast_within, check_fields
 
 
 def sql_assignments(updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None) -> dict[str, str]:
@@ -81,6 +83,7 @@ class Assignments:
 
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; a field within a column.
+        SchemaMismatchError: Structs of fields that their column does not have.
         UnsupportedError: A constraint that this release does not evaluate.
 
     Example:
@@ -102,6 +105,7 @@ class Assignments:
             prepared = columns_in_backticks(text)
             with in_own_words(text, prepared):
                 self._values[name] = Expression.parse_sql(prepared, zoned, True)
+            check_fields(pa.field(self._values[name]).type, self._schema.field(name).type, name, fills=True)
 
     def _column(self, given: str) -> str | None:
         """The column that a caller names; None if the table has none of that name."""
@@ -150,15 +154,19 @@ class Assignments:
         made = pa.RecordBatch.from_arrays(rows.columns, schema=_loose(rows.schema))
         for name, expression in self._values.items():
             index = rows.schema.get_field_index(name)
-            values = self._evaluated(expression, rows, self._schema.field(name).type)
+            values = self._evaluated(expression, rows, name, self._schema.field(name).type)
             made = made.set_column(index, made.schema.field(index), values)
         made = self._constraints.generate(made, self._constraints.generated - self._values.keys())
         self._constraints.enforce(made)
         return made
 
-    def _evaluated(self, expression: Expression, rows: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+    def _evaluated(self, expression: Expression, rows: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
         def values(start: int, length: int) -> pa.Array:
-            return pa.array(expression.evaluate(rows.slice(start, length), data_type=kind)).cast(kind)
+            part = rows.slice(start, length)
+            if pa.types.is_nested(kind):
+                # Fields are found by their names.
+                return fitted(pa.array(expression.evaluate(part)), kind, name, cast_within)
+            return pa.array(expression.evaluate(part, data_type=kind)).cast(kind)
 
         return values(0, rows.num_rows) if self._strict else nulls_for_errors(values, 0, rows.num_rows, kind)
 

@@ -6,7 +6,9 @@ there (a row that nothing matched) is nulls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from ..read.sql_names import columns_in_backticks, in_own_words
 
 _SOURCE = "esker.source"
 """What the source is called where the caller gives it no alias."""
+_UNKNOWN = re.compile(r"expected a column, found (.+?): there are")
 _LENGTH = pa.field("esker.length", pa.int8())
 """A column that is always there, so that a batch has a length where no column is read."""
 
@@ -157,11 +160,26 @@ class JoinedColumns:
             InvalidArgumentError: It does not parse, names no column, or one that both sides have.
         """
         prepared = columns_in_backticks(sql)
-        with in_own_words(sql, prepared):
+        with in_own_words(sql, prepared), self._in_own_names():
             whole = Expression.parse_sql(prepared, self._whole, True)
             paths = _paths(prepared, self._whole)
             found = self._bound(prepared, paths, whole) if paths is not None else None
             return found or self._bound(prepared, self._all(whole), whole) or self._unread(whole)
+
+    @contextmanager
+    def _in_own_names(self) -> Iterator[None]:
+        """Errors of a name that is not found say which ones there are."""
+        try:
+            yield
+        except InvalidArgumentError as error:
+            unknown = _UNKNOWN.search(error.message)
+            if unknown is None:
+                raise
+            told = error.message.replace(f", {_LENGTH.name}", "").replace(_SOURCE, "the source")
+            both = [name for schema in self._sides.values() for name in schema.names].count(unknown[1]) > 1
+            if both:
+                told += f"; both sides have a column {unknown[1]!r}: write which one is meant, with its alias"
+            raise InvalidArgumentError(told, **error.facts) from error
 
     def _all(self, expression: Expression) -> list[tuple[str, str | None]]:
         return [(name, None) for name in expression.columns]

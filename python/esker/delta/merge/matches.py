@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..._native.merge import RowPartitions
-from ...exceptions import InvalidArgumentError
+from ...exceptions import CorruptFileError, InvalidArgumentError
 
 RANGE_ROWS = 1 << 20
 NOTHING = -1
@@ -67,12 +67,21 @@ class MergeMatches:
         self._matched = np.zeros(len(counts), bool)
 
     def add(self, file: int, rows: np.ndarray, clauses: np.ndarray, beside: pa.RecordBatch) -> None:
-        """Rows of one batch of a file, ascending."""
+        """Rows of one batch of a file, ascending.
+
+        Raises:
+            CorruptFileError: The file has more rows than it was said to hold.
+        """
         self._matched[file] = True
         if (clauses != NOTHING).any():
             self._acts[file] = True
         batch = pa.RecordBatch.from_arrays([pa.array(rows), pa.array(clauses), *beside.columns], schema=self._schema)
         place = rows // RANGE_ROWS
+        if len(place) and place[-1] >= len(self._places(file)):
+            raise CorruptFileError(
+                "expected as many rows in each file as its statistics in the log say (numRecords), found more; nothing "
+                "was written"
+            )
         starts = np.flatnonzero(np.diff(place, prepend=place[0] + 1)) if len(place) else np.array([], np.int64)
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
             self._held.push_to(batch.slice(start, end - start), self._first[file] + int(place[start]))

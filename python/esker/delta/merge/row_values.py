@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ...exceptions import InvalidArgumentError
 from ..change.assignments import nulls_for_errors
+from ..change.struct_fields import cast_within, check_fields
 from ..definition.constraints import Constraints
 from ..definition.table_state import TableState
 from ..read.conform import plain
@@ -73,7 +74,9 @@ class BoundClause:
         return {name for value in self.values.values() for name in value.target}
 
 
-def bind_clause(clause: Clause, columns: JoinedColumns, after: TableState, source: pa.Schema) -> BoundClause:
+def bind_clause(
+    clause: Clause, columns: JoinedColumns, after: TableState, source: pa.Schema, *, fills: bool = False
+) -> BoundClause:
     """Binds a clause.
 
     Args:
@@ -81,9 +84,11 @@ def bind_clause(clause: Clause, columns: JoinedColumns, after: TableState, sourc
         columns: The names of joined rows.
         after: The table after the merge: columns that it does not have are left out, with a warning.
         source: The source's columns.
+        fills: Whether fields within columns may be missing from what is assigned; they are null then.
 
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; a column that is assigned twice.
+        SchemaMismatchError: Values that have other fields than their column.
     """
     predicate = None if clause.predicate is None else columns.condition(clause.predicate, "the predicate of a clause")
     names = [field.name for field in after.schema.fields]
@@ -108,6 +113,9 @@ def bind_clause(clause: Clause, columns: JoinedColumns, after: TableState, sourc
         if found in values:
             raise InvalidArgumentError(f"expected each column once, found {found!r} twice", column=found)
         values[found] = columns.parse(sql)
+    for field in after.schema.to_arrow():
+        if field.name in values:
+            check_fields(values[field.name].type, plain(field.type), field.name, fills=fills)
     return BoundClause(clause.action, predicate, values, clause.is_unconditional_delete)
 
 
@@ -199,7 +207,7 @@ class RowValues:
             beside = None if source is None else source.slice(start, length)
             if pa.types.is_nested(kind):
                 # Fields are found by their names.
-                return fitted(value.evaluate(length, before, beside), kind, field.name)
+                return fitted(value.evaluate(length, before, beside), kind, field.name, cast_within)
             return value.evaluate(length, before, beside, kind).cast(kind)
 
         return values(0, rows) if self._strict else nulls_for_errors(values, 0, rows, kind)

@@ -29,7 +29,7 @@ from .changed_files import MergeWriter
 from .clauses import Clause, Clauses
 from .condition import join_condition
 from .joined import JoinedColumns
-from .matches import MergeMatches
+from .matches import RANGE_ROWS, MergeMatches
 from .matching import NUMBER, Matcher
 from .pruning import matchable
 from .row_values import RowValues, assigned_column, bind_clause
@@ -74,6 +74,7 @@ def merge_rows(target: WriteTarget, request: MergeRequest, commit: CommitRequest
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; several rows of the source for one of the
             table; values that do not fit their column; rows that a constraint refuses.
+        SchemaMismatchError: Structs that have other fields than their column.
         CommitConflictError: Others won every race.
 
     Example:
@@ -95,7 +96,7 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
     after = _evolved(before, request) if request.merge_schema else before
     condition = join_condition(request.predicate, columns)
     matched, inserts, by_source = (
-        [bind_clause(clause, columns, after, source.schema) for clause in part]
+        [bind_clause(clause, columns, after, source.schema, fills=request.merge_schema) for clause in part]
         for part in (clauses.matched, clauses.not_matched, clauses.not_matched_by_source)
     )
     parts = SourceParts(source, condition)
@@ -172,7 +173,10 @@ def _counts(table: ChangedTable, found: Sequence[MatchedFile]) -> list[int]:
     """How many rows each file holds, deleted ones among them."""
     known = table.rows_by_statistics()
     pairs = zip(found, known, strict=True)
-    return [count if count is not None else table.scan.count(file.file) for file, count in pairs]
+    # A number that takes many ranges is asked of the file itself.
+    return [
+        count if count is not None and count <= RANGE_ROWS else table.scan.count(file.file) for file, count in pairs
+    ]
 
 
 def _parameters(request: MergeRequest) -> dict[str, str]:

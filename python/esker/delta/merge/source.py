@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._native.merge import KeyJoin, MergeSource, RowPartitions
-from ...exceptions import InvalidArgumentError
+from ...exceptions import EskerError, InvalidArgumentError
 from ..write.conformed_values import fitted
 from ..write.incoming import BATCH_ROWS, incoming
 from .condition import JoinCondition
@@ -76,8 +76,15 @@ class KeptSource:
                 )
             seen.add(name.lower())
         self.schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in reader.schema])
-        made = pa.RecordBatchReader.from_batches(self.schema, _plain(reader, self.schema))
-        self._kept = MergeSource(made, memory_limit=memory_limit, disk_limit=disk_limit)
+        failed: list[BaseException] = []
+        made = pa.RecordBatchReader.from_batches(self.schema, _noted(_plain(reader, self.schema), failed))
+        try:
+            self._kept = MergeSource(made, memory_limit=memory_limit, disk_limit=disk_limit)
+        except EskerError:
+            if failed:
+                # What the caller's rows raised, Ctrl-C among it, rather than what became of it on its way.
+                raise failed[0] from None
+            raise
         self.disk_limit = disk_limit
 
     @property
@@ -91,7 +98,7 @@ class KeptSource:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """A type without views, extensions and run-ends.
+    """A type without views, extensions and run-ends, and times without nanoseconds, which no table has.
 
     Example:
         >>> import pyarrow as pa
@@ -108,6 +115,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        # A key must be what a row has that was written with it.
+        return pa.timestamp("us", kind.tz)
     if types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         return pa.struct([pa.field(field.name, plain_type(field.type)) for field in fields])
@@ -116,6 +126,16 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if any(check(kind) for check in (types.is_list, types.is_large_list, types.is_fixed_size_list)):
         return pa.list_(pa.field(kind.value_field.name, plain_type(kind.value_type)))
     return kind
+
+
+def _noted(batches: Iterator[pa.RecordBatch], failed: list[BaseException]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        failed.append(error)
+        raise
 
 
 def _plain(batches: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

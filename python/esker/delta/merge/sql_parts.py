@@ -45,8 +45,13 @@ def tokens(sql: str) -> Iterator[Token]:
         ['t', '.', '`a b`', '=', "'x'"]
     """
     depth = 0
+    before = ""
     for found in _TOKEN.finditer(sql):
         kind, text = str(found.lastgroup), found.group()
+        if kind == "word" and (before == "." or sql[found.end() :].lstrip().startswith(".")):
+            # `t.end` and `t.and` are columns.
+            kind = "name"
+        before = text
         closes = text in (")", "]") or (kind == "word" and text.lower() == "end")
         depth -= closes
         yield Token(kind, text, found.start(), found.end(), depth)

@@ -1,7 +1,7 @@
 """What the log says of each file, as expressions of pyarrow: a dataset skips fragments whose expression rules them out.
 
-Partition values, counts of nulls, and bounds. Bounds are left out where a writer may have cut or rounded them, and of
-floats, whose NaN they say nothing of.
+Partition values, counts of nulls, and bounds. Bounds are left out where a writer may have cut or rounded them, of
+booleans, where old writers had wrong ones, and of floats, whose NaN they say nothing of.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def _terms(
 ) -> Iterator[tuple[int, pc.Expression]]:
     """What is true of one column: the file's number and a term."""
     kind = low.type
-    bounded = not (
-        pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind)
-    )
+    checks = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null, pa.types.is_nested)
+    bounded = not any(check(kind) for check in checks)
     if pa.types.is_timestamp(kind):
         # Writers cut bounds to milliseconds.
         high = pc.add(high.cast(pa.int64()), _MILLISECOND_US).cast(kind)

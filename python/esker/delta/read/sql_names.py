@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 from ...exceptions import EskerError
 
+_COMMENT = re.compile(r"/\*|\*/")
 _UNKNOWN = re.compile(r"expected a (?:column|field[^,]*), found (.+?): there are")
 
 
 def columns_in_backticks(sql: str) -> str:
-    """The same SQL with the names that stand in double quotes in backticks.
+    """The same SQL with the names that stand in double quotes in backticks, and without comments.
 
     Args:
         sql: A filter, a predicate or a constraint. Texts are in single quotes.
@@ -26,6 +27,12 @@ def columns_in_backticks(sql: str) -> str:
     at = 0
     while at < len(sql):
         mark = sql[at]
+        comment = _comment_end(sql, at)
+        if comment is not None:
+            # Parts of it are put together in other ways, where a comment would hide what follows.
+            out.append(" ")
+            at = comment
+            continue
         if mark not in "'\"`":
             out.append(mark)
             at += 1
@@ -45,6 +52,21 @@ def columns_in_backticks(sql: str) -> str:
         out.append(quoted)
         at = end + 1
     return "".join(out)
+
+
+def _comment_end(sql: str, start: int) -> int | None:
+    """Where the comment ends that begins here; None if none does, or if it has no end, which is an error of parsing."""
+    if sql.startswith("--", start):
+        line = sql.find("\n", start)
+        return len(sql) if line < 0 else line
+    if not sql.startswith("/*", start):
+        return None
+    depth = 0
+    for mark in _COMMENT.finditer(sql, start):
+        depth += 1 if mark.group() == "/*" else -1
+        if not depth:
+            return mark.end()
+    return None
 
 
 @contextmanager

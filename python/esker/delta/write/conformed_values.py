@@ -14,6 +14,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,14 +24,18 @@ from ...arrow.nested import is_list_like, mask_of, offsets_of, struct_of
 from ...exceptions import SchemaMismatchError
 from .cast_words import in_deltalakes_words
 
+Cast: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Casts plain values to a type."""
 
-def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+
+def fitted(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None = None) -> pa.Array:
     """The values as an array of a type.
 
     Args:
         values: Of any type.
         kind: The table's.
         path: The column, or the field within it, for messages.
+        cast: What is done with values that are other ones in the table's type; they are an error if not given.
 
     Raises:
         SchemaMismatchError: Values that the type does not have.
@@ -42,22 +49,24 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     if values.type == kind:
         return values
     if isinstance(values, pa.ExtensionArray):
-        return fitted(values.storage, kind, path)
+        return fitted(values.storage, kind, path, cast)
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), kind)
     if pa.types.is_dictionary(values.type):
         # pyarrow cannot take views from dictionaries: the distinct values are cast first.
-        return pc.take(fitted(values.dictionary, kind, path), values.indices)
+        return pc.take(fitted(values.dictionary, kind, path, cast), values.indices)
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-        return _struct(values, kind, path)
+        return _struct(values, kind, path, cast)
     if pa.types.is_list(kind) and is_list_like(values.type):
-        inner = fitted(values.flatten(), kind.value_type, f"{path}.element")
+        inner = fitted(values.flatten(), kind.value_type, f"{path}.element", cast)
         return pa.ListArray.from_arrays(offsets_of(values), inner, kind, mask=mask_of(values))
     if pa.types.is_map(kind) and pa.types.is_map(values.type):
-        return _map(values, kind, path)
+        return _map(values, kind, path, cast)
     try:
         return _plain(values, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        if cast is not None:
+            return cast(values, kind)
         raise SchemaMismatchError(
             f"column {path!r}: expected {kind}, found {values.type}: {error} "
             f"({in_deltalakes_words(path, values.type, kind, error)})",
@@ -67,7 +76,7 @@ def fitted(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         ) from error
 
 
-def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _struct(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None) -> pa.Array:
     names = [values.type.field(i).name for i in range(values.type.num_fields)]
     # `flatten` drops what lies below null structs.
     children = values.flatten()
@@ -75,16 +84,16 @@ def _struct(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     for i in range(kind.num_fields):
         field = kind.field(i)
         if field.name in names:
-            parts.append(fitted(children[names.index(field.name)], field.type, f"{path}.{field.name}"))
+            parts.append(fitted(children[names.index(field.name)], field.type, f"{path}.{field.name}", cast))
         else:
             parts.append(pa.nulls(len(values), field.type))
     return struct_of(parts, kind, values)
 
 
-def _map(values: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _map(values: pa.Array, kind: pa.DataType, path: str, cast: Cast | None) -> pa.Array:
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
-    keys = fitted(values.keys.slice(first, last - first), kind.key_type, f"{path}.key")
-    items = fitted(values.items.slice(first, last - first), kind.item_type, f"{path}.value")
+    keys = fitted(values.keys.slice(first, last - first), kind.key_type, f"{path}.key", cast)
+    items = fitted(values.items.slice(first, last - first), kind.item_type, f"{path}.value", cast)
     return pa.MapArray.from_arrays(pc.subtract(values.offsets, first), keys, items, kind, mask=mask_of(values))
 
 
