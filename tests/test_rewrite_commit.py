@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import esker
-from esker.exceptions import CommitConflictError
+from esker.exceptions import CommitConflictError, InvalidArgumentError
 from tests.lineage import SYSTEM
 from tests.rewrites import land, landed_groups, rewrite
 
@@ -152,6 +152,20 @@ def test_a_rewrite_that_is_committed_by_itself_does_not_bring_rows_back(uri: str
     with pytest.raises(CommitConflictError):
         esker.LanceDataset.commit(uri, operation, read_version=version)
     assert _ids(uri) == [number for number in range(40) if number != 3]
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("gone", ["id < 10", "id < 20"])
+def test_a_rewrite_that_says_it_read_the_newest_version_does_not_bring_fragments_back(
+    uri: str, stable: bool, gone: str
+) -> None:
+    _table(uri, stable=stable)
+    prepared = rewrite(uri, [0, 1])[1]
+    esker.dataset(uri).delete(gone)
+    kept = _ids(uri)
+    with pytest.raises(InvalidArgumentError, match="found fragment 0, which it does not have"):
+        land(uri, (esker.dataset(uri).version, prepared))
+    assert _ids(uri) == kept
 
 
 @settings(max_examples=12, deadline=None)

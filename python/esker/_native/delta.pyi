@@ -145,6 +145,27 @@ class FileSelection:
         Without `bounds` there are no paths, and the batch is `num_records` alone.
         """
 
+class ColumnSplice:
+    """A copy of a Parquet file with some of its columns replaced; the pages of the others are copied as they are."""
+
+    def __new__(cls, store: Store, path: str) -> ColumnSplice: ...
+    @property
+    def fits(self) -> bool:
+        """Whether columns of the file can be replaced."""
+
+    @property
+    def row_groups(self) -> list[int]:
+        """The number of rows of each row group."""
+
+    def append(self, part: bytes) -> bytes:
+        """Copies the next row group with the columns of a Parquet file that has one of as many rows.
+
+        Returns the next bytes of the copy.
+        """
+
+    def finish(self) -> bytes:
+        """Ends the copy: its last bytes."""
+
 def encode_deletion_vector(rows: Sequence[ArrowArrayExportable]) -> tuple[bytes, int]:
     """The bytes of the deletion vector of some rows, and how many rows those are.
 

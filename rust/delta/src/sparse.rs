@@ -106,6 +106,16 @@ impl ParquetFile {
         column.statistics()?.null_count_opt()
     }
 
+    /// The footer.
+    pub(crate) fn metadata(&self) -> &Arc<ParquetMetaData> {
+        &self.metadata
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     pub(crate) fn row_groups(&self) -> usize {
         self.metadata.num_row_groups()
     }
@@ -254,7 +264,7 @@ impl Batches {
 }
 
 /// Runs a decoder that may panic on invalid bytes: a panic means that the file is corrupt.
-fn guarded<T>(path: &str, decode: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(path: &str, decode: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(DeltaError::corrupt(path, format!("expected Parquet, found: {error}"))),

@@ -168,6 +168,10 @@ async fn carry(
     for old in &group.old_fragments {
         let now = there.get(&old.id());
         left.extend(now.cloned());
+        if now.is_none() && !is_behind {
+            // The commit says that it is missing.
+            left.push(old.clone());
+        }
         if !reads {
             continue;
         }
@@ -191,8 +195,7 @@ async fn carry(
             None if is_behind => {
                 gone.insert_range(rows..rows.saturating_add(live.len()));
             }
-            // The commit says that it is missing.
-            None => left.push(old.clone()),
+            None => {}
         }
         rows = rows.saturating_add(live.len());
         if let Ok(id) = u32::try_from(old.id()) {

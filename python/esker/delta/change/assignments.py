@@ -133,8 +133,16 @@ class Assignments:
         """The columns whose values may become others."""
         return self._values.keys() | self._constraints.generated
 
+    @property
+    def read(self) -> set[str]:
+        """The columns that new values are computed from, and that constraints read."""
+        read = {column for expression in self._values.values() for column in expression.columns}
+        return read | self._constraints.columns
+
     def applied(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with their new values, generated columns computed anew, constraints enforced.
+
+        Columns that are neither read nor changed need not be there.
 
         Raises:
             InvalidArgumentError: A value that does not fit its column; rows that a constraint refuses.
@@ -142,7 +150,7 @@ class Assignments:
         made = pa.RecordBatch.from_arrays(rows.columns, schema=_loose(rows.schema))
         for name, expression in self._values.items():
             index = rows.schema.get_field_index(name)
-            values = self._evaluated(expression, rows, self._schema.field(index).type)
+            values = self._evaluated(expression, rows, self._schema.field(name).type)
             made = made.set_column(index, made.schema.field(index), values)
         made = self._constraints.generate(made, self._constraints.generated - self._values.keys())
         self._constraints.enforce(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
 from ..log.entries import commit_path
 from ..log.target import WriteTarget
+from ..read.ahead import read_ahead
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
 from ..read.scan import TableFile, TableScan
@@ -28,6 +29,8 @@ from ..read.selection import bind_to
 from ..write.replacement import remove_actions
 
 _THREADS = 4
+_AHEAD_BYTES = 32 * 1024 * 1024
+"""Bytes of rows that are read ahead."""
 
 
 @dataclass(frozen=True)
@@ -105,25 +108,26 @@ class ChangedTable:
         is_on = self.state.configuration.get("delta.enableDeletionVectors", "").lower() == "true"
         return is_on and "deletionVectors" in features_of(self.state.protocol)
 
-    def candidates(self) -> list[MatchedFile]:
-        """The files that may have rows that are meant, none of which was opened."""
+    def candidates(self, *, has_statistics: bool = False) -> list[MatchedFile]:
+        """The files that may have rows that are meant, none of which was opened; with their statistics if asked for."""
         files = self.scan.table_files()
         removes = remove_actions(self.snapshot, self._selection)
         texts: list[str | None] = [None] * len(files)
-        if self.writes_vectors:
+        if self.writes_vectors or has_statistics:
             texts = self._selection.statistics_texts(self.target.store)
         parts = zip(files, removes, self._times(), texts, strict=True)
         return [MatchedFile(*known, False) for known in parts]
 
-    def matched(self, *, finds_whole: bool) -> list[MatchedFile]:
+    def matched(self, *, finds_whole: bool, has_statistics: bool = False) -> list[MatchedFile]:
         """The files that have rows that are meant.
 
         Where the table has vectors, the rows are known, and the files' statistics; else some of them were seen.
 
         Args:
             finds_whole: Whether files are looked for of which all rows are meant.
+            has_statistics: Whether the statistics of files are asked for where the table has no vectors, too.
         """
-        found = self.candidates()
+        found = self.candidates(has_statistics=has_statistics)
         if self.where is None or set(self.where.columns or [""]) <= set(self.snapshot.partition_columns):
             counts = self._live_by_statistics()
             mask = self._partitions_meant(self.where)
@@ -226,10 +230,29 @@ class ChangedTable:
 
         return may_match
 
-    def split(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The rows of a file, with a mask of those that are meant."""
-        for batch in self.scan.read(found.file, self.names):
-            yield batch, pa.repeat(True, batch.num_rows) if found.is_whole else self._mask(batch)
+    def rows(self, matched: Sequence[MatchedFile]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+        """The rows of files, each batch with a mask of those that are meant; None if all are.
+
+        Where the table has vectors only rows that are meant are read, files ahead.
+        """
+        if not self.writes_vectors:
+            return (part for found in matched for part in self.split(found, self.names))
+        reads = [partial(self._meant, found) for found in matched]
+        return read_ahead(reads, lambda part: int(part[0].nbytes), limit=_AHEAD_BYTES)
+
+    def _meant(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+        for batch in self.meant(found):
+            yield batch, None
+
+    def split(self, found: MatchedFile, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+        """The rows of a file, each batch with a mask of those that are meant; None if all are.
+
+        Args:
+            found: The file.
+            columns: Those to read: what the predicate reads is among them.
+        """
+        for batch in self.scan.read(found.file, columns):
+            yield batch, None if found.is_whole else self._mask(batch)
 
     def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are meant."""

@@ -6,6 +6,7 @@ Spec: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -55,17 +56,16 @@ def _prepare(
     keeps_changes = table.state.keeps_change_feed and not all(found.is_whole for found in matched)
     like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
     with ChangedFiles(table, staged, parquet, keeps_changes=keeps_changes, copied=like) as files:
-        counts = [_delete(table, files, found) for found in matched]
+        known, copied = _delete(table, files, matched)
         actions = files.close()
-    known = [deleted for deleted, _ in counts if deleted is not None]
     metrics: dict[str, Any] = {
         # As deltalake counts: files of changes among them.
         "num_added_files": files.added + files.changed,
         "num_removed_files": files.removed,
-        "num_deleted_rows": sum(known),
-        "num_copied_rows": sum(copied for _, copied in counts),
+        "num_deleted_rows": sum(count or 0 for count in known),
+        "num_copied_rows": copied,
     }
-    if len(known) < len(counts):
+    if None in known:
         del metrics["num_deleted_rows"]
     if table.writes_vectors:
         metrics["num_deletion_vectors_added"] = files.vectors
@@ -82,23 +82,27 @@ def _prepare(
     return PreparedChange(entry, metrics)
 
 
-def _delete(table: ChangedTable, files: ChangedFiles, found: MatchedFile) -> tuple[int | None, int]:
-    """Deletes the rows of one file: how many, if that is known, and how many others were copied."""
-    if found.is_whole or table.writes_vectors:
-        if found.is_whole:
-            files.remove(found)
-        else:
+def _delete(table: ChangedTable, files: ChangedFiles, matched: Sequence[MatchedFile]) -> tuple[list[int | None], int]:
+    """Deletes rows: how many, None where that is not known, and how many others were copied."""
+    counts: list[int | None] = []
+    rewritten: list[MatchedFile] = []
+    for found in matched:
+        if table.writes_vectors and not found.is_whole:
             files.delete(found)
-        if files.keeps_changes:
-            for batch in table.meant(found):
-                files.change(batch, "delete")
-        return found.matched, 0
-    deleted, copied = 0, 0
-    files.remove(found)
-    for batch, mask in table.split(found):
+        else:
+            files.remove(found)
+        if found.is_whole or table.writes_vectors:
+            counts.append(found.matched)
+        else:
+            rewritten.append(found)
+    deleted = copied = 0
+    for batch, mask in table.rows(matched if files.keeps_changes else rewritten):
+        if mask is None:
+            files.change(batch, "delete")
+            continue
         kept = batch.filter(pc.invert(mask))
         deleted, copied = deleted + batch.num_rows - kept.num_rows, copied + kept.num_rows
         files.write(kept)
         if files.keeps_changes:
             files.change(batch.filter(mask), "delete")
-    return deleted, copied
+    return [*counts, deleted], copied

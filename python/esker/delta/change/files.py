@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ class ChangedFiles:
             size = min(DEFAULT_FILE_SIZE, max(_LEAST_FILE, int(copied.remove.get("size") or 0)))
         self._schema = state.schema
         self._removes: list[dict[str, Any]] = []
+        self._copies: list[dict[str, Any]] = []
         self._data = DataFileWriter(
             table.target.store,
             state.schema,
@@ -100,6 +101,10 @@ class ChangedFiles:
         self._vectors.delete(found)
         self.vectors += 1
 
+    def add_copies(self, adds: Sequence[dict[str, Any]]) -> None:
+        """Files that are staged already, by their `add` actions."""
+        self._copies.extend(adds)
+
     @property
     def removed(self) -> int:
         """How many files are taken out for good."""
@@ -107,7 +112,7 @@ class ChangedFiles:
 
     def close(self) -> list[tuple[str, dict[str, Any]]]:
         """Finishes all files, which are at the store then, and hands out the actions."""
-        adds = self._data.close()
+        adds = [*self._copies, *self._data.close()]
         changes = self._changes.close() if self._changes is not None else []
         self.added, self.changed = len(adds), len(changes)
         return [

@@ -8,14 +8,16 @@ Spec: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._native.delta import ColumnSplice
 from ...commit.orphans import StagedFiles
 from ..log.commit import CommitRequest, LogEntry
 from ..log.target import WriteTarget
@@ -23,6 +25,7 @@ from ..properties import WriterProperties
 from .assignments import Assignments
 from .attempts import PreparedChange, run_change
 from .changed_table import ChangedTable, MatchedFile
+from .column_copies import ColumnCopies
 from .files import ChangedFiles
 
 
@@ -72,16 +75,14 @@ def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -
     assignments = Assignments(
         table.state, request.assignments, strict=request.strict, session_timezone=target.session_timezone
     )
-    matched = [] if assignments.is_empty else table.matched(finds_whole=table.writes_vectors)
+    matched = [] if assignments.is_empty else table.matched(finds_whole=table.writes_vectors, has_statistics=True)
     scanned = time.monotonic()
-    updated = copied = 0
     like = next((found for found in matched if not table.writes_vectors and not found.is_whole), None)
     with ChangedFiles(
         table, staged, request.parquet, keeps_changes=table.state.keeps_change_feed, copied=like
     ) as files:
-        for found in matched:
-            new, kept = _update(table, files, found, assignments)
-            updated, copied = updated + new, copied + kept
+        copies = ColumnCopies(table, assignments.columns, assignments.read, staged, request.parquet)
+        updated, copied = _update(table, files, matched, assignments, copies)
         actions = files.close()
     metrics: dict[str, Any] = {
         "num_added_files": files.added,
@@ -102,9 +103,16 @@ def _prepare(target: WriteTarget, request: UpdateRequest, staged: StagedFiles) -
     return PreparedChange(entry, metrics)
 
 
-def _update(table: ChangedTable, files: ChangedFiles, found: MatchedFile, assignments: Assignments) -> tuple[int, int]:
-    """Gives rows of one file new values; how many those are, and how many others were copied."""
+def _update(
+    table: ChangedTable,
+    files: ChangedFiles,
+    matched: Sequence[MatchedFile],
+    assignments: Assignments,
+    copies: ColumnCopies,
+) -> tuple[int, int]:
+    """Gives rows new values; how many those are, and how many others were copied."""
     updated = copied = 0
+    lock = Lock()
 
     def changed(old: pa.RecordBatch) -> pa.RecordBatch:
         new = assignments.applied(old)
@@ -112,22 +120,32 @@ def _update(table: ChangedTable, files: ChangedFiles, found: MatchedFile, assign
         files.change(new, "update_postimage")
         return new
 
-    if table.writes_vectors and not found.is_whole:
-        files.delete(found)
-        for batch in table.meant(found):
-            files.write(changed(batch))
-            updated += batch.num_rows
-        return updated, copied
-    files.remove(found)
-    for batch, mask in table.split(found):
-        meant = int(pc.sum(mask).as_py() or 0)
-        updated, copied = updated + meant, copied + batch.num_rows - meant
+    def values(batch: pa.RecordBatch, mask: pa.Array | None) -> pa.RecordBatch:
+        nonlocal updated, copied
+        meant = batch.num_rows if mask is None else int(pc.sum(mask).as_py() or 0)
+        with lock:
+            updated, copied = updated + meant, copied + batch.num_rows - meant
         if not meant:
-            files.write(batch)
-        elif meant == batch.num_rows:
-            files.write(changed(batch))
+            return batch
+        if mask is None or meant == batch.num_rows:
+            return changed(batch)
+        return _merged(batch, mask, changed(batch.filter(mask)), assignments.columns)
+
+    spliced: list[tuple[MatchedFile, ColumnSplice]] = []
+    written: list[MatchedFile] = []
+    for found in matched:
+        if table.writes_vectors and not found.is_whole:
+            files.delete(found)
         else:
-            files.write(_merged(batch, mask, changed(batch.filter(mask)), assignments.columns))
+            files.remove(found)
+        splice = copies.splice(found)
+        if splice is None:
+            written.append(found)
+        else:
+            spliced.append((found, splice))
+    files.add_copies(copies.copy(spliced, values))
+    for batch, mask in table.rows(written):
+        files.write(values(batch, mask))
     return updated, copied
 
 

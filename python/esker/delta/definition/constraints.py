@@ -96,12 +96,15 @@ class Constraints:
         return batch
 
     def enforce(self, batch: pa.RecordBatch) -> None:
-        """Raises if a row may not be in the table.
+        """Raises if a row may not be in the table. Columns that no constraint reads need not be there.
 
         Raises:
             InvalidArgumentError: It names the column or the constraint.
         """
+        there = set(batch.schema.names)
         for field in self._schema.fields:
+            if field.name not in there:
+                continue
             _check_nulls(batch.column(field.name), field.type, field.nullable, field.name)
         for where, expression in self._checks:
             held = expression.evaluate(batch)

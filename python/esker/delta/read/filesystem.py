@@ -113,6 +113,12 @@ class FileLocator:
             self._stores[folder] = resolve(folder, storage_options=self._options)
         return self._stores[folder], name
 
+    def place(self, path: str) -> tuple[Store, str]:
+        """The store of a file, within the table or outside, and its path there, by its canonical path."""
+        scheme, separator, _ = path.partition("://")
+        is_elsewhere = path.startswith("/") or (separator and "/" not in scheme)
+        return self.store_of(path) if is_elsewhere else (self._store, path)
+
     def locate(self, path: str) -> tuple[pa_fs.FileSystem, str]:
         """The file system of a file, and its path there, by its canonical path."""
         if path.startswith("/"):

@@ -196,6 +196,10 @@ class TableScan:
         """The rows of one file; arguments as in `TableFileReader.read`."""
         return self._reader.read(file, columns, where, extra=extra, only=only, numbered=numbered)
 
+    def place(self, file: TableFile) -> tuple[Store, str]:
+        """The store that a file is in, and its path there."""
+        return self._files.place(file.path)
+
     def footer(self, file: TableFile) -> pq.FileMetaData:
         """The footer of a file."""
         return self._reader.footer(file)

@@ -131,7 +131,7 @@ class DataFileWriter:
         properties = properties or WriterProperties()
         if not self._columns:
             raise InvalidArgumentError("expected a column to put into data files, found only those to partition by")
-        leaves = [column.path for column in _leaf_columns(self._file_schema)]
+        leaves = [column.path for column in leaf_columns(self._file_schema)]
         self._arguments = properties.arguments(leaves)
         self._codec = str(self._arguments["compression"])
         self._row_group_rows = properties.max_row_group_size or _ROW_GROUP_ROWS
@@ -332,7 +332,15 @@ class DataFileWriter:
         self._sinks.discard(file.sink)
 
 
-def _leaf_columns(schema: pa.Schema) -> list[Any]:
+def leaf_columns(schema: pa.Schema) -> list[Any]:
+    """The leaf columns that a Parquet file with such a schema has.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from esker.delta.write.data_files import leaf_columns
+        >>> [column.path for column in leaf_columns(pa.schema([("x", pa.list_(pa.int8()))]))]
+        ['x.list.element']
+    """
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
