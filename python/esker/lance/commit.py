@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -78,11 +78,12 @@ class DeletionMerge:
             # Both may have inserted rows with the same keys, even if they deleted different rows.
             return None
         self._log.mount(manifest)
-        adapted = ours.reconcile(self._log.store, self._base, manifest, theirs)
-        if adapted is not None:
-            # Another writer's next change is compared with this version.
-            self._base = manifest
-        return adapted
+        # A clean-up may have taken the deletion files that ours was computed from: then it is computed again.
+        with suppress(NotFoundError):
+            adapted = ours.reconcile(self._log.store, self._base, manifest, theirs)
+            self._base = manifest if adapted is not None else self._base  # what others' next change is compared with
+            return adapted
+        return None
 
 
 @dataclass(frozen=True)
@@ -414,9 +415,8 @@ class LanceCommit:
 
     def _take_back(self, version: int) -> None:
         """Removes our manifest from a number that had become free: the versions above were not built on ours."""
-        path = self.log.path_of(version, self._scheme)
         if self.write_id_at(version) == self.write_id:
-            self.log.store.delete(path)
+            self.log.store.delete(self.log.path_of(version, self._scheme))
 
     def _lost_sight(self, version: int, error: OSError) -> Exception:
         return CommitStateUnknownError(

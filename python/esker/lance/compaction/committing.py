@@ -11,7 +11,8 @@ What a lost group had staged is deleted once the log shows that no version refer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..._native import table as native
@@ -24,7 +25,8 @@ from ..commit import DeletionMerge, LanceCommit
 from ..log import LanceLog
 from ..operation import LanceOperation
 from ..version import TableVersion
-from .results import CompactionMetrics, LostGroup, RewriteResult, transaction_id
+from .results import CompactionMetrics, LostGroup, RewriteResult
+from .vetting import StagedFilesGone, check_staged, vetted
 
 LIMITS = CommitLimits(max_retries=200, max_reruns=0)
 """Lost races for a version number cost little beside a rewrite: give up late."""
@@ -76,14 +78,25 @@ def reserve(table: TableVersion, log: LanceLog, count: int) -> ReservedIds:
 
 
 class RewriteCommit(LanceCommit):
-    """The commit of a Rewrite: never on top of a version before the one that reserved the ids of its fragments."""
+    """The commit of a Rewrite: never on top of a version before the one that reserved the ids of its fragments, and
+    never of files that a clean-up took before the transaction was staged."""
 
     reserved_at = 0
     """The version that reserved them."""
+    unchecked: Sequence[RewriteResult] = ()
+    """The results whose files are looked for once the transaction is staged."""
 
     def latest(self) -> int:
-        """The newest version, which is that one at least."""
-        return max(super().latest(), self.reserved_at)
+        """The newest version, which is that one at least.
+
+        Raises:
+            StagedFilesGone: Files of the results are not there.
+        """
+        found = max(super().latest(), self.reserved_at)
+        if self.unchecked:
+            check_staged(self.log.store, self.unchecked, uri=self.log.uri)
+            self.unchecked = ()
+        return found
 
 
 def commit_rewrites(
@@ -105,12 +118,19 @@ def commit_rewrites(
 
     Raises:
         CommitStateUnknownError: The store failed before it was known whether the groups are committed.
+        InvalidArgumentError: A result is damaged, or of another table, or two of them replace the same fragment.
     """
     metrics = CompactionMetrics()
+    commits = []
     for version in dict.fromkeys(result.read_version for result in results):
         # The new fragments are numbered, and so stand in the table, in the order of the old ones.
         together = sorted((it for it in results if it.read_version == version), key=_first)
-        table, done = _Groups(log, ids or ReservedIds(), owned).commit(table, together)
+        commits.append(_Groups(log, ids or ReservedIds(), owned, together))
+    # All of them are checked before the first one is committed.
+    for groups in commits:
+        groups.check(table)
+    for groups in commits:
+        table, done = groups.commit(table)
         metrics += done
     return table, metrics
 
@@ -122,32 +142,51 @@ def _first(result: RewriteResult) -> int:
 class _Groups:
     """The commits of groups that were read from one version."""
 
-    def __init__(self, log: LanceLog, ids: ReservedIds, owned: bool) -> None:
+    def __init__(self, log: LanceLog, ids: ReservedIds, owned: bool, results: Sequence[RewriteResult]) -> None:
         self._log = log
         self._ids = ids
         self._owned = owned
+        self._results = results
 
-    def commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> tuple[TableVersion, CompactionMetrics]:
+    def check(self, table: TableVersion) -> None:
+        """Checks the results where others may have handed them in.
+
+        Raises:
+            InvalidArgumentError: They are damaged, or of another table.
+        """
+        # Without their version they are lost, which their commit finds.
+        with suppress(CommitConflictError):
+            if not self._owned:
+                self._results = vetted(table.at(self._base()), self._results)
+
+    def commit(self, table: TableVersion) -> tuple[TableVersion, CompactionMetrics]:
         """Commits the groups together, but for those that are lost."""
         error: CommitConflictError | None = None
         written: set[str] = set()
         gone: set[int] = set()
-        try:
-            table, transaction = self._commit(table, results)
-            written, gone = _writes(transaction), _replaces(transaction)
-        except CommitConflictError as conflict:
-            error = conflict
         metrics = CompactionMetrics()
+        results = self._results
+        while results and error is None and not written and not gone:
+            try:
+                table, transaction = self._commit(table, results)
+                written, gone = _writes(transaction), _replaces(transaction)
+            except StagedFilesGone as conflict:
+                # The others are whole.
+                lost = [result for result in results if not result.places.isdisjoint(conflict.paths)]
+                metrics += CompactionMetrics(lost=tuple(LostGroup(_ids(result), conflict) for result in lost))
+                results = [result for result in results if result.places.isdisjoint(conflict.paths)]
+            except CommitConflictError as conflict:
+                error = conflict
         for result in results:
-            ids = tuple(fragment.id for fragment in result.old)
+            ids = _ids(result)
             if (result.files & written) or (not result.files and gone.issuperset(ids)):
                 metrics += result.metrics
-            elif self._is_lost(result):
+            elif self._is_lost(result, error):
                 metrics += CompactionMetrics(lost=(LostGroup(ids, error or self._conflict(result)),))
             else:
                 # An earlier commit of the same result, whose reply got lost, or somebody else's.
                 metrics += result.metrics
-                table = table.newest()
+                table = _shown(table.newest, table)
         return table, metrics
 
     def _commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> tuple[TableVersion, native.Transaction]:
@@ -156,40 +195,34 @@ class _Groups:
         staged = StagedFiles()
         try:
             with staged:
-                base = self._base(results[0].read_version)
-                log.mount(base)
                 new = [fragment for result in results for fragment in result.new]
                 ids = self._ids if len(self._ids.numbers) >= len(new) else reserve(table, log, len(new))
+                # The commit of the ids may have cleaned up.
+                base = self._base()
+                log.mount(base)
                 numbered = [fragment.with_id(number) for fragment, number in zip(new, ids.numbers, strict=False)]
-                transaction = native.Transaction(
-                    base.version, _operation(results, numbered), uuid=transaction_id(results)
-                )
+                # Its own id, and so its own file: the same results may be committed again, with other ids and other
+                # groups, and the transaction of a version that landed earlier stays as it is.
+                transaction = native.Transaction(base.version, _operation(results, numbered))
                 current = RewriteCommit(
                     log, transaction, lock=table.commit_lock, base=base, reconcile=DeletionMerge(log, base)
                 )
-                current.reserved_at = ids.version
+                current.reserved_at, current.unchecked = ids.version, results
                 version = commit(current, limits=LIMITS, staged=staged)
         except CommitConflictError:
             raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, NotFoundError):
+                # Others' deletes are carried by the deletion files of the version that was read: is it gone by now?
+                self._base()
             if self._owned and staged.outcome in (Outcome.PENDING, Outcome.REFUSED):
                 self._discard(results)
             raise
-        # Without groups that were lost to others. Where an earlier commit of the same results landed, it says which.
-        landed = current.transaction
-        if current.made is None or current.made.version != version:
-            landed = log.transaction(current.committed(version)) or landed
-        shown = table
-
-        def show() -> None:
-            nonlocal shown
-            shown = table.at(current.committed(version))
-
-        follow(show, f"version {version}")
-        return cleaned_up(shown), landed
+        # The transaction as it landed: without groups that were lost to others.
+        return cleaned_up(_shown(lambda: table.at(current.committed(version)), table)), current.transaction
 
     def _conflict(self, result: RewriteResult) -> CommitConflictError:
-        ids = ", ".join(str(fragment.id) for fragment in result.old)
+        ids = ", ".join(map(str, _ids(result)))
         return CommitConflictError(
             f"Commit conflict: fragments {ids} of version {result.read_version} of {self._log.uri} were rewritten, or "
             "got other files, by another writer; their Rewrite was left out, plan the compaction again",
@@ -199,8 +232,9 @@ class _Groups:
             retryable=True,
         )
 
-    def _base(self, version: int) -> native.Manifest:
+    def _base(self) -> native.Manifest:
         """The version that the results were read from."""
+        version = self._results[0].read_version
         try:
             return self._log.open(version)[0]
         except NotFoundError as error:
@@ -213,16 +247,38 @@ class _Groups:
                 retryable=True,
             ) from error
 
-    def _is_lost(self, result: RewriteResult) -> bool:
+    def _is_lost(self, result: RewriteResult, error: CommitConflictError | None) -> bool:
         """Whether no version has the files of a refused result, which are deleted then. They may be in one: somebody
         else may have committed the same result, or this process itself did, and the reply got lost."""
-        refers = _refers(self._log, result)
+        try:
+            refers = _refers(self._log, result)
+        except OSError:
+            if error is not None:
+                raise
+            # The other groups have landed, and are reported.
+            refers = None
         if refers is False:
             self._discard([result])
         return not refers
 
     def _discard(self, results: Sequence[RewriteResult]) -> None:
         StagedFiles((self._log.store, place) for result in results for place in result.staged).discard()
+
+
+def _shown(show: Callable[[], TableVersion], before: TableVersion) -> TableVersion:
+    """The version to show after a commit, which stands even if that fails."""
+    shown = before
+
+    def work() -> None:
+        nonlocal shown
+        shown = show()
+
+    follow(work, f"a compaction of {before.log.uri}")
+    return shown
+
+
+def _ids(result: RewriteResult) -> tuple[int, ...]:
+    return tuple(fragment.id for fragment in result.old)
 
 
 def _operation(results: Sequence[RewriteResult], numbered: Sequence[native.Fragment]) -> native.Operation:
@@ -235,24 +291,32 @@ def _operation(results: Sequence[RewriteResult], numbered: Sequence[native.Fragm
 
 
 def _refers(log: LanceLog, result: RewriteResult) -> bool | None:
-    """Whether a version refers to the files of a result; None if it cannot be told, since versions are gone."""
-    if not result.files:
-        return False
+    """Whether a Rewrite committed a result; None if it cannot be told, since versions are gone, or if its files are in
+    use otherwise."""
     listing = log.listing()
     versions = [number for number in listing.versions if number > result.read_version]
-    if len(versions) < listing.latest - result.read_version:
-        return None
+    is_whole = len(versions) == listing.latest - result.read_version
     for number in versions:
         try:
-            manifest = log.manifest(number, listing.scheme)
+            transaction = log.transaction(log.manifest(number, listing.scheme))
         except NotFoundError:
-            return None
-        transaction = log.transaction(manifest)
+            transaction = None
         if transaction is None:
-            return None
-        if transaction.operation == "Rewrite" and _writes(transaction) & result.files:
+            is_whole = False
+        elif transaction.operation == "Rewrite" and _made(transaction, result):
             return True
-    return False
+    if not is_whole:
+        return None
+    newest = log.manifest(listing.latest, listing.scheme)
+    used = {file.location for fragment in newest.fragments() for file in fragment.files}
+    return False if result.files.isdisjoint(used) else None
+
+
+def _made(transaction: native.Transaction, result: RewriteResult) -> bool:
+    """Whether a Rewrite committed a result."""
+    if result.files:
+        return not result.files.isdisjoint(_writes(transaction))
+    return _replaces(transaction).issuperset(_ids(result))
 
 
 def _writes(transaction: native.Transaction) -> set[str]:

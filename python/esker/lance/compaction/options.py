@@ -151,9 +151,20 @@ class CompactionSettings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> CompactionSettings:
-        """The settings that `to_json` described; keys of pylance that esker has no use for are passed over."""
-        known = {name: value for name, value in values.items() if name in _NAMES and value is not None}
-        known["excluded_fragment_ids"] = tuple(known.get("excluded_fragment_ids", ()))
+        """The settings that `to_json` described; keys of pylance that esker has no use for are passed over.
+
+        Raises:
+            InvalidArgumentError: They are not options, or not what those must be.
+        """
+        if not isinstance(values, Mapping):
+            raise InvalidArgumentError(f"expected compaction options as an object, found {values!r}")
+        known = {}
+        for name, value in values.items():
+            if name in _NAMES and value is not None:
+                try:
+                    known[name] = _checked(name, value)
+                except (TypeError, ValueError) as error:
+                    raise InvalidArgumentError(f"expected another value of {name}, found {value!r}: {error}") from None
         return cls(**known)
 
 

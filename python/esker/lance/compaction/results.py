@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 from ..._native import table as native
 from ...exceptions import CommitConflictError, InvalidArgumentError
 from ..fragment_metadata import FragmentMetadata
-
-_NAMESPACE = uuid.UUID("6a0f2c5e-7d1b-4e83-9b57-2f8c1a44d9e0")
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,11 @@ class RewriteResult:
         """The places of its data files, for the store of its table."""
         return _data_files(self.new)
 
+    @property
+    def places(self) -> frozenset[str]:
+        """The places of all files that its fragments have and that it wrote, for the store of its table."""
+        return self.files | self.staged
+
     def json(self) -> str:
         """The result as JSON, for `from_json`."""
         return json.dumps(
@@ -130,10 +132,11 @@ class RewriteResult:
         Raises:
             InvalidArgumentError: It is not the JSON of a result.
         """
-        values = parsed("RewriteResult", json, ("metrics", "new_fragments", "read_version", "original_fragments"))
-        new = fragments_of(values["new_fragments"])
-        staged = frozenset(values.get("staged_files", ())) or _data_files(new)
-        return RewriteResult(values["read_version"], fragments_of(values["original_fragments"]), new, staged)
+        what = "RewriteResult"
+        values = parsed(what, json, ("metrics", "new_fragments", "read_version", "original_fragments"))
+        new = fragments_of(what, values["new_fragments"])
+        staged = _staged(what, values.get("staged_files") or [], _data_files(new))
+        return RewriteResult(values["read_version"], fragments_of(what, values["original_fragments"]), new, staged)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RewriteResult) and self._parts() == other._parts()
@@ -157,20 +160,21 @@ def _data_files(fragments: Iterable[native.Fragment]) -> frozenset[str]:
     return frozenset(file.location for fragment in fragments for file in fragment.files)
 
 
-def transaction_id(results: Iterable[RewriteResult]) -> str:
-    """The id of the transaction that commits these results together.
-
-    It is the same each time: a commit of results that have landed already, because the reply to it got lost, finds
-    itself in the log.
-    """
-    results = list(results)
-    files = sorted(place for result in results for place in result.files)
-    gone = sorted(f"{result.read_version}:{fragment.id}" for result in results for fragment in result.old)
-    return str(uuid.uuid5(_NAMESPACE, "\n".join([*gone, *files])))
+def _staged(what: str, values: object, files: frozenset[str]) -> frozenset[str]:
+    """The staged files that a JSON text names: those of its fragments, and the blob files beside them. No others, as
+    those of a result that is lost are deleted."""
+    stems = {file.removesuffix(".lance") for file in files}
+    for value in values if isinstance(values, list) else [values]:
+        stem, _, name = value.rpartition("/") if isinstance(value, str) else ("", "", "")
+        if value not in files and not (stem in stems and name.endswith(".blob")):
+            raise InvalidArgumentError(
+                f"Could not load {what} due to error: expected staged_files as those of new_fragments, found {value!r}"
+            )
+    return frozenset(values) | files if isinstance(values, list) else files
 
 
 def parsed(what: str, text: str, keys: Iterable[str]) -> Mapping[str, Any]:
-    """The values of a JSON text that must be an object with these keys.
+    """The values of a JSON text that must be an object with these keys, and with a version's number.
 
     Raises:
         InvalidArgumentError: It is not.
@@ -182,9 +186,27 @@ def parsed(what: str, text: str, keys: Iterable[str]) -> Mapping[str, Any]:
         raise InvalidArgumentError(f"Could not load {what} due to error: {error}") from None
     if lacking:
         raise InvalidArgumentError(f"Could not load {what} due to error: missing field `{lacking[0]}`")
+    version = values["read_version"]
+    if type(version) is not int or not 0 < version < 2**64:
+        raise InvalidArgumentError(
+            f"Could not load {what} due to error: expected read_version as the number of a version, found {version!r}"
+        )
     return values  # type: ignore[no-any-return]
 
 
-def fragments_of(values: Iterable[dict[str, Any]]) -> tuple[native.Fragment, ...]:
-    """The fragments in JSON values."""
-    return tuple(FragmentMetadata.from_json(value).to_native() for value in values)
+def fragments_of(what: str, values: object) -> tuple[native.Fragment, ...]:
+    """The fragments in JSON values.
+
+    Raises:
+        InvalidArgumentError: They are no list of fragments.
+    """
+    if not isinstance(values, list):
+        raise InvalidArgumentError(
+            f"Could not load {what} due to error: expected a list of fragments, found {values!r}"
+        )
+    try:
+        return tuple(FragmentMetadata.from_json(value).to_native() for value in values)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"Could not load {what} due to error: expected fragments, found others: {type(error).__name__}: {error}"
+        ) from None

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._native import table as native
+from ...exceptions import InvalidArgumentError
 from ..fragment_metadata import FragmentMetadata
 from ..handle import DatasetHandle
 from ..version import TableVersion
 from .execution import rewrite_group
 from .options import CompactionSettings
 from .results import RewriteResult, fragments_of, parsed
+from .vetting import fragments_of_version
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +44,7 @@ class CompactionTask:
             dataset: The table, at any version.
 
         Raises:
+            InvalidArgumentError: The fragments are not those of this table's version.
             NotFoundError: The version that the plan was made from was cleaned up.
 
         Example:
@@ -51,7 +54,8 @@ class CompactionTask:
         table.check_writable()
         if table.number != self.read_version:
             table = table.at(table.log.open(self.read_version)[0])
-        return rewrite_group(table, self.group, self.settings, table.writable_log(durable=True))
+        group = fragments_of_version(table, self.group, "a task")
+        return rewrite_group(table, group, self.settings, table.writable_log(durable=True))
 
     def json(self) -> str:
         """The task as JSON, for `from_json`."""
@@ -67,7 +71,7 @@ class CompactionTask:
         """
         values = parsed("CompactionTask", json, ("task", "read_version", "options"))
         settings = CompactionSettings.from_json(values["options"])
-        return CompactionTask(values["read_version"], fragments_of(values["task"]["fragments"]), settings)
+        return CompactionTask(values["read_version"], _group("CompactionTask", values["task"]), settings)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CompactionTask) and self._parts() == other._parts()
@@ -127,7 +131,12 @@ class CompactionPlan:
             InvalidArgumentError: It is not the JSON of a plan.
         """
         values = parsed("CompactionPlan", json, ("tasks", "read_version", "options"))
-        groups = tuple(fragments_of(task["fragments"]) for task in values["tasks"])
+        tasks = values["tasks"]
+        if not isinstance(tasks, list):
+            raise InvalidArgumentError(
+                f"Could not load CompactionPlan due to error: expected a list of tasks, found {tasks!r}"
+            )
+        groups = tuple(_group("CompactionPlan", task) for task in tasks)
         return CompactionPlan(values["read_version"], groups, CompactionSettings.from_json(values["options"]))
 
     def __eq__(self, other: object) -> bool:
@@ -143,6 +152,12 @@ class CompactionPlan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CompactionPlan, (self.read_version, self.groups, self.settings)
+
+
+def _group(what: str, task: object) -> tuple[native.Fragment, ...]:
+    if not isinstance(task, dict) or "fragments" not in task:
+        raise InvalidArgumentError(f"Could not load {what} due to error: missing field `fragments`")
+    return fragments_of(what, task["fragments"])
 
 
 def _text(values: dict[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TypedDict
 
 from ..._native.table import Manifest
 from ...exceptions import InvalidArgumentError, NotFoundError
+from ..log import NamingScheme
 from ..operation import Transaction
 from ..version import TableVersion
 
@@ -22,7 +24,15 @@ class Version(TypedDict):
 def versions(table: TableVersion) -> list[Version]:
     """All versions, oldest first, each with its time (local, naive, as in pylance) and its counts."""
     listing = table.log.listing()
-    return [describe(table.log.manifest(number, listing.scheme)) for number in listing.versions]
+    found = (_manifest(table, number, listing.scheme) for number in listing.versions)
+    return [describe(manifest) for manifest in found if manifest is not None]
+
+
+def _manifest(table: TableVersion, number: int, scheme: NamingScheme) -> Manifest | None:
+    """The manifest of a listed version; None if a clean-up has removed it since."""
+    with suppress(NotFoundError):
+        return table.log.manifest(number, scheme)
+    return None
 
 
 def read_transaction(table: TableVersion, version: int) -> Transaction | None:
@@ -41,7 +51,8 @@ def find_transaction(table: TableVersion, key: str, value: str, after: int) -> i
     for number in reversed(listing.versions):
         if number <= after:
             break
-        found = table.log.transaction(table.log.manifest(number, listing.scheme))
+        manifest = _manifest(table, number, listing.scheme)
+        found = table.log.transaction(manifest) if manifest is not None else None
         if found is not None and value == (found.uuid if key == "uuid" else found.properties.get(key)):
             return number
     return None
