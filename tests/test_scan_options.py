@@ -220,5 +220,5 @@ def test_names_of_the_system_may_be_given_twice(uri: str) -> None:
     assert dataset.take([2, 0], columns=["_rowid", "_rowid"]).to_pydict() == theirs.to_pydict()
     assert dataset.take([2, 0], columns=["_rowid", "_rowid"]).schema.names == ["_rowid", "_rowid"]
     assert dataset.to_table(columns=["_rowaddr", "a", "_rowaddr"]).num_columns == 3
-    with pytest.raises(exceptions.InvalidArgumentError, match="duplicate column name 'a'"):
+    with pytest.raises(InvalidArgumentError, match="duplicate column name 'a'"):
         dataset.to_table(columns=["a", "a"])

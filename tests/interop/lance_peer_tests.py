@@ -89,7 +89,7 @@ def _install() -> None:
     package = _Alias("lance", HOMES)
     sys.modules["lance"] = package
     for name in MODULES.split():
-        alias = _Alias(f"lance.{name}", HOMES if name == "lance" else (f"esker.{name}", *HOMES))
+        alias = _Alias(f"lance.{name}", (f"esker.{name}", *HOMES))
         sys.modules[alias.__name__] = alias
         # `lance.dataset` is a function of the package as well as a module: the package keeps the function.
         if name != "dataset":

@@ -99,4 +99,4 @@ def manifest_needs_migration(dataset: Any) -> bool:
         False
     """
     fragments = dataset._table.manifest.fragments()
-    return any(fragment.physical_rows is None or fragment.num_rows is None for fragment in fragments)
+    return any(fragment.num_rows is None for fragment in fragments)

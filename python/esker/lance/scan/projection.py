@@ -35,7 +35,8 @@ class Projection:
         """The projection for the argument `columns` of a scan.
 
         Raises:
-            InvalidArgumentError: A name is given twice (names of the system, as `_rowid`, may be), a column does not exist, or an expression does not parse.
+            InvalidArgumentError: A name is given twice that is not `_rowid` or another of the system's, a column does
+                not exist, or an expression does not parse.
         """
         if columns is None:
             return cls(None)
