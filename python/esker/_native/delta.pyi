@@ -8,6 +8,7 @@ from .store import Store
 
 __all__ = [
     "ArrowData",
+    "ColumnSplice",
     "FileSelection",
     "Snapshot",
     "canonical_path",
@@ -145,6 +146,7 @@ class FileSelection:
         Without `bounds` there are no paths, and the batch is `num_records` alone.
         """
 
+@final
 class ColumnSplice:
     """A copy of a Parquet file with some of its columns replaced; the pages of the others are copied as they are."""
 

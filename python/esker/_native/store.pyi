@@ -7,7 +7,16 @@ from typing_extensions import disjoint_base
 
 from .graveler import Batch
 
-__all__ = ["IoStats", "ListedObjects", "ObjectMeta", "ObjectWriter", "Store", "is_secret_option", "path_at_home"]
+__all__ = [
+    "IoStats",
+    "ListedObjects",
+    "ObjectMeta",
+    "ObjectWriter",
+    "Store",
+    "is_secret_option",
+    "path_at_home",
+    "total_reads",
+]
 
 @final
 class ObjectMeta:
