@@ -49,18 +49,6 @@ def format_schema(dataset: DatasetHandle) -> str:
     return _text(_schema(LanceSchema(dataset._table.manifest.schema)))
 
 
-def described(schema: LanceSchema) -> str:
-    """A schema in one line.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from esker.schema import LanceSchema
-        >>> repr(LanceSchema.from_pyarrow(pa.schema([("x", pa.int32())])))[:36]
-        'Schema { fields: [ Field { name: "x"'
-    """
-    return " ".join(_text(_schema(schema)).split())
-
-
 def format_manifest(dataset: DatasetHandle) -> str:
     """All of a version's manifest.
 

@@ -105,9 +105,7 @@ class LanceSchema:
         return hash(self._schema)
 
     def __repr__(self) -> str:
-        from .debug import described
-
-        return described(self)
+        return f"Schema {{ fields: {self.fields()!r} }}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceSchema, (self._schema,)
