@@ -27,10 +27,9 @@ from ..read.filters import BoundFilter
 from ..read.scan import TableFile, TableScan
 from ..read.selection import bind_to
 from ..write.replacement import remove_actions
+from .budget import Budget
 
 _THREADS = 4
-_AHEAD_BYTES = 32 * 1024 * 1024
-"""Bytes of rows that are read ahead."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,7 @@ class ChangedTable:
         predicate: Which rows are meant, as SQL; all if not given.
         bound: In its place: a filter, bound to the version.
         removes_rows: Whether rows may be removed from it.
+        budget: What the change may take.
 
     Raises:
         InvalidArgumentError: The table is append-only; the predicate does not parse, or names no column.
@@ -85,8 +85,10 @@ class ChangedTable:
         *,
         bound: BoundFilter | None = None,
         removes_rows: bool = True,
+        budget: Budget | None = None,
     ) -> None:
         self.target = target
+        self.budget = budget or Budget()
         self.snapshot = target.base
         self.state = TableState.of(self.snapshot)
         self.state.check_writable()
@@ -147,23 +149,23 @@ class ChangedTable:
         return found
 
     @property
-    def _read(self) -> list[str]:
+    def asked(self) -> list[str]:
         """The columns that tell which rows are meant."""
         return (self.where.columns if self.where is not None else None) or self.names
 
     def _look(self, finds_whole: bool, found: MatchedFile) -> MatchedFile | None:
         """Looks for a row that is meant, and for one that is not."""
         file = found.file
-        if next(self.scan.read(file, self._read, self.where), None) is None:
+        if next(self.scan.read(file, self.asked, self.where), None) is None:
             return None
-        is_whole = finds_whole and all(pc.all(self._mask(batch)).as_py() for batch in self.scan.read(file, self._read))
+        is_whole = finds_whole and all(pc.all(self.mask(batch)).as_py() for batch in self.scan.read(file, self.asked))
         return replace(found, is_whole=is_whole, matched=self.live(file) if is_whole else None)
 
     def live(self, file: TableFile) -> int:
         """How many rows a file has, deleted ones not counted."""
         return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
 
-    def _mask(self, batch: pa.RecordBatch) -> pa.Array:
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Which rows of a batch are meant: null is no yes."""
         if self.where is None or self.where.sql is None:
             return pa.repeat(True, batch.num_rows)
@@ -171,7 +173,7 @@ class ChangedTable:
 
     def _match(self, found: MatchedFile) -> MatchedFile | None:
         file = found.file
-        numbers = [batch.column(-1) for batch in self.scan.read(file, self._read, self.where, numbered=True)]
+        numbers = [batch.column(-1) for batch in self.scan.read(file, self.asked, self.where, numbered=True)]
         matched = sum(map(len, numbers))
         if not matched:
             return None
@@ -201,7 +203,7 @@ class ChangedTable:
         # The paths give the batch its length where it reads no column at all.
         columns = [*(partition.field(i) for i in range(len(names))), described.column("path")]
         batch = pa.record_batch(columns, names=[*names, "esker.path"])
-        found: list[bool] = self._mask(batch).to_pylist()
+        found: list[bool] = self.mask(batch).to_pylist()
         return found
 
     def read_set(self, matched: list[MatchedFile]) -> ReadSet:
@@ -238,7 +240,7 @@ class ChangedTable:
         if not self.writes_vectors:
             return (part for found in matched for part in self.split(found, self.names))
         reads = [partial(self._meant, found) for found in matched]
-        return read_ahead(reads, lambda part: int(part[0].nbytes), limit=_AHEAD_BYTES)
+        return read_ahead(reads, lambda part: int(part[0].nbytes), limit=self.budget.ahead)
 
     def _meant(self, found: MatchedFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         for batch in self.meant(found):
@@ -252,7 +254,7 @@ class ChangedTable:
             columns: Those to read: what the predicate reads is among them.
         """
         for batch in self.scan.read(found.file, columns):
-            yield batch, None if found.is_whole else self._mask(batch)
+            yield batch, None if found.is_whole else self.mask(batch)
 
     def meant(self, found: MatchedFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are meant."""
