@@ -95,7 +95,7 @@ impl Write for SpliceOutput {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut outgoing = self.outgoing();
         if outgoing.held.is_empty() {
-            outgoing.held.reserve_exact(data.len().max(64 << 10));
+            outgoing.held.reserve_exact(PIECE.saturating_add(data.len()));
         }
         outgoing.held.extend_from_slice(data);
         outgoing.size += data.len() as u64;

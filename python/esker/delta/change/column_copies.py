@@ -207,6 +207,8 @@ class ColumnCopies:
                     return self._part(rows, group, change, name, statistics.get(name), arguments[name])
 
                 splice.append(change.kept, part)
+                del change, part
+                pa.default_memory_pool().release_unused()
             size = splice.finish()
         except BaseException:
             splice.abort()
