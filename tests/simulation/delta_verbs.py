@@ -14,6 +14,7 @@ from esker.delta.change.changed_table import ChangedTable
 from esker.delta.change.files import ChangedFiles
 from esker.delta.log.commit import CommitRequest, DeltaCommit, LogEntry, read_change
 from esker.delta.log.conflict import ReadSet
+from esker.delta.log.entries import newest_version
 from esker.exceptions import NotFoundError
 from tests.simulation import model
 from tests.simulation.actor import Actor, Attempt
@@ -39,9 +40,10 @@ class DeltaVerbs(Actor):
             ]
         )
 
-    def _told(self, change: Change, found: DeltaTable, first: int, rows: int) -> None:
+    def _told(self, change: Change, first: int, rows: int) -> None:
         if not rows:
-            change.idle = first, found.version()
+            # It may have looked at a newer version than its handle has gone to.
+            change.idle = first, newest_version(self.simulation.inner)
 
     def _delete(self, change: Change) -> Attempt:
         holds = self._condition()
@@ -49,7 +51,7 @@ class DeltaVerbs(Actor):
         def delete() -> None:
             found = DeltaTable(self.uri)
             first = found.version()
-            self._told(change, found, first, found.delete(holds.sql)["num_deleted_rows"])
+            self._told(change, first, found.delete(holds.sql)["num_deleted_rows"])
 
         return partial(deleted, holds), delete
 
@@ -60,7 +62,7 @@ class DeltaVerbs(Actor):
             found = DeltaTable(self.uri)
             first = found.version()
             told = found.update({"n": f"n + {step}"}, predicate=holds.sql)
-            self._told(change, found, first, told["num_updated_rows"])
+            self._told(change, first, told["num_updated_rows"])
 
         return partial(updated, holds, step), update
 
