@@ -9,12 +9,10 @@ Spec: "Data Files", "Per-file Statistics".
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +27,7 @@ from ..schema import Schema
 from ..write.conformed import conformed
 from ..write.data_files import leaf_columns
 from ..write.file_sink import FileSink
-from ..write.file_statistics import FileStatistics, encode
+from ..write.file_statistics import FileStatistics, decode, encode
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
 
@@ -140,7 +138,7 @@ class ColumnCopies:
             "size": sink.size,
             "modificationTime": time.time_ns() // 1_000_000,
             "dataChange": True,
-            "stats": self._merged(found.statistics or "{}", statistics),
+            "stats": self._merged(found.statistics, statistics, sum(splice.row_groups)),
         }
 
     def _part(
@@ -168,10 +166,10 @@ class ColumnCopies:
             writer.write_table(table, row_group_size=table.num_rows)
         return bytes(memoryview(sink.getvalue()))
 
-    def _merged(self, old: str, new: FileStatistics) -> str:
+    def _merged(self, old: str | None, new: FileStatistics, rows: int) -> str:
         """The statistics of a copy: the old ones, but for the columns that have new values."""
-        whole: dict[str, Any] = json.loads(old, parse_float=Decimal)
-        found: dict[str, Any] = json.loads(new.json(), parse_float=Decimal)
+        whole = {**decode(old), "numRecords": rows}
+        found = decode(new.json())
         for part in _BOUNDS:
             kept = {
                 name: value for name, value in (whole.get(part) or {}).items() if name not in self._file_schema.names
