@@ -45,6 +45,8 @@ class Change:
     outcome: str = "under way"
     """"done", "refused" (nothing may be visible), "unknown" (an error of the store, or a crash)."""
     detached: tuple[int, Rows] | None = None
+    idle: tuple[int, int] | None = None
+    """The versions from which, at least and at most, it was found that there is nothing to do."""
 
     def __str__(self) -> str:
         return f"change {self.number} of writer {self.writer} ({self.kind}, {self.outcome})"

@@ -45,6 +45,7 @@ class MatchedFile:
         encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if they are not known:
             the predicate tells.
         matched: How many rows are meant; None if that is not known.
+        held: How many rows it holds, deleted ones among them; None if it was not asked.
     """
 
     file: TableFile
@@ -54,6 +55,7 @@ class MatchedFile:
     is_whole: bool
     encoded: bytes | None = None
     matched: int | None = None
+    held: int | None = None
 
     def rows(self) -> pa.Array:
         """The numbers of the rows that are meant, ascending."""
@@ -163,7 +165,7 @@ class ChangedTable:
 
     def live(self, file: TableFile) -> int:
         """How many rows a file has, deleted ones not counted."""
-        return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
+        return self.scan.count(file) - _gone(file)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Which rows of a batch are meant: null is no yes."""
@@ -178,7 +180,8 @@ class ChangedTable:
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
-        return replace(found, is_whole=matched == self.live(file), encoded=encoded, matched=matched)
+        held = self.scan.count(file)
+        return replace(found, is_whole=matched == held - _gone(file), encoded=encoded, matched=matched, held=held)
 
     def rows_by_statistics(self) -> list[int | None]:
         """How many rows each file holds, deleted ones among them, None where the log does not say."""
@@ -260,3 +263,8 @@ class ChangedTable:
         """The rows of a file that are meant."""
         only = None if found.is_whole else found.rows()
         return self.scan.read(found.file, self.names, only=only)
+
+
+def _gone(file: TableFile) -> int:
+    """How many rows of a file are deleted."""
+    return int((file.deletion_vector or {}).get("cardinality") or 0)
