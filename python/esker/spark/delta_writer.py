@@ -48,9 +48,10 @@ from esker.delta.write.staging import StagedWrite, Staging
 from esker.exceptions import AlreadyExistsError, InvalidArgumentError
 from esker.spark.cast import cast_batch
 from esker.spark.delta_reader import is_delta
-from esker.spark.matching import check_append, renamed, spelled_as
+from esker.spark.matching import check_append, renamed
 from esker.spark.options import TableAddress, WriteOptions
 from esker.spark.session_settings import OVERWRITE_MODE, ZONE, machine_zone, session_zone, setting
+from esker.spark.spelling import spelled_as
 from esker.spark.types import nullable_type, table_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.writer import may_discard

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError, UnsupportedError
 from esker.spark.option_names import CATALOG, Given, checked_path
+from esker.spark.spelling import spelled_as, spelled_sql
 from esker.store.pickling import pickled_options
 from esker.store.stores import absolute
 
@@ -57,7 +58,8 @@ class ReadOptions:
         truncate: Whether times finer than microseconds are truncated; otherwise they are an error.
         rows_per_partition: The maximum number of rows per Spark partition.
         bytes_per_partition: Bytes of data files per Spark partition, as far as the table records their sizes.
-        output: "rows", or "slices" for a description of each partition instead of its rows.
+        parallelism: How many tasks run at once, over which a small table is spread; None if nobody knows.
+        output: "rows", or "partitions" for a description of each partition instead of its rows.
         changes: For a Delta table: read its change data feed instead of its rows.
         timestamp: For a Delta table, instead of a version: the version that was the newest at that time.
         timezone: The zone of times without one in texts, None for the zone of the session.
@@ -71,6 +73,7 @@ class ReadOptions:
     truncate: bool = False
     rows_per_partition: int = 1024 * 1024
     bytes_per_partition: int = 128 * 1024 * 1024
+    parallelism: int | None = None
     output: str = "rows"
     timestamp: str | None = None
     timezone: str | None = None
@@ -96,7 +99,8 @@ class ReadOptions:
             truncate=given.choice("nanoseconds", ("error", "truncate")) == "truncate",
             rows_per_partition=given.integer("rowsPerPartition", 1) or cls.rows_per_partition,
             bytes_per_partition=given.integer("bytesPerPartition", 1) or cls.bytes_per_partition,
-            output=given.choice("output", ("rows", "slices")),
+            parallelism=given.integer("parallelism", 1),
+            output=given.choice("output", ("rows", "partitions")),
             timestamp=given.get("timestampAsOf"),
             timezone=given.zone("timezone"),
             partition_timezone=given.zone("partitionTimezone"),
@@ -110,6 +114,18 @@ class ReadOptions:
             InvalidArgumentError: There is such an option; the message says what to do instead.
         """
         _check_format(self.elsewhere, table_format, uri)
+
+    def spelled(self, known: Sequence[str]) -> ReadOptions:
+        """The same with names of columns in the spelling of a table, which has these.
+
+        Example:
+            >>> from esker.spark.options import ReadOptions
+            >>> ReadOptions(columns=("ID",), filter="Id > 3").spelled(["id"]).filter
+            'id > 3'
+        """
+        columns = None if self.columns is None else tuple(spelled_as(self.columns, known))
+        filter = None if self.filter is None else spelled_sql(self.filter, known)
+        return replace(self, columns=columns, filter=filter)
 
 
 @dataclass(frozen=True)
