@@ -19,6 +19,7 @@ from esker.store.pickling import pickled_options
 from esker.store.stores import absolute
 
 __all__ = [
+    "OF_STREAM_SINKS",
     "ChangeRange",
     "DeltaWriteOptions",
     "ReadOptions",
@@ -30,6 +31,9 @@ __all__ = [
     "table_address",
     "write_address",
 ]
+
+OF_STREAM_SINKS = ("maxFilesPerCommit", "compactEvery")
+"""Options of writes that have an effect on streams only."""
 
 _OF_REPOSITORIES = re.compile(r"esker(-[a-z]+)?://", re.IGNORECASE)
 _VECTOR = re.compile(r"^\s*(?P<column>.+?)\s*[=:]\s*(?P<size>\d+)\s*$")
@@ -231,6 +235,8 @@ class WriteOptions:
         save_mode: "append", or, from `esker.spark.write`, "error" or "ignore" if there is a table already.
         max_rows_per_file: The maximum number of rows per data file, None for the format's default.
         max_bytes_per_file: The approximate number of bytes per data file; None for the default of the format or table.
+        max_files_per_commit: The maximum number of data files that a batch of a stream adds, unless each is full.
+        compact_every: After how many batches of a stream the table is compacted; None for never.
         data_storage_version: The file version; None for that of the table.
         vectors: The length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
@@ -243,6 +249,8 @@ class WriteOptions:
     save_mode: str = "append"
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
+    max_files_per_commit: int | None = None
+    compact_every: int | None = None
     data_storage_version: str | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
@@ -252,17 +260,24 @@ class WriteOptions:
     elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, overwrite: bool = True) -> WriteOptions:
+    def parse(cls, options: Mapping[str, str], *, overwrite: bool = True, is_stream: bool = False) -> WriteOptions:
         """Reads the options of `df.write`.
 
         Args:
             options: The options from Spark.
             overwrite: Whether the mode is "overwrite": some options have no effect in other modes.
+            is_stream: Whether it is a batch of a stream that is written.
 
         Raises:
             InvalidArgumentError: A name is unknown, an option is for reads, or a value does not parse.
         """
         given = Given(options, "write")
+        for name in OF_STREAM_SINKS:
+            if name in given and not is_stream:
+                raise InvalidArgumentError(
+                    f"option {given.shown(name)} is for streams, found it on a write of a DataFrame: coalesce its "
+                    "partitions before, compact the table afterwards"
+                )
         for name in ("replaceWhere", "overwriteSchema"):
             if not overwrite and name in given and given.get(name) != "false":
                 raise InvalidArgumentError(
@@ -273,6 +288,8 @@ class WriteOptions:
             save_mode=given.choice("saveMode", ("append", "error", "ignore")),
             max_rows_per_file=given.integer("maxRowsPerFile", 1),
             max_bytes_per_file=given.integer("maxBytesPerFile", 1),
+            max_files_per_commit=given.integer("maxFilesPerCommit", 1),
+            compact_every=given.integer("compactEvery", 1),
             data_storage_version=given.get("dataStorageVersion"),
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=given.switch("overwriteSchema"),

@@ -196,6 +196,20 @@ class FragmentPlan:
         store = _store(self.address)
         return StagedFiles((store, _DATA + file.path) for data in fragments for file in Fragment.decode(data).files)
 
+    def joined(self, fragments: Iterable[bytes], most: int) -> tuple[list[bytes], tuple[bytes, ...]]:
+        """The same rows in fewer data files: those fragments that stay, and new ones in place of the smallest."""
+        by_size = sorted(fragments, key=lambda data: Fragment.decode(data).physical_rows, reverse=True)
+        kept, small = by_size[: most - 1], by_size[most - 1 :]
+        made = [Fragment.decode(data) for data in small]
+        # A version that nobody commits, whose rows are these.
+        manifest = Transaction.overwrite(0, made, self.schema).apply(
+            None, version=1, data_storage_version=self.data_storage_version, timestamp_ns=1, store=_store(self.address)
+        )
+        table = TableVersion.of(self.address.uri, _log(self.address), manifest, dict(self.address.storage_options))
+        written = self.write(Scan(table, ScanOptions(blobs="bytes")).to_batches())
+        self.staged(small).discard()
+        return kept, written
+
     def commit(self, fragments: Iterable[bytes], staged: StagedFiles) -> int:
         """Commits all fragments of the write at once and returns the new version.
 
