@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,14 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
-from ..._native.store import Store
+from ..._native.delta import decode_deletion_vector, encode_deletion_vector
 from ..definition.protocol import features_of
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
-from ..log.entries import commit_path
 from ..log.target import WriteTarget
+from ..read.added_file import may_match as added_file_may_match
 from ..read.ahead import read_ahead
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
@@ -221,19 +218,7 @@ class ChangedTable:
     def _would_read(self) -> Callable[[Mapping[str, Any]], bool]:
         """Whether an added file may have rows that are meant, by its partition values and its statistics."""
         predicates = self.where.predicates if self.where is not None else []
-        head = [{name: fields} for name, fields in self.state.actions_after(None)]
-
-        def may_match(add: Mapping[str, Any]) -> bool:
-            # A log with this file alone, kept in memory while it is asked.
-            place = Store(f"memory://{uuid.uuid4()}")
-            lines = [json.dumps(line) for line in [*head, {"add": dict(add)}]]
-            place.put(commit_path(0), "\n".join(lines).encode())
-            try:
-                return len(Snapshot.load(place).select(place, predicates)) > 0
-            finally:
-                place.delete(commit_path(0))
-
-        return may_match
+        return added_file_may_match(self.state.actions_after(None), predicates)
 
     def rows(self, matched: Sequence[MatchedFile]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """The rows of files, each batch with a mask of those that are meant; None if all are.
