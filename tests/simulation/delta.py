@@ -25,7 +25,7 @@ from tests.simulation.actor import Actor, Attempt
 from tests.simulation.adversity import DELTA_CALLS, Adversity
 from tests.simulation.model import Change, Rows, State, Violation, require, shown
 from tests.simulation.schedule import Schedule
-from tests.simulation.writer import table
+from tests.simulation.writer import Branch, table
 
 KINDS = [
     ("append", 5),
@@ -162,6 +162,8 @@ class DeltaSimulation:
         self.manifests: set[str] = set()
         self.faults: collections.Counter[str] = collections.Counter()
         self.schedule = Schedule(seed)
+        self.is_over = False
+        self.branches: dict[str, Branch] = {}
         self.adversity = Adversity(seed, alone=chance.random() < 0.3, owner=DeltaCommit, calls=DELTA_CALLS)
         self.configuration = {
             "delta.checkpointInterval": str(chance.choice([2, 3, 10])),
@@ -242,6 +244,10 @@ class DeltaSimulation:
         require(len(makers) == 1 and makers[0].outcome == "unknown", f"{path} is a stray of {makers}")
 
     # What its actors ask of it.
+
+    def branch(self, folder: str) -> Store:
+        """A Delta table has no branches."""
+        raise AssertionError(f"nobody made {folder}")
 
     def archive(self, path: str) -> None:
         """Keeps what a clean-up of the log removes, for the check."""
