@@ -27,7 +27,7 @@ from tests.simulation.delta_history import DeltaHistory, rows_of
 from tests.simulation.delta_verbs import VERBS, DeltaVerbs
 from tests.simulation.model import Change, Rows, State, Violation, require
 from tests.simulation.schedule import Schedule
-from tests.simulation.writer import table
+from tests.simulation.writer import Branch, table
 
 KINDS = [
     ("append", 5),
@@ -158,6 +158,8 @@ class DeltaSimulation:
         self.manifests: set[str] = set()
         self.faults: collections.Counter[str] = collections.Counter()
         self.schedule = Schedule(seed)
+        self.is_over = False
+        self.branches: dict[str, Branch] = {}
         self.adversity = Adversity(seed, alone=chance.random() < 0.3, owner=DeltaCommit, calls=DELTA_CALLS)
         self.configuration = {
             "delta.checkpointInterval": str(chance.choice([2, 3, 10])),
@@ -205,6 +207,10 @@ class DeltaSimulation:
         require(len(makers) == 1 and makers[0].outcome == "unknown", f"{path} is a stray of {makers}")
 
     # What its actors ask of it.
+
+    def branch(self, folder: str) -> Store:
+        """A Delta table has no branches."""
+        raise AssertionError(f"nobody made {folder}")
 
     def archive(self, path: str) -> None:
         """Keeps what a clean-up removes, for the check."""

@@ -20,7 +20,7 @@ from esker.store import stores
 from tests.simulation.actor import Actor
 from tests.simulation.adversity import Adversity, at_work
 from tests.simulation.model import Change, Rows
-from tests.simulation.writer import Writer
+from tests.simulation.writer import Branch, Writer
 
 KINDS = [
     ("append", 4),
@@ -83,12 +83,14 @@ class Process:
         self.kinds = KINDS
         self.fault_rate = float(os.environ.get("ESKER_FAULT_RATE", "0.002"))
         self.has_cleaner = False
+        self.is_over = False
         self.inner = Store(uri, storage_options=options, durable=False)
         self.faults: collections.Counter[str] = collections.Counter()
         self.changes: list[Change] = []
         self.seen: list[tuple[int, Rows]] = []
         self.trace: collections.deque[str] = collections.deque(maxlen=10)
         self.manifests: set[str] = set()
+        self.branches: dict[str, Branch] = {}
         self.schedule = _Turn()
         self.adversity = Adversity(0, alone=True)
         self.journal = journal
@@ -103,6 +105,10 @@ class Process:
     def may_lag(self) -> bool:
         """Real stores tell by themselves."""
         return False
+
+    def branch(self, folder: str) -> Store:
+        """No kind of change makes a branch here."""
+        raise AssertionError(f"nobody made {folder}")
 
     def missing(self, error: Exception) -> None:
         """Nothing may be missing: nobody cleans up."""
