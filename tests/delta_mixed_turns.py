@@ -323,7 +323,7 @@ class MixedTurns:
             )
 
     def _has_files_of_changes(self, version: int) -> bool:
-        """Without them deltalake tells the rows of a removed file that its vector deleted long ago."""
+        """Without them deltalake tells of a removed file the rows that its vector deleted long ago."""
         return '{"cdc"' in (self.path / "_delta_log" / f"{version:020}.json").read_text()
 
     def _check(self) -> None:
