@@ -34,6 +34,7 @@ from tests.delta_mixed_model import (
     MergeClause,
     RandomMerge,
     Row,
+    Test,
     effect_of,
     merge,
     predicate,
@@ -207,6 +208,10 @@ class MixedTurns:
     def _checkpoint(self, who: str) -> None:
         self._open("theirs" if who == "theirs" else "ours").create_checkpoint()
 
+    def _predicate(self, who: str) -> Test:
+        # Bounds of row groups, which know nothing of NaN, make deltalake leave out rows.
+        return predicate(self.numbers, self.rows, without=("x",) if who == "theirs" else ())
+
     def _meant(self, test: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
         there = [row for row in self.rows if test(row) is True]
         return there, [row for row in self.rows if test(row) is not True]
@@ -225,7 +230,7 @@ class MixedTurns:
         self.history[DeltaTable(self.path).version()] = (self.rows, self.columns)
 
     def _delete(self, who: str) -> None:
-        sql, test = predicate(self.numbers, self.rows)
+        sql, test = self._predicate(who)
         if self.numbers.random() < 0.03:
             sql, test = None, lambda row: True  # type: ignore[assignment]
         self.done[-1] += f" where {sql}"
@@ -243,7 +248,7 @@ class MixedTurns:
             self._expect(Effect(deleted=gone))
 
     def _update(self, who: str) -> None:
-        (sql, test), (updates, changed) = predicate(self.numbers, self.rows), self.numbers.choice(UPDATES)
+        (sql, test), (updates, changed) = self._predicate(who), self.numbers.choice(UPDATES)
         self.done[-1] += f" {updates} where {sql}"
         if who == "spark":
             assigned = ", ".join(f"{name} = {value}" for name, value in updates.items())
@@ -318,7 +323,7 @@ class MixedTurns:
             )
 
     def _has_files_of_changes(self, version: int) -> bool:
-        """Without them deltalake tells the rows of a removed file that its vector deleted long ago."""
+        """Without them deltalake tells of a removed file the rows that its vector deleted long ago."""
         return '{"cdc"' in (self.path / "_delta_log" / f"{version:020}.json").read_text()
 
     def _check(self) -> None:

@@ -9,7 +9,9 @@ import collections
 import os
 import random
 from pathlib import Path
+from typing import Any
 
+import deltalake
 import pyarrow as pa
 
 from esker.delta import DeltaTable, write_deltalake
@@ -38,3 +40,16 @@ def test_a_predicate_means_the_same_rows_in_sql_and_in_the_model(tmp_path: Path)
         sql, test = predicate(numbers, rows)
         found = table.to_pyarrow_table(columns=["id"], filters=sql)["id"].to_pylist()
         assert sorted(found) == [row["id"] for row in rows if test(row) is True], sql
+
+
+def test_the_feed_of_a_removed_file_has_none_of_the_rows_that_its_vector_deleted(tmp_path: Path) -> None:
+    on: dict[str, str | None] = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"id": range(4)}), configuration=on)
+    DeltaTable(tmp_path).delete("id = 2")
+    DeltaTable(tmp_path).delete()
+
+    def told(table: Any) -> list[int]:
+        return sorted(pa.table(table.load_cdf(2, 2))["id"].to_pylist())
+
+    assert told(DeltaTable(tmp_path)) == [0, 1, 3]
+    assert told(deltalake.DeltaTable(tmp_path)) == [2], "theirs tells what the vector deleted no more"

@@ -84,9 +84,7 @@ class DeltaVerbs(Actor):
             else:
                 merger = merger.when_not_matched_insert({"id": "s.id", "n": "s.n"})
             told = merger.execute()
-            self._told(
-                change, found, first, sum(told[f"num_target_rows_{d}"] for d in ("inserted", "updated", "deleted"))
-            )
+            self._told(change, first, sum(told[f"num_target_rows_{d}"] for d in ("inserted", "updated", "deleted")))
 
         return partial(merged, kind, source), merge
 

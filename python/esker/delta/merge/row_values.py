@@ -12,6 +12,7 @@ from ...exceptions import InvalidArgumentError
 from ..change.assignments import nulls_for_errors
 from ..change.struct_fields import cast_within, check_fields
 from ..definition.constraints import Constraints
+from ..definition.protocol import check_defaults
 from ..definition.table_state import TableState
 from ..read.conform import plain
 from ..read.sql_names import columns_in_backticks
@@ -91,6 +92,7 @@ def bind_clause(
     Raises:
         InvalidArgumentError: SQL that does not parse, or names no column; a column that is assigned twice.
         SchemaMismatchError: Values that have other fields than their column.
+        UnsupportedError: An insert without a column that has a default.
     """
     predicate = None if clause.predicate is None else columns.condition(clause.predicate, "the predicate of a clause")
     names = [field.name for field in after.schema.fields]
@@ -119,6 +121,8 @@ def bind_clause(
         value = values[found] = columns.parse(sql)
         if not value.target and len(value.source) == 1 and names_one_column(columns_in_backticks(sql)):
             as_they_are[found] = value.source[0]
+    if clause.action == "insert":
+        check_defaults(after.schema, set(names) - values.keys())
     for own in after.schema.to_arrow():
         if own.name in values:
             check_fields(values[own.name].type, plain(own.type), own.name, fills=fills)
