@@ -149,5 +149,9 @@ class _Package(ModuleType):
             value = value.dataset
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As any module: a function that names it goes to other processes, where it is imported.
+        return importlib.import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package

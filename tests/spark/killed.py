@@ -143,7 +143,7 @@ def query(folder: str, kind: str, mode: str) -> None:
             die("commit_end", batch)
 
         upsert._Upsert.__call__ = dying  # type: ignore[method-assign]
-        writer = upsert.upsert_stream(rows, uri, keys="id")
+        writer = upsert.upsert_stream(rows, uri, keys="id", table_format=kind)
     else:
         rows = rows.groupBy("id").count() if mode == "complete" else rows.repartition(2)
         writer = rows.writeStream.format("killed").option("tableFormat", kind).option("path", uri).outputMode(mode)
@@ -218,7 +218,7 @@ def cases() -> Iterable[tuple[str, str, str]]:
     for kind in ("lance", "delta"):
         for mode in ("append", "complete"):
             yield from ((kind, mode, stage) for stage in STAGES)
-    yield from (("lance", "upsert", stage) for stage in OF_UPSERTS)
+        yield from ((kind, "upsert", stage) for stage in OF_UPSERTS)
 
 
 def by_hand(runs: int, seconds: float) -> None:

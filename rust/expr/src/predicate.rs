@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 
 use crate::arrow_expression::{self, Comparisons};
@@ -74,7 +75,11 @@ impl Predicate {
     }
 
     fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {
-        let plan = Plan::bind(expr, schema)?;
+        let mut plan = Plan::bind(expr, schema)?;
+        if plan.data_type() == &DataType::Null {
+            // A null is a condition that is true for no row.
+            plan = Plan::bind(Expr::Literal(ScalarValue::Boolean(None), None), schema)?;
+        }
         if plan.data_type() != &DataType::Boolean {
             return Err(ExprError::invalid(format!(
                 "expected a filter that is true or false for each row, found {text} of type {}, which does not return a boolean",

@@ -40,6 +40,7 @@ pub use v0_1::column::Dictionaries;
 pub use v0_1::dictionary::encode::DictionaryWriters;
 pub use v0_1::dictionary::values::{read_dictionaries, write_dictionaries};
 pub use v0_1::statistics::bounds::ColumnBounds;
+pub use v2_1::cache::PassCache;
 pub use version::FileVersion;
 pub use writer::{ExternalBlobs, FileSummary, FileWriter, WriteOptions};
 

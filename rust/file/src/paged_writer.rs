@@ -13,6 +13,7 @@ use crate::error::{FileError, Result};
 use crate::raw_page::RawPage;
 use crate::reader::FileReader;
 use crate::schema::{Field, Schema};
+use crate::v2_1::write::ValuesMemory;
 use crate::version::FileVersion;
 use crate::writer::{FileSummary, WriteOptions};
 use crate::{v2_0, v2_1};
@@ -45,11 +46,34 @@ pub struct PageCounts {
     pub bytes_copied: u64,
 }
 
-/// A page that is being encoded.
+/// A page that is being encoded, or is encoded and waits for those before it.
 struct Encoding {
-    page: JoinHandle<Result<WrittenPage>>,
+    page: Encoded,
     /// The bytes that its values took in the buffer.
     bytes: u64,
+}
+
+enum Encoded {
+    Soon(JoinHandle<Result<WrittenPage>>),
+    Already(Box<WrittenPage>),
+}
+
+impl Encoded {
+    fn is_finished(&self) -> bool {
+        match self {
+            Encoded::Soon(page) => page.is_finished(),
+            Encoded::Already(_) => true,
+        }
+    }
+
+    async fn page(self) -> Result<WrittenPage> {
+        match self {
+            Encoded::Soon(page) => page
+                .await
+                .map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))?,
+            Encoded::Already(page) => Ok(*page),
+        }
+    }
 }
 
 /// The buffer of one top-level field, in the form of the file version.
@@ -179,7 +203,7 @@ impl PagedWriter {
         &mut self,
         field: usize,
         leaf: Option<usize>,
-        array: &ArrayRef,
+        (array, memory): (&ArrayRef, ValuesMemory),
         row: u64,
     ) -> Result<()> {
         let (mut full, page_bytes) = (Vec::new(), self.options.page_bytes);
@@ -192,7 +216,7 @@ impl PagedWriter {
         match (sink, leaf) {
             (Sink::V2_1(sink), Some(leaf)) => {
                 gather(&mut full, PendingPage::V2_1, |out| {
-                    sink.push_leaf(leaf, array, row, page_bytes, out)
+                    sink.push_leaf(leaf, array, memory, row, page_bytes, out)
                 })?;
             }
             (sink, _) => {
@@ -245,12 +269,12 @@ impl PagedWriter {
         self.pages.bytes_copied = self.pages.bytes_copied.saturating_add(bytes);
         let page = page.written(column, row);
         self.encoding.push_back(Encoding {
-            page: tokio::spawn(async move { Ok(page) }),
+            page: Encoded::Already(Box::new(page)),
             bytes,
         });
-        // There is nothing to wait for but the pages before it; a large one is not held any longer.
+        // There is nothing to wait for but the pages before it; many bytes are not held any longer.
         while self.encoding.len() > self.options.threads.max(1)
-            || (!self.encoding.is_empty() && bytes > self.options.page_bytes)
+            || (!self.encoding.is_empty() && self.encoding_bytes() > self.options.page_bytes)
         {
             self.write_next().await?;
         }
@@ -395,7 +419,7 @@ impl PagedWriter {
             {
                 self.write_next().await?;
             }
-            let page = tokio::task::spawn_blocking(move || page.encode());
+            let page = Encoded::Soon(tokio::task::spawn_blocking(move || page.encode()));
             self.encoding.push_back(Encoding { page, bytes });
         }
         // Blob payloads are written between pages: their position must not depend on how long a page takes to encode.
@@ -412,9 +436,7 @@ impl PagedWriter {
     /// Writes the oldest page that is being encoded.
     async fn write_next(&mut self) -> Result<()> {
         if let Some(first) = self.encoding.pop_front() {
-            let page = first.page.await;
-            let page = page.map_err(|e| FileError::invalid(format!("an encoding task failed: {e}")))??;
-            self.out.write_page(page).await?;
+            self.out.write_page(first.page.page().await?).await?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::v0_1::statistics::bounds::ColumnBounds;
 use crate::v2_0::columns::{columns_of, ColumnNode};
 use crate::v2_0::page::{count, length};
 use crate::v2_0::read::read_node;
+use crate::v2_1::cache::PassCache;
 use crate::v2_1::read::{LeafColumns, LeafFile};
 use crate::version::FileVersion;
 
@@ -85,14 +86,19 @@ impl FileReader {
         Ok(FileReader { file })
     }
 
-    /// Opens the file for a pass that comes to each page once: what is read is not kept for later.
-    pub async fn open_for_one_pass(store: StoreRef, path: &str, size: Option<u64>) -> Result<FileReader> {
+    /// Opens the file for a pass that comes to each page once, part by part: what is read is kept no longer than that needs.
+    pub async fn open_for_one_pass(
+        store: StoreRef,
+        path: &str,
+        size: Option<u64>,
+        pass: &PassCache,
+    ) -> Result<FileReader> {
         let tail = FileTail::fetch(store, path, size).await?;
         let file = match tail.version()? {
             FileVersion::V0_1 => OpenFile::V0_1(Arc::new(GroupFile::open(tail).await?)),
             FileVersion::V2_0 => OpenFile::V2_0(Arc::new(Container::open(tail).await?.for_one_pass())),
             FileVersion::V2_1 | FileVersion::V2_2 => {
-                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?).for_one_pass()))
+                OpenFile::V2_1(Arc::new(LeafFile::new(Container::open(tail).await?).for_one_pass(pass)))
             }
         };
         Ok(FileReader { file })

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,14 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._native.delta import Snapshot, decode_deletion_vector, encode_deletion_vector
-from ..._native.store import Store
+from ..._native.delta import decode_deletion_vector, encode_deletion_vector
 from ..definition.protocol import features_of
 from ..definition.table_state import TableState
 from ..exceptions import AppendOnlyError
 from ..log.conflict import ReadSet
-from ..log.entries import commit_path
 from ..log.target import WriteTarget
+from ..read.added_file import may_match as added_file_may_match
 from ..read.ahead import read_ahead
 from ..read.filesystem import FileLocator
 from ..read.filters import BoundFilter
@@ -45,6 +42,7 @@ class MatchedFile:
         encoded: The numbers of the rows that are meant, as the bytes of a deletion vector; None if they are not known:
             the predicate tells.
         matched: How many rows are meant; None if that is not known.
+        held: How many rows it holds, deleted ones among them; None if it was not asked.
     """
 
     file: TableFile
@@ -54,6 +52,7 @@ class MatchedFile:
     is_whole: bool
     encoded: bytes | None = None
     matched: int | None = None
+    held: int | None = None
 
     def rows(self) -> pa.Array:
         """The numbers of the rows that are meant, ascending."""
@@ -163,7 +162,7 @@ class ChangedTable:
 
     def live(self, file: TableFile) -> int:
         """How many rows a file has, deleted ones not counted."""
-        return self.scan.count(file) - int((file.deletion_vector or {}).get("cardinality") or 0)
+        return self.scan.count(file) - _gone(file)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Which rows of a batch are meant: null is no yes."""
@@ -178,7 +177,8 @@ class ChangedTable:
         if not matched:
             return None
         encoded, _ = encode_deletion_vector(numbers)
-        return replace(found, is_whole=matched == self.live(file), encoded=encoded, matched=matched)
+        held = self.scan.count(file)
+        return replace(found, is_whole=matched == held - _gone(file), encoded=encoded, matched=matched, held=held)
 
     def rows_by_statistics(self) -> list[int | None]:
         """How many rows each file holds, deleted ones among them, None where the log does not say."""
@@ -218,19 +218,7 @@ class ChangedTable:
     def _would_read(self) -> Callable[[Mapping[str, Any]], bool]:
         """Whether an added file may have rows that are meant, by its partition values and its statistics."""
         predicates = self.where.predicates if self.where is not None else []
-        head = [{name: fields} for name, fields in self.state.actions_after(None)]
-
-        def may_match(add: Mapping[str, Any]) -> bool:
-            # A log with this file alone, kept in memory while it is asked.
-            place = Store(f"memory://{uuid.uuid4()}")
-            lines = [json.dumps(line) for line in [*head, {"add": dict(add)}]]
-            place.put(commit_path(0), "\n".join(lines).encode())
-            try:
-                return len(Snapshot.load(place).select(place, predicates)) > 0
-            finally:
-                place.delete(commit_path(0))
-
-        return may_match
+        return added_file_may_match(self.state.actions_after(None), predicates)
 
     def rows(self, matched: Sequence[MatchedFile]) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """The rows of files, each batch with a mask of those that are meant; None if all are.
@@ -260,3 +248,8 @@ class ChangedTable:
         """The rows of a file that are meant."""
         only = None if found.is_whole else found.rows()
         return self.scan.read(found.file, self.names, only=only)
+
+
+def _gone(file: TableFile) -> int:
+    """How many rows of a file are deleted."""
+    return int((file.deletion_vector or {}).get("cardinality") or 0)

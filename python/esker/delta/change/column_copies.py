@@ -12,12 +12,10 @@ Spec: "Data Files", "Per-file Statistics".
 from __future__ import annotations
 
 import io
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +31,7 @@ from ..properties import WriterProperties
 from ..read.conform import plain
 from ..write.conformed_values import fitted
 from ..write.file_columns import as_in_files, leaf_columns
-from ..write.file_statistics import FileStatistics, encode
+from ..write.file_statistics import FileStatistics, decode, encode
 from .changed_table import ChangedTable, MatchedFile
 from .copied_encodings import encodings_like
 from .group_change import GroupChange
@@ -219,7 +217,7 @@ class ColumnCopies:
             "size": size,
             "modificationTime": time.time_ns() // 1_000_000,
             "dataChange": True,
-            "stats": self._merged(found.statistics or "{}", statistics.values(), kept),
+            "stats": self._merged(found.statistics, statistics.values(), kept),
         }
 
     def _part(
@@ -251,9 +249,9 @@ class ColumnCopies:
         old = iter(held) if held is not None else (batch.column(0) for batch in rows.read(group, [name]))
         return (values if values.type == kind else fitted(values, kind, name) for values in old)
 
-    def _merged(self, old: str, new: Iterable[FileStatistics], rows: int) -> str:
+    def _merged(self, old: str | None, new: Iterable[FileStatistics], rows: int) -> str:
         """The statistics of a copy: the old ones, but for the columns that have new values."""
-        whole: dict[str, Any] = json.loads(old, parse_float=Decimal)
+        whole = decode(old)
         kept = {
             part: {
                 name: value
@@ -263,7 +261,7 @@ class ColumnCopies:
             for part in _BOUNDS
         }
         for column in new:
-            found: dict[str, Any] = json.loads(column.json(), parse_float=Decimal)
+            found = decode(column.json())
             for part in _BOUNDS:
                 kept[part] |= found.get(part, {})
         whole["numRecords"] = rows

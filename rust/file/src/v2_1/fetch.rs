@@ -84,6 +84,7 @@ pub(crate) async fn fetch(file: &LeafFile, leaves: &[Arc<Leaf>], rows: &[Range<u
     let mut loaded: Vec<Vec<LoadedPage>> = leaves.iter().map(|_| Vec::new()).collect();
     for (read, places) in reads.into_iter().zip(places) {
         let leaf = read.leaf;
+        read.note_passed(file);
         let page = read.load(places, &mut found)?;
         if let (Some(page), Some(pages)) = (page, loaded.get_mut(leaf)) {
             pages.push(page);
@@ -258,6 +259,17 @@ impl PageRead {
             }
             Some(PageKind::FullZip(page)) => page.ranges(&self.at, &self.rows, &self.entries),
             Some(PageKind::Constant(_)) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// A pass does not come back to a page whose last row it has read.
+    fn note_passed(&self, file: &LeafFile) {
+        let (end, page) = (
+            self.rows.last().map(|range| range.end),
+            self.meta.pages.get(self.at.number),
+        );
+        if let (Some(end), Some(page)) = (end, page) {
+            file.cache.passed(self.at.column, self.at.number, end, page.num_values);
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use futures::future::try_join_all;
 
-use super::cache::PageCache;
+use super::cache::{PageCache, PassCache};
 use super::columns::assign_columns;
 use super::fetch::fetch;
 use super::leaf::{LeafColumn, LoadedPage};
@@ -56,9 +56,9 @@ impl LeafFile {
     }
 
     /// The same file for a reader that comes to each page once.
-    pub(crate) fn for_one_pass(self) -> LeafFile {
+    pub(crate) fn for_one_pass(self, pass: &PassCache) -> LeafFile {
         LeafFile {
-            cache: PageCache::for_one_pass(),
+            cache: PageCache::of_pass(pass),
             container: self.container.for_one_pass(),
             path: self.path,
         }

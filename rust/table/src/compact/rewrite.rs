@@ -11,7 +11,7 @@ use super::carried::CarriedRows;
 use super::columns::write_file;
 use super::cut::{Cutter, Slice, SourceSize};
 use super::outcome::RewriteOutcome;
-use super::planner::Sources;
+use super::planner::{Sources, UNIT_ROWS};
 use super::request::RewriteRequest;
 use super::rows::write_rows;
 use crate::error::Result;
@@ -50,6 +50,7 @@ pub async fn rewrite_fragments(
         version: request.version,
         copy: request.copy,
         unit_bytes: request.unit_bytes(),
+        unit_rows: request.batch_rows.unwrap_or(UNIT_ROWS).min(UNIT_ROWS),
         page_bytes: request.page_bytes(),
     });
     let (staged, pages) = if request.version == FileVersion::V0_1 {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use esker_file::FileReader;
+use esker_file::{FileReader, PassCache};
 use esker_store::store::StoreRef;
 
 use crate::deletion::DeletionVector;
@@ -22,8 +22,15 @@ pub struct TableFiles {
     store: StoreRef,
     kept: Mutex<Kept>,
     deletions: Mutex<KeptDeletions>,
-    /// Bytes of metadata that are kept, for a pass that comes to each page once.
-    one_pass: Option<u64>,
+    one_pass: Option<OnePass>,
+}
+
+/// What is kept of files in a pass that comes to each page once.
+#[derive(Debug)]
+struct OnePass {
+    /// The most bytes of the files' metadata.
+    metadata: u64,
+    pages: PassCache,
 }
 
 /// A cache of decoded deletion files, which never change either.
@@ -69,10 +76,14 @@ impl TableFiles {
         }
     }
 
-    /// The same store for a pass that comes to each page once: nothing of the pages is kept, and `bytes` of the files' metadata.
+    /// The same store for a pass that comes to each page once, part by part. `bytes` are kept: half of them of the files' metadata, and half
+    /// of the pages that the pass is at.
     pub fn for_one_pass(&self, bytes: u64) -> TableFiles {
         TableFiles {
-            one_pass: Some(bytes),
+            one_pass: Some(OnePass {
+                metadata: bytes / 2,
+                pages: PassCache::new(bytes / 2),
+            }),
             ..TableFiles::new(self.store.clone())
         }
     }
@@ -89,8 +100,8 @@ impl TableFiles {
             return Ok(reader);
         }
         let (store, size) = (self.store.clone(), file.file_size_bytes);
-        let reader = match self.one_pass {
-            Some(_) => FileReader::open_for_one_pass(store, &path, size).await?,
+        let reader = match &self.one_pass {
+            Some(pass) => FileReader::open_for_one_pass(store, &path, size, &pass.pages).await?,
             None => FileReader::open_sized(store, &path, size).await?,
         };
         if let Ok(mut kept) = self.kept.lock() {
@@ -98,7 +109,7 @@ impl TableFiles {
                 kept.oldest_first.push_back(path);
                 kept.bytes = kept.bytes.saturating_add(reader.metadata_bytes());
             }
-            let most = self.one_pass.unwrap_or(u64::MAX);
+            let most = self.one_pass.as_ref().map_or(u64::MAX, |pass| pass.metadata);
             while kept.oldest_first.len() > KEPT_FILES || (kept.bytes > most && kept.oldest_first.len() > 1) {
                 let Some(oldest) = kept.oldest_first.pop_front() else {
                     break;

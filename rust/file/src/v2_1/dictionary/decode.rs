@@ -194,11 +194,13 @@ fn append_variable<O: Offset>(
 ) {
     let place = |key: u64| usize::try_from(key).unwrap_or(usize::MAX);
     let value = |key: u64| items.value(place(key)).unwrap_or_default();
-    let longest = (0..items.len())
-        .filter_map(|item| items.value(item))
-        .map(<[u8]>::len)
-        .max();
-    if keys.len() > items.len() && longest.is_some_and(|longest| longest <= SHORT_ITEM) {
+    let longest = || {
+        let values = (0..items.len()).filter_map(|item| items.value(item));
+        values.map(<[u8]>::len).max()
+    };
+    // A large dictionary is not looked through for each of its chunks.
+    let longest = if keys.len() > items.len() { longest() } else { None };
+    if let Some(longest) = longest.filter(|longest| *longest <= SHORT_ITEM) {
         let padded: Vec<([u8; SHORT_ITEM], usize)> = (0..items.len())
             .map(|item| {
                 let mut padded = [0; SHORT_ITEM];
@@ -208,7 +210,7 @@ fn append_variable<O: Offset>(
             })
             .collect();
         let (bytes, offsets) = out.parts(keys.len());
-        let room = keys.len().saturating_add(1).saturating_mul(longest.unwrap_or(0));
+        let room = keys.len().saturating_add(1).saturating_mul(longest);
         let _ = bytes.try_reserve(room.saturating_add(SHORT_ITEM));
         for key in keys {
             let (item, len) = padded.get(place(key)).copied().unwrap_or_default();
