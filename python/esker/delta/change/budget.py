@@ -9,7 +9,7 @@ from ...exceptions import InvalidArgumentError
 
 MEMORY_LIMIT = 512 * 1024 * 1024
 """Bytes of memory that a change of rows takes, if the caller does not say."""
-LEAST_MEMORY = 64 * 1024 * 1024
+LEAST_MEMORY = 192 * 1024 * 1024
 """Bytes below which a change of rows cannot stay."""
 
 
@@ -24,7 +24,7 @@ class Budget:
     Example:
         >>> from esker.delta.change.budget import Budget
         >>> Budget().source >> 20
-        85
+        64
     """
 
     memory: int = MEMORY_LIMIT
@@ -33,7 +33,7 @@ class Budget:
     @property
     def source(self) -> int:
         """Bytes of a merge's source that are in memory at a time, with their keys."""
-        return self.memory // 6
+        return self.memory // 8
 
     @property
     def kept(self) -> int:
@@ -69,7 +69,7 @@ def budget(memory_limit: int | None, max_temp_directory_size: int | None = None)
         max_temp_directory_size: Bytes of temporary files; any number if not given.
 
     Raises:
-        InvalidArgumentError: Less than 64 MiB of memory.
+        InvalidArgumentError: Less than 192 MiB of memory.
 
     Example:
         >>> from esker.delta.change.budget import budget

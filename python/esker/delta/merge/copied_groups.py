@@ -16,6 +16,9 @@ from .condition import JoinCondition
 from .matches import NOTHING, RANGE_ROWS, MergeMatches, RangeMatches, Undone
 from .row_values import BoundClause, RowValues
 
+_COLUMNS = 16
+"""Columns that are read at once."""
+
 
 def changed_columns(
     clauses: Sequence[BoundClause], by_source: Sequence[BoundClause], values: RowValues, condition: JoinCondition
@@ -148,7 +151,12 @@ class CopiedGroups:
         old = None
         if self._read:
             only = pa.array(numbers.astype(np.uint64))
-            old = in_one(list(rows.read(group, self._read, only=only)))
+            columns: list[pa.Array] = []
+            # A page of each column is in memory while it is read.
+            for start in range(0, len(self._read), _COLUMNS):
+                part = in_one(list(rows.read(group, self._read[start : start + _COLUMNS], only=only)))
+                columns += [] if part is None else part.columns
+            old = pa.RecordBatch.from_arrays(columns, names=self._read)
         made = self._values.made(clause, len(numbers), old, source)
         (batch,) = conformed([made], self._schema)
         return batch

@@ -144,6 +144,9 @@ def _prepare(target: WriteTarget, request: MergeRequest, staged: StagedFiles) ->
                 writer.insert(part.rows, np.flatnonzero(~seen))
             if not holds_rows:
                 writer.source = part.rows
+            # The next part is made without this one in memory.
+            del part, seen
+            pa.default_memory_pool().release_unused()
         scanned = time.monotonic()
         touched = [writer.change(number, file) for number, file in enumerate(found)]
         writer.copy()

@@ -245,7 +245,9 @@ class SourceParts:
     def _part(self, batches: list[pa.RecordBatch]) -> SourcePart:
         schema = self._source.schema
         table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+        batches.clear()
         whole = table.combine_chunks().to_batches()
+        del table
         if len(whole) > 1:
             raise InvalidArgumentError("expected texts of less than 2 GiB in one part of the source, found more")
         rows = whole[0] if whole else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 1024 * 1024
 """Bytes of a column that are read at a time from a local file."""
+_BUFFERS_BYTES = 16 * 1024 * 1024
+_LEAST_BUFFER_BYTES = 64 * 1024
 ROW_NUMBER = pa.field("esker.row_number", pa.uint64(), nullable=False)
 """The column of row numbers, the last one where a caller asks for it."""
 _UNREAD = b"esker.unread"
@@ -175,13 +177,25 @@ class TableFileReader:
 
         filesystem, path = self.files.locate(file.path)
         source = ParquetSources(is_filtered=is_filtered)
-        # Local files are read page by page; others a row group at a time, as each read of them takes long.
-        how: dict[str, Any] = {"pre_buffer": True}
-        if isinstance(filesystem, pa_fs.LocalFileSystem):
-            how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        is_near = isinstance(filesystem, pa_fs.LocalFileSystem)
         with file_errors(self.version, file.path):
-            file_ = pq.ParquetFile(source.open(filesystem, path), coerce_int96_timestamp_unit="us", **how)
-            return OpenParquet(file_)
+            # Local files are read page by page; others a row group at a time, as each read of them takes long.
+            found = pq.ParquetFile(
+                source.open(filesystem, path),
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not is_near,
+                buffer_size=_BUFFER_BYTES if is_near else 0,
+            )
+            columns = found.metadata.num_columns
+            if is_near and columns * _BUFFER_BYTES > _BUFFERS_BYTES:
+                # Each column has a buffer of its own.
+                found = pq.ParquetFile(
+                    source.open(filesystem, path),
+                    metadata=found.metadata,
+                    coerce_int96_timestamp_unit="us",
+                    buffer_size=max(_LEAST_BUFFER_BYTES, _BUFFERS_BYTES // columns),
+                )
+        return OpenParquet(found)
 
     def footer(self, file: TableFile) -> pq.FileMetaData:
         """The footer of a file."""
