@@ -55,5 +55,4 @@ class UnsupportedApi:
         _OWNER, "remap_row_addrs", "find rows again by a key of their own, or write with enable_stable_row_ids=True"
     )
     replace_schema = missing_method(_OWNER, "replace_schema", "change columns with alter_columns or add_columns")
-    session = missing_method(_OWNER, "session", "make an esker.Session and pass it to dataset(session=...)")
     sort_by = missing_method(_OWNER, "sort_by", "pass order_by= to scanner, to_table or to_batches")

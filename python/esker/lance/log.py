@@ -148,6 +148,7 @@ class LanceLog:
             return self
         except InvalidArgumentError:
             store = resolve(self.uri, storage_options=self.bases.storage_options, durable=self.bases.durable)
+            store.join(self.store.session)
             other = LanceLog(store, self.uri, self.manifest_store, self.bases)
             other.mount(manifest)
             return other

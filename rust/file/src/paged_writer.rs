@@ -33,6 +33,19 @@ pub(crate) struct PagedWriter {
     encoding: VecDeque<Encoding>,
     /// Pages that were encoded, and that were copied with their bytes.
     pages: PageCounts,
+    /// Global buffers behind all pages, and the keys that name them.
+    trailing: Vec<TrailingBuffer>,
+}
+
+/// A global buffer behind all pages, where the read that opens the file finds it.
+#[derive(Debug, Clone)]
+pub struct TrailingBuffer {
+    /// The key of the schema's metadata that names it.
+    pub key: String,
+    /// What follows the buffer's number in the key's value.
+    pub suffix: String,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 /// How the pages of a file came about.
@@ -183,6 +196,7 @@ impl PagedWriter {
             has_blobs: schema.flat_fields().iter().any(|field| field.is_blob()),
             encoding: VecDeque::new(),
             pages: PageCounts::default(),
+            trailing: Vec::new(),
         })
     }
 
@@ -344,6 +358,10 @@ impl PagedWriter {
         self.out.add_global_buffer(bytes).await
     }
 
+    pub(crate) fn add_trailing_buffer(&mut self, buffer: TrailingBuffer) {
+        self.trailing.push(buffer);
+    }
+
     pub(crate) fn add_schema_metadata(&mut self, key: String, value: Vec<u8>) {
         self.schema.metadata.insert(key, value);
     }
@@ -398,6 +416,11 @@ impl PagedWriter {
         }
         for page in headers {
             self.out.write_page(page).await?;
+        }
+        for buffer in std::mem::take(&mut self.trailing) {
+            let number = self.out.add_global_buffer(buffer.bytes).await?;
+            let value = format!("{number}{}", buffer.suffix);
+            self.schema.metadata.insert(buffer.key, value.into_bytes());
         }
         self.blobs.finish().await
     }

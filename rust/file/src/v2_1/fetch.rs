@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::cache;
 use super::full_zip::page::IndexNeed;
 use super::leaf::{cut, LoadedBytes, LoadedPage};
 use super::mini_block::page::Pick;
@@ -158,7 +159,7 @@ impl PageRead {
         let Some(leaf) = leaves.get(self.leaf) else {
             return Ok(FirstNeed::Nothing);
         };
-        self.state = file.cache.get(leaf.column, self.at.number, &leaf.data_type);
+        self.state = cache::kept(file.kept(), leaf.column, self.at.number, &leaf.data_type);
         if self.state.is_none() {
             let page = self.page()?;
             let parts = PageParts::new(&self.at, page, layout(&self.at, page)?)?;
@@ -172,7 +173,7 @@ impl PageRead {
                 _ if !ranges.is_empty() => return Ok(FirstNeed::Parts(ranges)),
                 _ => {
                     let state = Arc::new(parts.state(&self.at, page, &leaf.data_type, &[])?);
-                    file.cache.put(leaf.column, self.at.number, &state);
+                    cache::keep(file.kept(), leaf.column, self.at.number, &state);
                     self.state = Some(state);
                 }
             }
@@ -213,7 +214,7 @@ impl PageRead {
                 if let (Some(state), [index]) = (&self.state, bytes.as_slice()) {
                     if let PageKind::FullZip(page) = &state.kind {
                         page.keep_index(index);
-                        file.cache.put(leaf.column, self.at.number, state);
+                        cache::keep(file.kept(), leaf.column, self.at.number, state);
                     }
                 }
                 return Ok(());
@@ -245,7 +246,7 @@ impl PageRead {
         }
         state.whole = self.whole.clone().filter(|(_, bytes)| bytes.len() as u64 <= SMALL_PAGE);
         let state = Arc::new(state);
-        file.cache.put(leaf.column, self.at.number, &state);
+        cache::keep(file.kept(), leaf.column, self.at.number, &state);
         self.state = Some(state);
         Ok(())
     }
@@ -269,7 +270,7 @@ impl PageRead {
             self.meta.pages.get(self.at.number),
         );
         if let (Some(end), Some(page)) = (end, page) {
-            file.cache.passed(self.at.column, self.at.number, end, page.num_values);
+            cache::passed(file.kept(), self.at.column, self.at.number, end, page.num_values);
         }
     }
 
