@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -12,6 +12,7 @@ import pyarrow.dataset
 from ..arrow.pydantic_models import models_to_table
 from ..lance.handle import DatasetHandle
 from ..lance.scan.predicate import Filter
+from ..lance.write.request import WriteArguments
 from ..lance.write.table import write_given
 
 
@@ -120,4 +121,4 @@ class InMemoryApi(DatasetHandle):
         table = models_to_table(model_class, data)
         if uri is None:
             uri = re.sub(r"(?<!^)(?=[A-Z])", "_", model_class.__name__).lower()
-        return cls._of(write_given(uri, table, None, mode, kwargs))
+        return cls._of(write_given(uri, table, None, mode, cast(WriteArguments, kwargs)))

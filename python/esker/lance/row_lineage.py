@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -66,9 +66,10 @@ class StoredLineage:
         Raises:
             InvalidArgumentError: It is something else.
         """
-        if dict == cls.SPILLED:
+        given: Any = dict
+        if given == cls.SPILLED:
             return cls("spilled", b"")
-        values = dict.get(cls.INLINE) if isinstance(dict, type({})) and len(dict) == 1 else None
+        values = given.get(cls.INLINE) if isinstance(given, Mapping) and len(given) == 1 else None
         if not isinstance(values, list) or not all(type(byte) is int and 0 <= byte < 256 for byte in values):
             raise InvalidArgumentError(
                 f"Could not load {cls.__name__}: expected {{{cls.INLINE!r}: [bytes]}} or {cls.SPILLED!r}, "

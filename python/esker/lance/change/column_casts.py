@@ -53,8 +53,8 @@ def field_at(table: TableVersion, path: str) -> pa.Field:
         elif pa.types.is_struct(field.type):
             if version == "2.0":
                 raise UnsupportedError(
-                    f"a field within a struct gets a new type in tables of file version 2.1 and later, found {path!r} in "
-                    "a table of version 2.0; write the table anew, or add a new column",
+                    f"a field within a struct gets a new type in tables of file version 2.1 and later, found {path!r} "
+                    "in a table of version 2.0; write the table anew, or add a new column",
                     column=path,
                 )
             field = field.type.field(name)
