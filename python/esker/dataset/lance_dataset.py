@@ -45,6 +45,7 @@ from .cleanup import CleanupApi
 from .clones import BasePathsApi
 from .columns import ColumnsApi
 from .commits import CommitsApi
+from .in_memory import InMemoryApi
 from .inventory import InventoryApi, check_read_params
 from .merge_insert import MergeInsertApi
 from .optimizer import OptimizeApi
@@ -78,6 +79,7 @@ class LanceDataset(
     CleanupApi,
     OptimizeApi,
     InventoryApi,
+    InMemoryApi,
     ValidationApi,
     UnsupportedApi,
     pyarrow.dataset.UnionDataset,  # type: ignore[misc]

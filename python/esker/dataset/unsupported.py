@@ -36,13 +36,10 @@ class UnsupportedApi:
     create_scalar_index = missing_method(_OWNER, "create_scalar_index", INDEX)
     describe_indices = missing_method(_OWNER, "describe_indices", INDEX)
     drop_index = missing_method(_OWNER, "drop_index", INDEX)
-    filter = missing_method(_OWNER, "filter", "pass filter= to scanner, to_table or to_batches")
-    from_pydantic_model = missing_method(_OWNER, "from_pydantic_model", "pass rows and a schema to write_dataset")
     get_ivf_model = missing_method(_OWNER, "get_ivf_model", VECTORS)
     index_statistics = missing_method(_OWNER, "index_statistics", INDEX)
     initialize_mem_wal = missing_method(_OWNER, "initialize_mem_wal", LOG_OF_ROWS)
     join = missing_method(_OWNER, "join", _PLAIN_ROWS)
-    join_asof = missing_method(_OWNER, "join_asof", _PLAIN_ROWS)
     list_indices = missing_method(_OWNER, "list_indices", INDEX)
     mem_wal_index_details = missing_method(_OWNER, "mem_wal_index_details", LOG_OF_ROWS)
     mem_wal_writer = missing_method(_OWNER, "mem_wal_writer", LOG_OF_ROWS)
@@ -55,4 +52,3 @@ class UnsupportedApi:
         _OWNER, "remap_row_addrs", "find rows again by a key of their own, or write with enable_stable_row_ids=True"
     )
     replace_schema = missing_method(_OWNER, "replace_schema", "change columns with alter_columns or add_columns")
-    sort_by = missing_method(_OWNER, "sort_by", "pass order_by= to scanner, to_table or to_batches")

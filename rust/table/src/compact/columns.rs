@@ -14,25 +14,43 @@ use super::planner::{Planner, Sources};
 use super::request::RewriteRequest;
 use super::units::{Output, Piece};
 use crate::error::{Result, TableError};
+use crate::row_ids::LineageColumn;
 use crate::write::{data_file, StagedFragment};
 
-/// Writes the rows of one file. On an error, nothing of it stays behind.
+/// Writes the rows of one file, and their lineage in columns after their own. On an error, nothing of it stays behind.
 pub(super) async fn write_file(
     sources: &Arc<Sources>,
     request: &RewriteRequest,
     cut: &FileCut,
     base_id: Option<u32>,
+    lineage: &[LineageColumn],
 ) -> Result<(StagedFragment, PageCounts)> {
     let file = data_file(&format!("{}.lance", Uuid::new_v4().simple()), base_id);
     let store = sources.files.store();
-    let mut out = ColumnWriter::create(store, &file.location(), &sources.schema, request.options()).await?;
-    if let Err(error) = fill(sources, request, cut, &mut out).await {
+    let mut schema = sources.schema.clone();
+    schema
+        .fields
+        .extend(lineage.iter().map(|column| column.schema_field(column.field.id())));
+    let mut out = ColumnWriter::create(store, &file.location(), &schema, request.options()).await?;
+    let mut filled = fill(sources, request, cut, &mut out).await;
+    if filled.is_ok() {
+        filled = add_lineage(sources.parts.len(), lineage, &mut out).await;
+    }
+    if let Err(error) = filled {
         // The first error is reported; files that cannot be removed become orphans, which clean-up removes.
         let _ = out.abort().await;
         return Err(error);
     }
     let (summary, pages) = out.finish(cut.rows).await?;
     Ok((StagedFragment::of(file, summary), pages))
+}
+
+async fn add_lineage(first: usize, lineage: &[LineageColumn], out: &mut ColumnWriter) -> Result<()> {
+    for (part, column) in (first..).zip(lineage) {
+        out.write(part, &column.values).await?;
+        out.end(part).await?;
+    }
+    Ok(())
 }
 
 async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {

@@ -62,7 +62,7 @@ pub async fn rewrite_fragments(
         let staged = write_rows(&sources, manifest, request, slices.collect()).await?;
         (staged, PageCounts::default())
     } else {
-        write_files(&sources, request, sizes).await?
+        write_files(&sources, request, sizes, carried.as_ref()).await?
     };
     Ok(outcome(staged, pages, carried.as_ref()))
 }
@@ -96,11 +96,16 @@ async fn write_files(
     sources: &Arc<Sources>,
     request: &RewriteRequest,
     sizes: Vec<SourceSize>,
+    carried: Option<&CarriedRows>,
 ) -> Result<(Vec<StagedFragment>, PageCounts)> {
     let mut cutter = Cutter::new(sizes, request.max_rows_per_file, request.max_bytes_per_file);
     let (mut staged, mut total) = (Vec::new(), PageCounts::default());
+    let mut start = 0_u64;
     while let Some(cut) = cutter.next_file() {
-        match write_file(sources, request, &cut, request.base(staged.len())).await {
+        let rows = start..start.saturating_add(cut.rows);
+        start = rows.end;
+        let lineage = carried.map(|carried| carried.columns(rows)).unwrap_or_default();
+        match write_file(sources, request, &cut, request.base(staged.len()), &lineage).await {
             Ok((file, pages)) => {
                 let written = file.fragment.files().iter().filter_map(|file| file.file_size_bytes);
                 cutter.learn(&cut, written.sum());
