@@ -88,6 +88,14 @@ impl KeptOfPass {
         if let Some((_, bytes)) = self.states.remove(key) {
             self.bytes = self.bytes.saturating_sub(bytes);
         }
+        // A pass may have any number of pages: those that it has left behind are not remembered.
+        while self
+            .order
+            .front()
+            .is_some_and(|oldest| !self.states.contains_key(oldest))
+        {
+            self.order.pop_front();
+        }
     }
 }
 
