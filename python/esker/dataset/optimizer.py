@@ -67,8 +67,8 @@ class DatasetOptimizer:
             materialize_deletions_threshold: The share of deleted rows above which they are (0.1).
             defer_index_remap: A hint of pylance, of no effect here: no index is written anew; without stable row ids a
                 fragment reuse index translates the addresses in indices.
-            num_threads: Pages that are encoded at a time, and parts that are read ahead; by default as the
-                processors and `memory_limit` allow.
+            num_threads: Pages that are encoded at a time, and parts that are read ahead; by default as the processors
+                and `memory_limit` allow.
             batch_size: Rows that are read at once.
             io_buffer_size: Bytes of rows that are read ahead (as `memory_limit` allows).
             compaction_mode: "reencode", "try_binary_copy" or "force_binary_copy": whether pages are copied as they are.

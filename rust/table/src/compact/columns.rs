@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_file::column_writer::{ColumnPart, PageCounts};
+use esker_file::column_writer::{ColumnPart, PageCounts, ValuesMemory};
 use esker_file::ColumnWriter;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
@@ -47,14 +47,15 @@ pub(super) async fn write_file(
 
 async fn add_lineage(first: usize, lineage: &[LineageColumn], out: &mut ColumnWriter) -> Result<()> {
     for (part, column) in (first..).zip(lineage) {
-        out.write(part, &column.values).await?;
+        out.write(part, &column.values, ValuesMemory::Own).await?;
         out.end(part).await?;
     }
     Ok(())
 }
 
 async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {
-    let at_once = columns_at_once(request, cut, sources.parts.len());
+    let is_far = sources.files.store().is_far();
+    let at_once = columns_at_once(request, cut, sources.parts.len(), is_far);
     for group in column_groups(&sources.parts, at_once) {
         let mut pieces = pieces(sources, request, group.clone(), cut.slices.clone());
         while let Some(piece) = pieces.try_next().await? {
@@ -143,14 +144,14 @@ fn scaled(part: u32, whole: u32, of: u32) -> u32 {
 }
 
 /// So many columns fill pages at the same time within the memory for that.
-fn columns_at_once(request: &RewriteRequest, cut: &FileCut, columns: usize) -> usize {
+fn columns_at_once(request: &RewriteRequest, cut: &FileCut, columns: usize, is_far: bool) -> usize {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is an estimate.
     let file_bytes = cut.bytes as u64;
     let average = file_bytes / (columns as u64).max(1);
     // Columns differ, and values take more than their pages.
     let likely = average.saturating_mul(4).max(cut.rows.saturating_mul(8)).max(1);
     let per_column = request.page_bytes().min(likely);
-    usize::try_from(request.together_bytes() / per_column)
+    usize::try_from(request.together_bytes(is_far) / per_column)
         .unwrap_or(usize::MAX)
         .max(1)
 }

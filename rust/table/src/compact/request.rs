@@ -109,10 +109,14 @@ impl RewriteRequest {
         (self.memory_limit / WAITING_SHARE).max(1)
     }
 
-    /// The bytes of values of columns that are written side by side.
-    pub(super) fn together_bytes(&self) -> u64 {
-        self.waiting_bytes()
-            .min(self.page_bytes().saturating_mul(PAGES_TOGETHER))
+    /// The bytes of values of columns that are written side by side. Behind a network as many as the memory allows: what lies together in a
+    /// file is one request there.
+    pub(super) fn together_bytes(&self, is_far: bool) -> u64 {
+        let most = self.waiting_bytes();
+        if is_far {
+            return most;
+        }
+        most.min(self.page_bytes().saturating_mul(PAGES_TOGETHER))
     }
 
     /// The most bytes of metadata of old files that are kept.

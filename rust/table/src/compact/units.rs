@@ -45,11 +45,13 @@ pub(super) enum Unit {
     },
 }
 
-/// How many ranges of rows were read at once.
+/// What rows were read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ranges {
     One,
     Several,
+    /// Rows of files before version 2.1, whose values may be handed out as they lie.
+    Raw,
 }
 
 impl Ranges {
@@ -65,10 +67,10 @@ impl Ranges {
                 _ => false,
             }
         }
-        if self == Ranges::One && lies_apart(column.data_type()) {
-            ValuesMemory::Shared
-        } else {
-            ValuesMemory::Own
+        match self {
+            Ranges::Several => ValuesMemory::Own,
+            Ranges::One if !lies_apart(column.data_type()) => ValuesMemory::Own,
+            Ranges::One | Ranges::Raw => ValuesMemory::Shared,
         }
     }
 }
@@ -105,7 +107,11 @@ impl Unit {
                 ..
             } => Ok(Piece::Page(part, reader.read_page(column, page).await?)),
             Unit::Rows { columns, outputs, rows } => {
-                let ranges = if rows.len() > 1 { Ranges::Several } else { Ranges::One };
+                let ranges = match rows.len() {
+                    _ if !columns.is_decoded() => Ranges::Raw,
+                    0 | 1 => Ranges::One,
+                    _ => Ranges::Several,
+                };
                 Ok(Piece::Batch(columns.read(&rows).await?, outputs, ranges))
             }
             Unit::Blobs { part, columns, rows } => {

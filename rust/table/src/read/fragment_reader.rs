@@ -8,7 +8,7 @@ use arrow_array::{new_null_array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::DataType;
 use esker_expr::{ColumnRange, ColumnRanges};
 use esker_file::schema::Field;
-use esker_file::{Decoding, FileProjection, FileReader};
+use esker_file::{Decoding, FileProjection, FileReader, FileVersion};
 
 use super::file_columns::FileColumns;
 use super::files::TableFiles;
@@ -188,6 +188,11 @@ impl FragmentProjection {
     /// Whether the fields of an output column lie in several files, or some of them in none.
     pub(crate) fn is_split(&self, output: usize) -> bool {
         self.split.contains_key(&output)
+    }
+
+    /// Whether all files decode values to memory of their own, but for those that lie by themselves: those of version 2.1 and later do.
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.parts.iter().all(|part| part.reader.version() >= FileVersion::V2_1)
     }
 
     /// The number of output columns.
