@@ -22,7 +22,12 @@ def register(spark: SparkSession) -> None:
     Example:
         `esker.spark.register(spark)`
     """
-    spark.dataSource.register(EskerSource)
+    try:
+        spark.dataSource.register(EskerSource)
+    except Exception as error:
+        # Spark 4.0 registers no format that it has found by itself, which is as good.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
     java = getattr(spark, "_jvm", None)
     if java is not None:
         # As Spark does in `createDataFrame`: a new thread of Java has no active session before this.

@@ -57,6 +57,12 @@ def in_words_of_spark() -> Iterator[None]:
             # The process ends with this error: nothing that comes later loses its stack.
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
+    except GeneratorExit:
+        if _is_worker():
+            # Spark has what it needs, a `limit` for one, and has closed the pipe. The worker ends, and would tell of
+            # the pipe that it cannot flush with a stack on stderr.
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        raise
 
 
 def _is_worker() -> bool:

@@ -1,4 +1,8 @@
-"""Executors in processes of their own: a cluster within a JVM, a standalone master with two workers, and Connect."""
+"""Executors in processes of their own: a cluster within a JVM, a standalone master with two workers, and Connect.
+
+By hand: `python -m pytest tests/spark/clusters.py`. Spark gives a Python process ten seconds to start, which a busy
+machine with six JVMs does not keep.
+"""
 
 from __future__ import annotations
 
