@@ -151,7 +151,11 @@ impl ReadCache {
     }
 
     fn remove(&self, owner: u64, slot: &Slot) {
-        let gone = self.lock().and_then(|mut state| state.remove(owner, slot));
+        let gone = self.lock().and_then(|mut state| {
+            let gone = state.remove(owner, slot);
+            state.tidy();
+            gone
+        });
         drop(gone);
     }
 
