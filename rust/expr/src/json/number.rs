@@ -16,7 +16,7 @@ impl Number {
         // Without digits after it, the point says nothing.
         let text = text
             .strip_suffix('.')
-            .filter(|text| text.ends_with(|last: char| last.is_ascii_digit()))
+            .filter(|text| text.ends_with(|last: char| last.is_ascii_digit()) && !text.contains('.'))
             .unwrap_or(text);
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() {

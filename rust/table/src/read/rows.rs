@@ -103,9 +103,7 @@ pub(crate) fn groups_by(
     let mut current = ranges.next();
     std::iter::from_fn(move || {
         let mut group: Vec<Range<u64>> = Vec::new();
-        if current.is_none() {
-            return None;
-        }
+        current.as_ref()?;
         let mut room = size().max(1);
         while let Some(range) = current.take() {
             let full = range.start.saturating_add(room);

@@ -59,13 +59,32 @@ impl ZoneMap {
 /// Whether there are seeds for columns of a type.
 pub(crate) fn is_zoned(data_type: &DataType) -> bool {
     use DataType::*;
-    match data_type {
-        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64 | Boolean => true,
-        Decimal128(_, _) | Decimal256(_, _) | Date32 | Date64 | Time32(_) | Time64(_) => true,
-        Timestamp(_, _) | Duration(_) => true,
-        Utf8 | LargeUtf8 | Binary | LargeBinary | FixedSizeBinary(_) => true,
-        _ => false,
-    }
+    matches!(
+        data_type,
+        Int8 | Int16
+            | Int32
+            | Int64
+            | UInt8
+            | UInt16
+            | UInt32
+            | UInt64
+            | Float32
+            | Float64
+            | Boolean
+            | Decimal128(_, _)
+            | Decimal256(_, _)
+            | Date32
+            | Date64
+            | Time32(_)
+            | Time64(_)
+            | Timestamp(_, _)
+            | Duration(_)
+            | Utf8
+            | LargeUtf8
+            | Binary
+            | LargeBinary
+            | FixedSizeBinary(_)
+    )
 }
 
 /// The key of a column's seed.
