@@ -181,6 +181,8 @@ def test_a_compactor_that_is_killed_at_any_time_leaves_all_rows(uri: str) -> Non
     esker.dataset(uri).delete("id % 7 = 3")
     expected = esker.dataset(uri).to_table().sort_by("id")
     took, landed = 0.5, 0
+    # The next version reserves the ids of new fragments.
+    start = esker.dataset(uri).version + 1
     for round in range(KILLS):
         copy = f"{uri}-{round}"
         shutil.copytree(uri, copy)
@@ -192,14 +194,17 @@ def test_a_compactor_that_is_killed_at_any_time_leaves_all_rows(uri: str) -> Non
         process.stdin.write(b"go\n")
         process.stdin.flush()
         if round:
-            time.sleep(took * round / KILLS)
+            # The first one at once, the last one as soon as a group has landed.
+            time.sleep(took * (round - 1) / KILLS if round < KILLS - 1 else 0)
+            while round == KILLS - 1 and esker.dataset(copy).version <= start and process.poll() is None:
+                time.sleep(0.001)
             process.kill()
         process.communicate()
         if not round:
             assert process.returncode == 0
             took = time.monotonic() - began
         dataset = esker.dataset(copy)
-        landed += dataset.version > esker.dataset(uri).version + 1
+        landed += dataset.version > start
         for found in (dataset.to_table(), lance.dataset(copy).to_table()):
             assert found.sort_by("id").equals(expected)
         # The next one finishes what was left, and a clean-up finds what the dead one had written for nothing.

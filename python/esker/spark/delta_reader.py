@@ -6,7 +6,7 @@ The driver replays the log; a task gets the files that it reads and what they ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -27,7 +27,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.packing import packed, target_bytes
-from esker.spark.partitions import described
+from esker.spark.partitions import ChangesPartition, FilesPartition, described
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.spelling import spelled_as
 from esker.spark.time_travel import version_of_time, version_range_of
@@ -89,17 +89,6 @@ def delta_schema(table: DeltaTable, options: ReadOptions, wanted: StructType | N
         exchange_schema(wanted)
         return wanted
     return spark_schema(pa.schema([schema.field(name) for name in names]))
-
-
-@dataclass(frozen=True)
-class FilesPartition(InputPartition):  # type: ignore[misc, unused-ignore]
-    """Files, which one task reads."""
-
-    files: tuple[TableFile, ...]
-
-
-class ChangesPartition(InputPartition):
-    """All that changed, which one task reads."""
 
 
 class DeltaReader(DataSourceReader):

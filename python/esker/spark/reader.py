@@ -19,7 +19,7 @@ from esker.spark.cast import cast_batch
 from esker.spark.matching import check_read, renamed
 from esker.spark.options import ReadOptions, TableAddress
 from esker.spark.packing import packed, target_bytes
-from esker.spark.partitions import described
+from esker.spark.partitions import SlicePartition, described
 from esker.spark.session_settings import machine_zone, session_zone
 from esker.spark.spelling import spelled_as
 from esker.spark.table import FragmentSize, PinnedTable
@@ -27,25 +27,11 @@ from esker.spark.types import exchange_schema, spark_schema
 from esker.spark.wording import in_words_of_spark
 from esker.spark.worker_tables import pinned_table
 
-__all__ = ["EskerReader", "SlicePartition", "SliceScan", "lance_version", "plan_slices", "read_schema"]
+__all__ = ["EskerReader", "SliceScan", "lance_version", "plan_slices", "read_schema"]
 
 # Batches of 8k to 64k rows went through Spark fastest; wide rows are bounded by their bytes.
 _BATCH_ROWS = 32 * 1024
 _BATCH_BYTES = 32 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class SlicePartition(InputPartition):  # type: ignore[misc, unused-ignore]
-    """A partition: slices of fragments that one task reads.
-
-    Args:
-        slices: For each of them the fragment, its first physical row to read, and the row after the last one; None for
-            the whole fragment.
-        batch_rows: The maximum number of rows per batch.
-    """
-
-    slices: tuple[tuple[int, int, int | None], ...]
-    batch_rows: int
 
 
 @dataclass(frozen=True)

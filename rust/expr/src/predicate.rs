@@ -40,12 +40,19 @@ impl Predicate {
         Self::parse_sql_with(text, schema, Numbers::Refused)
     }
 
-    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text.
+    /// [`Self::parse_sql`], with a meaning of numbers that are compared with text, and, as deltalake has both, of a condition that is NULL.
     pub fn parse_sql_with(text: &str, schema: &Schema, numbers: Numbers) -> Result<Self> {
         let source = Source::filter(text)?.with_numbers(numbers);
         stack::run(source.depth(), || {
             let parsed = source.parse(schema)?;
-            Self::bind(parsed.expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))
+            let expr = match parsed.expr {
+                // As deltalake has it, a condition that is true for no row; Lance refuses it.
+                Expr::Literal(ScalarValue::Null, _) if numbers == Numbers::AsText => {
+                    Expr::Literal(ScalarValue::Boolean(None), None)
+                }
+                expr => expr,
+            };
+            Self::bind(expr, parsed.text, schema).map_err(|error| in_context("filter", text, schema, error))
         })
     }
 
@@ -75,11 +82,7 @@ impl Predicate {
     }
 
     fn bind(expr: Expr, text: String, schema: &Schema) -> Result<Self> {
-        let mut plan = Plan::bind(expr, schema)?;
-        if plan.data_type() == &DataType::Null {
-            // A null is a condition that is true for no row.
-            plan = Plan::bind(Expr::Literal(ScalarValue::Boolean(None), None), schema)?;
-        }
+        let plan = Plan::bind(expr, schema)?;
         if plan.data_type() != &DataType::Boolean {
             return Err(ExprError::invalid(format!(
                 "expected a filter that is true or false for each row, found {text} of type {}, which does not return a boolean",

@@ -324,7 +324,8 @@ mod tests {
         let file = Arc::new(cache.owner());
         file.put(Slot::Page(0, 0), Arc::new(1_usize), 10);
         files.put(Slot::File("a".into(), None), file, 10);
-        for page in 0..4 {
+        // It has a second chance, which its pages have not.
+        for page in 0..8 {
             files.put(Slot::Page(1, page), Arc::new(page), 10);
         }
         assert_eq!(cache.num_bytes(), 30);

@@ -90,10 +90,9 @@ def cast_fields(
         types: The new types, by dotted path; none lies within another one.
 
     Raises:
-        InvalidArgumentError: A field is not there, or lies within another one of them.
+        InvalidArgumentError: A field is not there.
         SchemaMismatchError: A value does not fit.
     """
-    _refuse_overlap(types)
     fields = []
     for path, type_ in types.items():
         old = schema.find(path)
@@ -120,7 +119,15 @@ def cast_fields(
     return schema, writer.write(table, renewed, values)
 
 
-def _refuse_overlap(paths: Iterable[str]) -> None:
+def refuse_overlap(paths: Iterable[str]) -> None:
+    """Checks that no field among those whose types change lies within another one.
+
+    Raises:
+        InvalidArgumentError: One does.
+
+    Example:
+        `refuse_overlap(["a", "s.x"])`
+    """
     for path in paths:
         for other in paths:
             if other.startswith(f"{path}."):

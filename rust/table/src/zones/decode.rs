@@ -142,8 +142,19 @@ impl Parts<'_> {
         if node.null_count() != 0 {
             builder = builder.null_bit_buffer(Some(validity));
         }
-        for _ in 0..values {
-            builder = builder.add_buffer(self.buffer()?);
+        let width = match data_type {
+            DataType::Utf8 | DataType::Binary => Some((4, self.zones.checked_add(1)?)),
+            DataType::LargeUtf8 | DataType::LargeBinary => Some((8, self.zones.checked_add(1)?)),
+            other => other.primitive_width().map(|width| (width, self.zones)),
+        };
+        for index in 0..values {
+            let mut buffer = self.buffer()?;
+            if let Some((width, count)) = width.filter(|_| index == 0) {
+                // Whole values, and no more: Arrow panics on a part of one.
+                let length = count.checked_mul(width).filter(|length| *length <= buffer.len())?;
+                buffer = buffer.slice_with_length(0, length);
+            }
+            builder = builder.add_buffer(buffer);
         }
         Some(make_array(builder.build().ok()?))
     }

@@ -140,6 +140,24 @@ fn test_seeds_of_other_types_rows_or_bounds_say_nothing() {
     }
 }
 
+#[test]
+fn test_one_other_byte_anywhere_is_no_panic() {
+    let texts: Vec<String> = (0..ROWS).map(|n| format!("{n:09}")).collect();
+    let texts: ArrayRef = Arc::new(StringArray::from(texts));
+    for (data_type, array) in [(DataType::Int64, sorted()), (DataType::Utf8, texts)] {
+        let bytes = collected(array, &[])[0].bytes.to_vec();
+        for place in 0..bytes.len() {
+            for byte in [0, 1, 3, 45, 127, 255] {
+                let mut other = bytes.clone();
+                other[place] = byte;
+                if let Some(zones) = decode(&other, &data_type, ROWS as u64) {
+                    assert_eq!(zones.offsets.last().copied(), Some(ROWS as u64));
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
