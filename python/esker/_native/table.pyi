@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, type_check_only
 
+from typing_extensions import disjoint_base
+
 from .scan import ArrowArrayExportable
 from .store import Store
 
@@ -110,6 +112,7 @@ class Schema:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@disjoint_base
 class DataFile:
     """One file of a fragment: some columns of all its rows."""
 
