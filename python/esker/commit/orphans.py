@@ -58,6 +58,9 @@ class StagedFiles:
 
     def __init__(self, files: Iterable[tuple[Store, str]] = ()) -> None:
         self.outcome = Outcome.PENDING
+        self.was_shown = False
+        """Whether a commit was visible for a while under a number that had come free, and was taken away again. Another
+        writer may have restored it, or named it: its files are left to a clean-up, which looks."""
         self._files = list(files)
 
     def add(self, store: Store, path: str) -> None:
@@ -70,7 +73,7 @@ class StagedFiles:
         Call it also before a change is computed again: the files of the earlier computation are of no use then.
         """
         files, self._files = self._files, []
-        if self.outcome not in (Outcome.PENDING, Outcome.REFUSED):
+        if self.was_shown or self.outcome not in (Outcome.PENDING, Outcome.REFUSED):
             return
         for store, path in files:
             # A file that cannot be deleted is left to a clean-up, so that the first error is the one raised.

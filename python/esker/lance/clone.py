@@ -9,6 +9,7 @@ from .._native.store import Store, path_at_home
 from ..exceptions import AlreadyExistsError
 from .log import TRANSACTIONS, LanceLog
 from .refs.marking import with_branch
+from .stray import check_no_stray
 from .version import TableVersion
 
 
@@ -22,7 +23,9 @@ def clone(source: TableVersion, log: LanceLog, *, is_shallow: bool) -> None:
 
     Raises:
         AlreadyExistsError: There is a table at the place of the clone.
+        NotFoundError: The version is no part of the history.
     """
+    check_no_stray(source.log, source.manifest, source.log.newest().scheme)
     if not is_shallow and not log.listing().versions:
         for path in files_of(source.store, source.manifest):
             source.store.copy(path, log.store, path_at_home(path))

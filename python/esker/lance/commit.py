@@ -24,6 +24,7 @@ from ..storage_version import DEFAULT_STORAGE_VERSION
 from ..store.staging import StagingStore, check_not_moved
 from ..store.stores import is_behind_network
 from .log import TRANSACTIONS, LanceLog, NamingScheme, files_of
+from .stray import check_no_stray
 
 APPLICATION_ID = "esker.application.id"
 APPLICATION_VERSION = "esker.application.version"
@@ -550,7 +551,7 @@ class LanceCommit:
             version = self.transaction.decoded().fields()["version"]
             # The transaction is staged already: a clean-up that removes that version finds it and keeps the files.
             self._restored = self.log.open(version)[0]
-            self.log.check_no_stray(self._restored, self._scheme)
+            check_no_stray(self.log, self._restored, self._scheme)
         return self._restored
 
     def _base_of(self, version: int) -> Manifest | None:

@@ -6,7 +6,9 @@ results ──reserve ids──> one Rewrite of all groups ──others' changes
 ```
 
 A group is lost only where its fragments got other columns, the table another schema, or somebody else rewrote them.
-What a lost group had staged is deleted once the log shows that no version refers to it.
+What a lost group had staged is deleted if no commit of it was ever visible: by ourselves, and, if others have the same
+result, by the log, in which no number may be given twice. Otherwise it is left to a clean-up: a version or a branch may
+have been made of a stray version (`..stray`) that is gone by now.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from ..cleanup.automatic import cleaned_up
 from ..commit import DeletionMerge, LanceCommit
 from ..log import LanceLog
 from ..operation import LanceOperation
+from ..stray import is_in_history
 from ..version import TableVersion
 from .results import CompactionMetrics, LostGroup, RewriteResult
+from .unnamed import is_unnamed
 from .vetting import StagedFilesGone, check_staged, vetted
 
 LIMITS = CommitLimits(max_retries=200, max_reruns=0)
@@ -147,6 +151,8 @@ class _Groups:
         self._ids = ids
         self._owned = owned
         self._results = results
+        self._was_shown = False
+        """Whether a commit of theirs was visible and was taken away again (`StagedFiles.was_shown`)."""
 
     def check(self, table: TableVersion) -> None:
         """Checks the results where others may have handed them in.
@@ -181,12 +187,14 @@ class _Groups:
             ids = _ids(result)
             if (result.files & written) or (not result.files and gone.issuperset(ids)):
                 metrics += result.metrics
-            elif self._is_lost(result, error):
-                metrics += CompactionMetrics(lost=(LostGroup(ids, error or self._conflict(result)),))
-            else:
+            elif self._is_committed(result, error):
                 # An earlier commit of the same result, whose reply got lost, or somebody else's.
                 metrics += result.metrics
                 table = _shown(table.newest, table)
+            else:
+                metrics += CompactionMetrics(lost=(LostGroup(ids, error or self._conflict(result)),))
+                if not self._was_shown and (self._owned or self._is_unnamed(table, result)):
+                    self._discard([result])
         return table, metrics
 
     def _commit(self, table: TableVersion, results: Sequence[RewriteResult]) -> tuple[TableVersion, native.Transaction]:
@@ -218,6 +226,8 @@ class _Groups:
             if self._owned and staged.outcome in (Outcome.PENDING, Outcome.REFUSED):
                 self._discard(results)
             raise
+        finally:
+            self._was_shown |= staged.was_shown
         # The transaction as it landed: without groups that were lost to others.
         return cleaned_up(_shown(lambda: table.at(current.committed(version)), table)), current.transaction
 
@@ -247,19 +257,24 @@ class _Groups:
                 retryable=True,
             ) from error
 
-    def _is_lost(self, result: RewriteResult, error: CommitConflictError | None) -> bool:
-        """Whether no version has the files of a refused result, which are deleted then. They may be in one: somebody
-        else may have committed the same result, or this process itself did, and the reply got lost."""
+    def _is_committed(self, result: RewriteResult, error: CommitConflictError | None) -> bool:
+        """Whether a version has a refused result: by somebody else, or by an earlier try, whose reply got lost."""
+        if self._owned:
+            # A refusal is an answer: had a reply been lost before, the outcome would be unknown.
+            return False
         try:
-            refers = _refers(self._log, result)
+            return _was_committed(self._log, result)
         except OSError:
             if error is not None:
                 raise
             # The other groups have landed, and are reported.
-            refers = None
-        if refers is False:
-            self._discard([result])
-        return not refers
+            return False
+
+    def _is_unnamed(self, table: TableVersion, result: RewriteResult) -> bool:
+        # In doubt a clean-up looks.
+        with suppress(OSError):
+            return is_unnamed(table, self._log, result)
+        return False
 
     def _discard(self, results: Sequence[RewriteResult]) -> None:
         StagedFiles((self._log.store, place) for result in results for place in result.staged).discard()
@@ -290,26 +305,16 @@ def _operation(results: Sequence[RewriteResult], numbered: Sequence[native.Fragm
     return native.Operation.rewrite(groups, [])
 
 
-def _refers(log: LanceLog, result: RewriteResult) -> bool | None:
-    """Whether a Rewrite committed a result; None if it cannot be told, since versions are gone, or if its files are in
-    use otherwise."""
+def _was_committed(log: LanceLog, result: RewriteResult) -> bool:
+    """Whether a version of the history is a Rewrite that committed a result, as far as versions are there."""
     listing = log.listing()
-    versions = [number for number in listing.versions if number > result.read_version]
-    is_whole = len(versions) == listing.latest - result.read_version
-    for number in versions:
-        try:
+    for number in (number for number in listing.versions if number > result.read_version):
+        with suppress(NotFoundError):
             transaction = log.transaction(log.manifest(number, listing.scheme))
-        except NotFoundError:
-            transaction = None
-        if transaction is None:
-            is_whole = False
-        elif transaction.operation == "Rewrite" and _made(transaction, result):
-            return True
-    if not is_whole:
-        return None
-    newest = log.manifest(listing.latest, listing.scheme)
-    used = {file.location for fragment in newest.fragments() for file in fragment.files}
-    return False if result.files.isdisjoint(used) else None
+            is_it = transaction is not None and transaction.operation == "Rewrite" and _made(transaction, result)
+            if is_it and is_in_history(log, number, listing.scheme):
+                return True
+    return False
 
 
 def _made(transaction: native.Transaction, result: RewriteResult) -> bool:

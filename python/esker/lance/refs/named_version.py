@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...exceptions import NotFoundError
 from ..log import LanceLog, NamingScheme
+from ..stray import is_in_history
 from ..version import TableVersion
 from .names import branch_path
 from .places import Place, log_of, main_log
@@ -31,7 +32,6 @@ class NamedVersion:
     scheme: NamingScheme
     log: LanceLog
     _main: LanceLog
-    _path: str
 
     @classmethod
     def find(cls, table: TableVersion, place: Place) -> NamedVersion:
@@ -54,18 +54,16 @@ class NamedVersion:
                 uri=log.uri,
                 version=place.version,
             )
-        path, size = found
-        return cls(Place(place.branch, version), version, size, scheme, log, main, path)
+        return cls(Place(place.branch, version), version, found, scheme, log, main)
 
     def is_there(self) -> bool:
         """Whether the version is still there, and its branch: whoever removes one of them looks for names then."""
         try:
             if self.place.branch is not None:
                 self._main.store.head(branch_path(self.place.branch))
-            self.log.store.head(self._path)
         except NotFoundError:
             return False
-        return True
+        return is_in_history(self.log, self.version, self.scheme)
 
     def gone(self, doing: str) -> NotFoundError:
         """The error that says that it is not.
@@ -81,10 +79,9 @@ class NamedVersion:
         )
 
 
-def _size(log: LanceLog, version: int, scheme: NamingScheme) -> tuple[str, int] | None:
-    """Where the manifest of a version lies, and its bytes; None if there is none."""
-    path = log.path_of(version, scheme)
+def _size(log: LanceLog, version: int, scheme: NamingScheme) -> int | None:
+    """The bytes of the manifest of a version; None if there is none."""
     try:
-        return path, log.store.head(path).size
+        return log.store.head(log.path_of(version, scheme)).size
     except NotFoundError:
         return None
