@@ -22,6 +22,8 @@ def job(master: str, folder: Path) -> None:
     from pyspark.sql import functions as F
 
     builder = SparkSession.builder.config("spark.sql.shuffle.partitions", "2")
+    # Heartbeats and connections wait on a busy machine.
+    builder = builder.config("spark.network.timeout", "600s").config("spark.executor.heartbeatInterval", "60s")
     if master == "connect":
         spark = builder.remote("local[2]").getOrCreate()
     else:
@@ -40,7 +42,9 @@ def job(master: str, folder: Path) -> None:
         firsts = esker.spark.map_batches(uri, lambda batch: batch.slice(0, 1), ["id"], spark=spark)
         assert 0 in {row.id for row in firsts.collect()}
         _refused(spark, uri)
+        print(kind, "batch", flush=True)
         _stream(spark, folder, uri, kind, None if master != "connect" else f"app-{kind}")
+        print(kind, "streams", flush=True)
     found = esker.spark.lookup(spark.range(5), folder / "lance", on="id", columns=["s"])
     assert sorted(row.s for row in found.collect()) == [f"x{i}" for i in range(5)]
     print("done")
@@ -74,7 +78,7 @@ def _stream(spark: object, folder: Path, uri: str, kind: str, application: str |
 
 def main() -> None:
     """Runs the job; what it prints goes to a file as well, since clusters talk on the same channel."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = Path(sys.argv[2])
     job(sys.argv[1], folder)
     (folder / "done").write_text(json.dumps("done"))

@@ -1,7 +1,7 @@
 """Executors in processes of their own: a cluster within a JVM, a standalone master with two workers, and Connect.
 
-By hand: `python -m pytest tests/spark/clusters.py`. Spark gives a Python process ten seconds to start, which a busy
-machine with six JVMs does not keep.
+By hand: `python -m pytest tests/spark/clusters.py`. Spark gives the Python process of a stream ten seconds to start and
+has no setting for that: on a busy machine let PYSPARK_PYTHON name a script that starts the interpreter by `nice`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _environment() -> dict[str, str]:
     paths = [str(ROOT), kept.get("PYTHONPATH", "")]
     return {
         **kept,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "SPARK_HOME": str(HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),

@@ -1,7 +1,7 @@
 """A query that dies by `kill -9` at a stage of a batch, and what is in its table after it was started again.
 
 `python -m tests.spark.killed RUNS [SECONDS]` does it RUNS times for each format, mode and stage, and prints figures;
-`test_stream_kills` does the same without Spark. Each run is processes of their
+`killed_often` lets one JVM serve many kills, `test_stream_kills` does without Spark. Each run is processes of their
 own: the driver, its JVM, the workers of tasks and of the commit.
 """
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ STAGES = ("task_start", "task", "task_end", "commit_start", "put", "put_landed",
 """Before, during and after the work of a task; before the commit, before its put, after it with the reply lost, and
 after the commit, before Spark knows of it."""
 OF_UPSERTS = ("commit_start", "put", "put_landed", "commit_end")
+EACH = "each"
+PLAN = "ESKER_KILL_PLAN"
 FILES = 3
 _ROWS = 40
 _STAGE, _BATCH, _FLAG, _DRIVER, _VICTIM = (
@@ -42,21 +44,37 @@ _STAGE, _BATCH, _FLAG, _DRIVER, _VICTIM = (
 
 
 def die(stage: str, batch: object) -> None:
-    """Dies if this is the stage and the batch: once."""
-    if stage != os.environ.get(_STAGE) or str(batch) != os.environ.get(_BATCH):
+    """Dies if this is the stage and the batch: once, or once in each batch."""
+    plan = _plan()
+    wanted = plan.get(_BATCH)
+    if stage != plan.get(_STAGE) or wanted not in (str(batch), EACH):
         return
+    flag = f"{plan[_FLAG]}-{batch}" if wanted == EACH else plan[_FLAG]
     try:
-        os.close(os.open(os.environ[_FLAG], os.O_CREAT | os.O_EXCL))
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    if os.environ.get(_VICTIM) == "driver":
+    if plan.get(_VICTIM) == "driver":
         # The driver and its JVM.
         os.killpg(int(os.environ[_DRIVER]), signal.SIGKILL)
-    if os.environ.get(_VICTIM) == "executor":
+    if plan.get(_VICTIM) == "executor":
         # The JVM that has started the daemon that has forked this worker.
         daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
         os.kill(int(daemon.rpartition(") ")[2].split()[1]), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _plan() -> Mapping[str, str]:
+    """Where to die: from a file where one JVM serves several plans, otherwise from the environment."""
+    if PLAN not in os.environ:
+        return os.environ
+    found: dict[str, str] = json.loads(Path(os.environ[PLAN]).read_text())
+    return found
+
+
+def plan(folder: Path, stage: str, batch: str, victim: str) -> dict[str, str]:
+    """Where to die."""
+    return {_STAGE: stage, _BATCH: batch, _VICTIM: victim, _FLAG: str(folder / "died")}
 
 
 def dying_puts(batch: object) -> None:
@@ -111,36 +129,52 @@ class KilledSource(EskerSource):
         return made
 
 
-def query(folder: str, kind: str, mode: str) -> None:
-    """Runs the query over all files that are there: the driver."""
+def session(master: str) -> Any:
+    """A session with speculation, for a busy machine."""
     from pyspark.sql import SparkSession
 
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.multiplier": "1.01",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.network.timeout": "600s",
+        "spark.executor.heartbeatInterval": "60s",
+        # A master gives an application up whose executors are killed ten times.
+        "spark.deploy.maxExecutorRetries": "-1",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("OFF")
+    return made
+
+
+def query(folder: str, kind: str, mode: str) -> None:
+    """Runs the query over all files that are there: the driver."""
+    # The JVM and its workers are of this process's group, and die with it.
+    os.environ[_DRIVER] = str(os.getpgid(0))
+    spark = session("local-cluster[2,1,1024]" if os.environ.get(_VICTIM) == "executor" else "local[2,4]")
+    run(spark, folder, kind, mode)
+    spark.stop()
+
+
+def run(spark: Any, folder: str, kind: str, mode: str) -> None:
+    """Runs the query in a session that is there."""
     from esker.spark.streaming import upsert
     from tests.spark import killed
 
-    # The JVM and its workers are of this process's group, and die with it.
-    os.environ[_DRIVER] = str(os.getpgid(0))
-
-    spark = (
-        SparkSession.builder.master(
-            "local-cluster[2,1,1024]" if os.environ.get(_VICTIM) == "executor" else "local[2,4]"
-        )
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.speculation", "true")
-        .config("spark.speculation.quantile", "0.1")
-        .config("spark.speculation.multiplier", "1.01")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(killed.KilledSource)
     rows = spark.readStream.schema("id long, s string").option("maxFilesPerTrigger", 1).json(f"{folder}/in")
     uri = f"{folder}/table"
     if mode == "upsert":
-        undying = upsert._Upsert.__call__
+        undying = getattr(upsert._Upsert, "undying", upsert._Upsert.__call__)
+        upsert._Upsert.undying = undying  # type: ignore[attr-defined]
 
         def dying(self: Any, frame: Any, batch: int) -> None:
             die("commit_start", batch)
@@ -155,20 +189,48 @@ def query(folder: str, kind: str, mode: str) -> None:
         writer = rows.writeStream.format("killed").option("tableFormat", kind).option("path", uri).outputMode(mode)
     started = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     started.awaitTermination()
-    spark.stop()
 
 
-def start(folder: Path, kind: str, mode: str, stage: str, batch: int, victim: str) -> int:
+def start(folder: Path, kind: str, mode: str, stage: str, batch: int | str, victim: str) -> int:
     """Runs the query in a process of its own, which dies at a stage, or which does not."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.killed", "query", str(folder), kind, mode],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, _STAGE: stage, _BATCH: str(batch), _VICTIM: victim}
-        | {_FLAG: str(folder / "died")},
+        env={"PYSPARK_PYTHON": sys.executable, **os.environ, **plan(folder, stage, str(batch), victim)},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=(folder / "stderr").open("wb"),
     )
     return process.wait(timeout=900)
+
+
+def put_files(folder: Path, mode: str, numbers: Iterable[int]) -> None:
+    """Puts files of rows where the query looks for them, one for each batch."""
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        # Batches of an upsert overlap.
+        first = number * (_ROWS // 2 if mode == "upsert" else _ROWS)
+        lines = [json.dumps({"id": first + n, "s": f"batch {number}"}) for n in range(_ROWS)]
+        (folder / f"{number}.json").write_text("\n".join(lines))
+        os.utime(folder / f"{number}.json", (number + 1, number + 1))
+        (folder / f"{number}.json").rename(folder / "in" / f"{number}.json")
+
+
+def wrong(folder: Path, kind: str, mode: str, files: int) -> str:
+    """What is wrong with the table after the batches of so many files, if anything."""
+    uri = str(folder / "table")
+    table = esker.dataset(uri).to_table() if kind == "lance" else DeltaTable(uri).to_pyarrow_table()
+    found = Counter(table["id"].to_pylist())
+    wanted = range(_ROWS * (files + 1) // 2 if mode == "upsert" else _ROWS * files)
+    missing, twice = set(wanted) - set(found), {number for number, count in found.items() if count > 1}
+    if missing or twice or set(found) - set(wanted):
+        return f"{len(missing)} missing, {len(twice)} twice, {len(set(found) - set(wanted))} unknown"
+    if mode == "complete" and set(table["count"].to_pylist()) != {1}:
+        return "counted twice"
+    if mode == "upsert":
+        newest = {row["id"]: row["s"] for row in table.to_pylist()}
+        late = [n for n in wanted if newest[n] != f"batch {min(n // (_ROWS // 2), files - 1)}"]
+        return f"{len(late)} of an older batch" if late else ""
+    return ""
 
 
 def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn: bool = False) -> str:
@@ -183,14 +245,7 @@ def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn
             runs the tasks of that worker.
         torn: Whether the note of the checkpoint that the last batch is done is lost, too.
     """
-    (folder / "in").mkdir(parents=True)
-    for number in range(FILES):
-        # Batches of an upsert overlap.
-        first = number * (_ROWS // 2 if mode == "upsert" else _ROWS)
-        lines = [json.dumps({"id": first + n, "s": f"batch {number}"}) for n in range(_ROWS)]
-        (folder / f"{number}.json").write_text("\n".join(lines))
-        os.utime(folder / f"{number}.json", (number + 1, number + 1))
-        (folder / f"{number}.json").rename(folder / "in" / f"{number}.json")
+    put_files(folder, mode, range(FILES))
     code = start(folder, kind, mode, stage, random.randrange(FILES), victim)
     if not (folder / "died").exists():
         return f"did not die: {code}"
@@ -204,20 +259,7 @@ def outcome(folder: Path, kind: str, mode: str, stage: str, victim: str, *, torn
         code = start(folder, kind, mode, "", 0, "")
         if code != 0:
             return f"did not start again: {code}: {(folder / 'stderr').read_text()[-2000:]}"
-    uri = str(folder / "table")
-    table = esker.dataset(uri).to_table() if kind == "lance" else DeltaTable(uri).to_pyarrow_table()
-    found = Counter(table["id"].to_pylist())
-    wanted = range(_ROWS * (FILES + 1) // 2 if mode == "upsert" else _ROWS * FILES)
-    missing, twice = set(wanted) - set(found), {number for number, count in found.items() if count > 1}
-    if missing or twice or set(found) - set(wanted):
-        return f"{len(missing)} missing, {len(twice)} twice, {len(set(found) - set(wanted))} unknown"
-    if mode == "complete" and set(table["count"].to_pylist()) != {1}:
-        return "counted twice"
-    if mode == "upsert":
-        newest = {row["id"]: row["s"] for row in table.to_pylist()}
-        late = [n for n in wanted if newest[n] != f"batch {min(n // (_ROWS // 2), FILES - 1)}"]
-        return f"{len(late)} of an older batch" if late else ""
-    return ""
+    return wrong(folder, kind, mode, FILES)
 
 
 def cases() -> Iterable[tuple[str, str, str]]:
@@ -230,7 +272,7 @@ def cases() -> Iterable[tuple[str, str, str]]:
 
 def by_hand(runs: int, seconds: float) -> None:
     """Does all cases `runs` times, or as often as there is time, and prints what came of them."""
-    until, figures, wrong = time.monotonic() + seconds, Counter[str](), []
+    until, figures, mistakes = time.monotonic() + seconds, Counter[str](), []
     for number in range(runs):
         shuffled = list(cases())
         random.shuffle(shuffled)
@@ -244,11 +286,11 @@ def by_hand(runs: int, seconds: float) -> None:
                 found = outcome(Path(folder, "q"), kind, mode, stage, victim, torn=number % 2 == 1)
             figures[f"{kind} {mode} {stage} {victim}: {'wrong' if found else 'right'}"] += 1
             if found:
-                wrong.append(f"{kind} {mode} {stage} {victim}: {found}")
-                print(wrong[-1], flush=True)
+                mistakes.append(f"{kind} {mode} {stage} {victim}: {found}")
+                print(mistakes[-1], flush=True)
     for case, count in sorted(figures.items()):
         print(f"{case}: {count}")
-    print(f"{sum(figures.values())} runs, {len(wrong)} wrong")
+    print(f"{sum(figures.values())} runs, {len(mistakes)} wrong")
 
 
 if __name__ == "__main__":

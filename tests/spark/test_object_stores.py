@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import lance
 import pytest
@@ -31,6 +32,26 @@ def test_the_helpers_take_storage_options(spark: SparkSession, s3: S3Server) -> 
     esker.spark.write(spark.range(50), uri, storage_options=s3.storage_options)
     read = esker.spark.read(spark, uri, storage_options=s3.storage_options)
     assert sorted(row.id for row in read.collect()) == list(range(50))
+
+
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_streams_go_to_a_bucket_and_back(spark: SparkSession, s3: S3Server, tmp_path: Path, kind: str) -> None:
+    bucket, store = s3.bucket(), s3.storage_options
+    source, out, state = (f"s3://{bucket}/{name}" for name in ("source", "out", "state"))
+    esker.spark.write(spark.range(100), source, table_format=kind, storage_options=store)
+    stream = spark.readStream.format("esker").option("storageOptions", json.dumps(store))
+    rows = stream.option("maxRowsPerTrigger", 40).load(source)
+    copied = rows.writeStream.format("esker").option("tableFormat", kind).option("path", out)
+    copied = copied.option("storageOptions", json.dumps(store))
+    upsert = esker.spark.upsert_stream(rows, state, keys="id", table_format=kind, storage_options=store)
+    for _ in range(2):
+        for number, writer in enumerate((copied, upsert)):
+            # Spark itself has no access to the bucket: its checkpoint is elsewhere.
+            checkpoint = str(tmp_path / f"c{number}")
+            writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+        esker.spark.write(spark.range(100, 120), source, mode="append", storage_options=store)
+    for uri in (out, state):
+        assert sorted(row.id for row in esker.spark.read(spark, uri, storage_options=store).collect()) == [*range(120)]
 
 
 def test_no_plan_and_no_error_shows_the_credentials(

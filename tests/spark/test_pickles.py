@@ -17,6 +17,7 @@ from esker.spark.options import ReadOptions, table_address
 from esker.spark.reader import SliceScan
 from pyspark_esker import DefaultSource
 from tests.spark.jobs import batches, staged, wrote
+from tests.spark.streams import Batch
 
 SECRET = "t0p-Secret/+=7"
 OPTIONS = json.dumps({"aws_secret_access_key": SECRET, "aws_region": "eu-west-1"})
@@ -70,6 +71,44 @@ def test_no_pickle_carries_credentials_that_are_to_stay(
         assert SECRET.encode() not in data, name
         assert SECRET not in repr(thing), name
         pickle.loads(data)
+
+
+@pytest.mark.parametrize("table_format", ["lance", "delta"])
+def test_no_pickle_of_a_stream_carries_credentials_that_are_to_stay(
+    tmp_path: Path, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    wrote(uri, FRAME, ROWS, tableFormat=table_format)
+    source = EskerSource({"path": uri, "storageoptions": OPTIONS})
+    reader = source.streamReader(source.schema())
+    start = reader.initialOffset()
+    parts = reader.partitions(start, reader.latestOffset(start))
+    batch = Batch(str(tmp_path / "out"), FRAME, "query", 0, tableFormat=table_format, storageoptions=OPTIONS)
+    messages = batch.staged([ROWS])
+    things = {"reader": reader, "partitions": parts, "writer": batch.writer, "messages": messages}
+    assert parts
+    assert messages[0].rows is not None
+    # What Spark keeps in the checkpoint, for longer than anybody thinks of.
+    assert SECRET not in json.dumps(start)
+    # Each task of a stream opens the store by its partition alone.
+    assert SECRET.encode() not in pickle.dumps(reader)
+    assert SECRET.encode() in pickle.dumps(parts)
+    monkeypatch.setenv("ESKER_PICKLE_STORAGE_OPTIONS", "0")
+    for name, thing in things.items():
+        assert SECRET.encode() not in cloudpickle.dumps(thing), name
+        assert SECRET not in repr(thing), name
+
+
+@pytest.mark.parametrize("table_format", ["lance", "delta"])
+def test_credentials_travel_once_with_a_read_and_not_with_each_partition(tmp_path: Path, table_format: str) -> None:
+    uri = str(tmp_path / "t")
+    wrote(uri, FRAME, ROWS, tableFormat=table_format)
+    source = EskerSource({"path": uri, "storageoptions": OPTIONS})
+    reader = source.reader(source.schema())
+    assert SECRET.encode() not in pickle.dumps(reader.partitions())
+    # A task gives its files back, which the driver commits with credentials of its own.
+    writer = EskerSource({"path": uri, "storageoptions": OPTIONS}).writer(FRAME, False)
+    assert SECRET.encode() not in pickle.dumps(staged(writer, [batches(FRAME, ROWS)]))
 
 
 def test_what_is_left_of_a_pickled_source_still_reads(tmp_path: Path) -> None:

@@ -115,6 +115,21 @@ def test_upserts_and_their_feed(
         _run(esker.spark.upsert_stream(twice, uri, keys=["id"]), tmp_path / "c")
 
 
+@pytest.mark.parametrize("kind", ["lance", "delta"])
+def test_a_null_in_a_key_matches_nothing_and_is_inserted(
+    spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame], kind: str
+) -> None:
+    uri = str(tmp_path / "t")
+    for number, names in enumerate((["a", None], ["a", None, None])):
+        rows = source(number, [_row(n) | {"id": name and 7} for n, name in enumerate(names)])
+        upsert = esker.spark.upsert_stream(rows, uri, keys=["id"], latest="amount", table_format=kind)
+        _run(upsert, tmp_path / "c")
+        _forget_the_last_batch(tmp_path / "c")
+        _run(upsert, tmp_path / "c")
+    table = lance.dataset(uri).to_table() if kind == "lance" else deltalake.DeltaTable(uri).to_pyarrow_table()
+    assert sorted(table["id"].to_pylist(), key=str) == [7, None, None, None]
+
+
 def test_what_an_upsert_refuses(spark: SparkSession, tmp_path: Path, source: Callable[..., DataFrame]) -> None:
     rows = source(0, [])
     with pytest.raises(InvalidArgumentError, match="no stream"):
@@ -139,3 +154,6 @@ def test_of_several_rows_of_a_key_the_latest_wins() -> None:
     with pytest.raises(InvalidArgumentError, match="4 rows of 2 keys"):
         _once(rows, ["k"], None)
     assert _once(rows.slice(0, 2), ["k"], None).num_rows == 2
+    nulls = pa.table({"k": [1, None, None, 1], "m": [1, 2, 2, 1], "v": ["a", "b", "c", "d"]})
+    assert sorted(_once(nulls, ["k", "m"], "v")["v"].to_pylist()) == ["b", "c", "d"]
+    assert _once(nulls.slice(1), ["k", "m"], None).num_rows == 3

@@ -45,7 +45,8 @@ def lookup(
     """Adds columns of a Lance table to the rows of a DataFrame, by random access: nothing is shuffled.
 
     It pays where the DataFrame has few rows beside the table. A task takes only the rows that it asks for. By row id
-    nothing else is read; by a key each Python worker reads the key column of the table once, and keeps it.
+    nothing else is read; by a key each Python worker reads the whole key column of the table once, and keeps it: about
+    35 bytes a row for whole numbers, 80 for short texts.
 
     Args:
         frame: The rows, with a column of the name of `on`.

@@ -69,7 +69,9 @@ def _options() -> dict[str, Option]:
         Option("dataStorageVersion", write, lance, out, f"{out}: its files are Parquet"),
         Option("vectors", write, lance, out, f"{out}: its columns are arrays"),
         Option("maxFilesPerCommit", write, other_side="say maxFilesPerTrigger"),
-        Option("compactEvery", write, lance, out, f"{out}: compact it with what compacts Delta tables"),
+        Option(
+            "compactEvery", write, lance, out, f"{out}: OPTIMIZE of Spark's Delta and deltalake compact Delta tables"
+        ),
         Option("overwriteSchema", write),
         Option("tableFormat", write, other_side=f"{out}: a table is read as what it is"),
         Option("replaceWhere", write, delta, "say filter for the rows to read"),

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def upsert_stream(
     Each batch is one version, and is there once: a batch that Spark runs again after a failure changes nothing, since
     the table knows the last batch of each checkpoint. The rows of a batch go through the driver, which merges them. A
     table that is not there is made so that its change feed can be streamed: with stable row ids, a Delta table with
-    `delta.enableChangeDataFeed`. In a Delta table a null key matches nothing: such rows are inserted.
+    `delta.enableChangeDataFeed`. A null in a key matches nothing, as in SQL: such rows are inserted, each of them.
 
     Args:
         frame: A stream, of rows with the columns of the table.
@@ -83,11 +84,13 @@ def upsert_stream(
         given["tableFormat"] = table_format
     address = write_address(given)
     is_delta = writes_delta(address, WriteOptions.parse(given))
-    for name, value in (("vectors", vectors), ("compact_every", compact_every)):
+    elsewhere = "leave it out"
+    for name, value, instead in (
+        ("vectors", vectors, elsewhere),
+        ("compact_every", compact_every, f"{elsewhere}: OPTIMIZE of Spark's Delta and deltalake compact Delta tables"),
+    ):
         if is_delta and value is not None:
-            raise InvalidArgumentError(
-                f"{name} is for Lance tables, found a Delta table at {address.uri}; leave it out"
-            )
+            raise InvalidArgumentError(f"{name} is for Lance tables, found a Delta table at {address.uri}; {instead}")
     named = [keys] if isinstance(keys, str) else list(keys)
     known = {name.lower() for name in frame.columns}
     for name in [*named, *([latest] if latest is not None else [])]:
@@ -203,22 +206,24 @@ def _query(frame: DataFrame) -> str:
 
 
 def _once(rows: pa.Table, keys: list[str], latest: str | None) -> pa.Table:
-    """The rows with one for each key."""
-    if rows.num_rows < 2:
+    """The rows with one for each key. A null matches nothing, not even another null: such rows stay, all of them."""
+    named = reduce(pc.and_, (pc.is_valid(rows[name]) for name in keys))
+    found = rows.filter(named)
+    if found.num_rows < 2:
         return rows
     order = (
-        np.arange(rows.num_rows)
+        np.arange(found.num_rows)
         if latest is None
-        else np.asarray(pc.sort_indices(rows[latest], null_placement="at_start"))
+        else np.asarray(pc.sort_indices(found[latest], null_placement="at_start"))
     )
-    numbered = rows.select(keys).take(order).append_column("esker.row", pa.array(order))
+    numbered = found.select(keys).take(order).append_column("esker.row", pa.array(order))
     numbered = numbered.append_column("esker.rank", pa.array(np.arange(len(order))))
     last = numbered.group_by(keys).aggregate([("esker.rank", "max")])["esker.rank_max"]
-    if len(last) == rows.num_rows:
+    if len(last) == found.num_rows:
         return rows
     if latest is None:
         raise InvalidArgumentError(
-            f"expected one row for each key ({', '.join(keys)}) in a batch, found {rows.num_rows} rows of {len(last)} "
+            f"expected one row for each key ({', '.join(keys)}) in a batch, found {found.num_rows} rows of {len(last)} "
             "keys; name the column whose highest value wins as latest, or drop duplicates before"
         )
-    return rows.take(numbered["esker.row"].take(last))
+    return pa.concat_tables([found.take(numbered["esker.row"].take(last)), rows.filter(pc.invert(named))])
