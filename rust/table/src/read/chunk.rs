@@ -19,9 +19,6 @@ use crate::error::{Result, TableError};
 /// The cost of one more run of rows in a column, in bytes that could be read and filtered in the same time (measured: about 200 ns).
 const RUN_COST: u64 = 1600;
 
-/// Rows are left out between two steps of a filter where at most one in so many is left: a filter of what was read costs a copy of it.
-const NARROW: usize = 8;
-
 /// Where an output column comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Output {
@@ -79,6 +76,16 @@ struct Tested {
     columns: Vec<Option<ArrayRef>>,
     /// The rows that are left.
     kept: Vec<Range<u64>>,
+    /// Which of the chunk's rows are left, where they were left out in one go.
+    mask: Mask,
+}
+
+/// Which rows of a chunk are left.
+enum Mask {
+    All,
+    Some(BooleanBuffer),
+    /// As `Tested::kept` says.
+    ByRanges,
 }
 
 /// Reads one chunk.
@@ -95,7 +102,7 @@ pub(super) async fn read_chunk(
     if tested.kept.is_empty() {
         return Ok(Vec::new());
     }
-    let others = read_kept(&source.other_columns, source.decoding, &rows, &tested.kept).await?;
+    let others = read_kept(&source.other_columns, source.decoding, &rows, &tested).await?;
     split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
 }
 
@@ -117,6 +124,7 @@ async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Re
     let mut tested = Tested {
         columns: vec![None; plan.tested.fields().len()],
         kept: rows.to_vec(),
+        mask: Mask::All,
     };
     // What was asked of `tested.kept` already: rows that are to be left out, but not yet.
     let mut pending: Option<BooleanBuffer> = None;
@@ -126,15 +134,17 @@ async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Re
                 "expected the filter's columns to be planned, found none",
             ));
         };
-        // A row that costs more to leave out than to ask again stays, but not where a step may fail.
-        let few = |mask: &BooleanBuffer| mask.count_set_bits() < mask.len() / NARROW;
-        if pending.as_ref().is_some_and(|mask| few(mask) || step.may_fail()) {
+        // Rows are left out where it costs less than to ask all of them, or where a step may fail.
+        if pending
+            .as_ref()
+            .is_some_and(|mask| step.may_fail() || is_worth(mask, step, columns))
+        {
             tested.narrow(plan, pending.take())?;
             if tested.kept.is_empty() {
                 return Ok(tested);
             }
         }
-        let batch = read_kept(columns, source.decoding, rows, &tested.kept).await?;
+        let batch = read_kept(columns, source.decoding, rows, &tested).await?;
         for (place, array) in step.places.iter().zip(batch.columns()) {
             if let Some(column) = tested.columns.get_mut(*place) {
                 *column = Some(array.clone());
@@ -152,6 +162,13 @@ async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Re
     }
     tested.narrow(plan, pending)?;
     Ok(tested)
+}
+
+/// Whether a step costs less if only the rows for which `mask` is true are read, run by run, and asked.
+fn is_worth(mask: &BooleanBuffer, step: &Step, columns: &FragmentProjection) -> bool {
+    let left = mask.count_set_bits() as u64;
+    let saved = (mask.len() as u64 - left).saturating_mul(columns.bytes_per_row().saturating_add(step.cost()));
+    left.saturating_mul(columns.num_columns()).saturating_mul(RUN_COST) < saved
 }
 
 /// Where a mask is true, and not null.
@@ -184,6 +201,10 @@ impl Tested {
                 };
             }
         }
+        self.mask = match self.mask {
+            Mask::All => Mask::Some(mask.values().clone()),
+            Mask::Some(_) | Mask::ByRanges => Mask::ByRanges,
+        };
         Ok(())
     }
 
@@ -200,13 +221,14 @@ impl Tested {
     }
 }
 
-/// Reads `kept`, which are some of `rows`: those alone, or all of `rows` where that costs less.
+/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less.
 async fn read_kept(
     columns: &FragmentProjection,
     decoding: Decoding,
     rows: &[Range<u64>],
-    kept: &[Range<u64>],
+    tested: &Tested,
 ) -> Result<RecordBatch> {
+    let kept = tested.kept.as_slice();
     let saved = (count(rows) - count(kept)).saturating_mul(columns.bytes_per_row());
     let cost = (kept.len() as u64)
         .saturating_mul(columns.num_columns())
@@ -218,7 +240,12 @@ async fn read_kept(
     if all.num_columns() == 0 {
         return columns.read_by(kept, decoding).await;
     }
-    let mask = BooleanArray::new(mask_of(rows, kept), None);
+    let mask = match &tested.mask {
+        Mask::All => return Ok(all),
+        Mask::Some(mask) => mask.clone(),
+        Mask::ByRanges => mask_of(rows, kept),
+    };
+    let mask = BooleanArray::new(mask, None);
     arrow_select::filter::filter_record_batch(&all, &mask).map_err(|e| TableError::invalid(e.to_string()))
 }
 

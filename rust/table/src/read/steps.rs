@@ -17,7 +17,6 @@ pub(super) struct Step {
     pub(super) predicate: Predicate,
     /// The columns of the table that no other step reads, by their places among all that the filter reads.
     pub(super) places: Vec<usize>,
-    /// What it costs to evaluate on a row, in bytes that could be read in the same time.
     cost: u64,
     /// Whether it may fail: then it is the last.
     may_fail: bool,
@@ -37,6 +36,11 @@ impl Step {
             seen: AtomicU64::new(0),
             kept: AtomicU64::new(0),
         }
+    }
+
+    /// What it costs to evaluate on a row, in bytes that could be read in the same time.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost
     }
 
     /// Whether it may fail for some row.
