@@ -17,7 +17,7 @@ OUTPUT ?= demo-output
 SIZE ?= small
 ARGS ?=
 
-.PHONY: help demo test check coverage interop bench bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
+.PHONY: help demo test check coverage interop bench bench-report bench-large bench-kernels bench-row-ids servers docs wheel fmt clean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ bench: .venv/.dev ## compare with the peers, side by side (SIZE=small|medium|lar
 	$(PY) -m benches.commits
 	$(PY) -m benches.compaction
 	$(SPARK) $(PY) -m benches.spark
+
+bench-report: .venv/.dev ## write docs/performance.md: growth with rows, fragments, columns, over a network (an hour, 20 GB)
+	rm -f $(NATIVE) && $(PY) -m maturin develop --release --skip-install
+	$(PY) -m benches.growth $(if $(SCRATCH),--scratch $(SCRATCH)) $(ARGS)
 
 bench-row-ids: ## look-ups by stable row id: the index alone, then beside pylance
 	cargo bench --locked --quiet -p esker-table --bench row_ids

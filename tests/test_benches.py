@@ -12,6 +12,7 @@ pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
 from benches import commits, compaction, run
+from benches.growth import __main__ as growth
 from benches.peers.parquet import Parquet, ParquetReader
 from benches.peers.peer import Reader
 
@@ -70,3 +71,29 @@ def test_commits_are_measured_beside_pylance(tmp_path: Path, capsys: pytest.Capt
 def test_a_small_compaction_is_measured_beside_pylance(capsys: pytest.CaptureFixture[str]) -> None:
     assert compaction.main(["--tables", "numbers", "--shapes", "small", "--scale", "100"]) == 0
     assert "| numbers | small |" in capsys.readouterr().out
+
+
+def test_a_small_report_of_growth_has_all_series_and_pictures(tmp_path: Path) -> None:
+    pages, scratch = tmp_path / "docs", tmp_path / "scratch"
+    arguments = ["--rows", "20000", "--output", str(pages), "--scratch", str(scratch)]
+    assert growth.main([*arguments, "--series", "rows", "fragments"]) == 0
+    page = (pages / "performance.md").read_text(encoding="utf-8")
+    for series in ("rows", "fragments"):
+        assert f"performance/{series}.svg" in page
+        assert (pages / "performance" / f"{series}.svg").stat().st_size > 10_000
+    assert "take 1,000 rows" in page
+    assert json.loads((scratch / "growth.json").read_text(encoding="utf-8"))["limits"]["memcpy"] > 0
+    assert {path.name for path in scratch.iterdir()} == {"growth.json"}
+
+
+def test_engines_that_answer_differently_have_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful(ParquetReader):
+        def count(self) -> int:
+            return super().count() - 1
+
+    def open_forgetful(_: Parquet, path: Path) -> Reader:
+        return Forgetful(path)
+
+    monkeypatch.setattr(Parquet, "open", open_forgetful)
+    with pytest.raises(AssertionError, match="parquet zstd answered"):
+        growth.main(["--rows", "5000", "--output", str(tmp_path), "--scratch", str(tmp_path), "--series", "rows"])

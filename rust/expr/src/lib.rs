@@ -23,6 +23,7 @@ mod arrow_expression;
 mod cases;
 mod coerce;
 mod columns;
+mod conjuncts;
 mod context;
 mod depth;
 mod dialect;
@@ -54,6 +55,7 @@ mod times;
 mod tests;
 
 pub use arrow_expression::Comparisons;
+pub use conjuncts::{Conjunct, Conjuncts};
 pub use error::{ExprError, Result};
 pub use expression::Expression;
 pub use implied::ImpliedTerm;

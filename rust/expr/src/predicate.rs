@@ -137,6 +137,15 @@ impl Predicate {
             .ok_or_else(|| ExprError::invalid(format!("expected booleans from {self}, found {}", array.data_type())))
     }
 
+    /// A part of this condition, which errors name as a whole.
+    pub(crate) fn part(&self, expr: Expr) -> Result<Self> {
+        let bound = Self::bind(expr, self.text.to_string(), self.plan.schema())?;
+        Ok(Self {
+            is_foreign: self.is_foreign,
+            ..bound
+        })
+    }
+
     fn name_in(&self, error: ExprError, batch: &RecordBatch) -> ExprError {
         in_context("filter", &self.text, batch.schema_ref(), error)
     }

@@ -15,6 +15,7 @@ mod rows;
 mod scan;
 mod session;
 mod statistics;
+mod steps;
 mod strict;
 mod system;
 mod take;

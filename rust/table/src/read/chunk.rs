@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::FilterBuilder;
 use esker_expr::Predicate;
 use esker_file::Decoding;
 
 use super::fragment_reader::FragmentProjection;
-use super::rows::{count, select};
+use super::rows::{count, mask_of, select};
+use super::steps::{order, Step};
 use super::system::{RowPlaces, SystemColumn};
 use crate::error::{Result, TableError};
 
@@ -32,19 +35,33 @@ pub(super) enum Output {
 pub(super) struct ChunkPlan {
     /// The schema of the batches that come out.
     pub(super) schema: SchemaRef,
+    /// The filter; none if all rows are wanted.
     pub(super) filter: Option<Predicate>,
+    /// The filter in steps.
+    pub(super) steps: Vec<Step>,
+    /// All columns of files that the filter reads.
+    pub(super) tested: SchemaRef,
     /// The system columns that the filter reads.
     pub(super) filter_system: Vec<SystemColumn>,
     pub(super) outputs: Vec<Output>,
     pub(super) batch_size: Option<usize>,
 }
 
+impl ChunkPlan {
+    /// Whether a column of the filter is needed again once a step was asked: by the last step, which may read what others did, or as an
+    /// output.
+    fn needs(&self, place: usize) -> bool {
+        let is_output = |output: &Output| matches!(output, Output::Filter(at) if *at == place);
+        self.steps.iter().any(Step::may_fail) && self.steps.len() > 1 || self.outputs.iter().any(is_output)
+    }
+}
+
 /// The columns of one fragment that a scan reads.
 #[derive(Debug)]
 pub(super) struct ChunkSource {
     pub(super) places: RowPlaces,
-    /// The filter's columns, if there is a filter.
-    pub(super) filter_columns: Option<FragmentProjection>,
+    /// The columns of each step of the filter.
+    pub(super) filter_columns: Vec<FragmentProjection>,
     /// The output columns that the filter does not read already.
     pub(super) other_columns: FragmentProjection,
     /// An estimate of the bytes per row of blobs outside of the fragment's own files.
@@ -53,94 +70,197 @@ pub(super) struct ChunkSource {
     pub(super) decoding: Decoding,
 }
 
+/// What a filter left of a chunk.
+struct Tested {
+    /// The filter's columns that were read, by their places; of the rows that are left.
+    columns: Vec<Option<ArrayRef>>,
+    /// The rows that are left.
+    kept: Vec<Range<u64>>,
+    /// Which of the chunk's rows are left, where they were left out in one go.
+    mask: Mask,
+}
+
+/// Which rows of a chunk are left.
+enum Mask {
+    All,
+    Some(BooleanBuffer),
+    /// As `Tested::kept` says.
+    ByRanges,
+}
+
 /// Reads one chunk.
 pub(super) async fn read_chunk(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: Vec<Range<u64>>,
 ) -> Result<Vec<RecordBatch>> {
-    let Some(filter) = &plan.filter else {
+    if plan.steps.is_empty() {
         let others = source.other_columns.read_by(&rows, source.decoding).await?;
-        return split(plan, combine(plan, source, &rows, None, &others)?);
-    };
-    let (tested, mask) = test(plan, source, filter, &rows).await?;
-    let kept = select(&rows, &mask);
-    if kept.is_empty() {
+        return split(plan, combine(plan, source, &rows, &[], &others)?);
+    }
+    let tested = test(plan, source, &rows).await?;
+    if tested.kept.is_empty() {
         return Ok(Vec::new());
     }
-    let others = read_kept(source, &rows, &kept, &mask).await?;
-    let tested = keep(&tested, &mask)?;
-    split(plan, combine(plan, source, &kept, Some(&tested), &others)?)
+    let others = read_kept(&source.other_columns, source.decoding, &rows, &tested).await?;
+    split(plan, combine(plan, source, &tested.kept, &tested.columns, &others)?)
 }
 
 /// How many rows of a chunk the filter keeps.
 pub(super) async fn count_chunk(plan: &ChunkPlan, source: &ChunkSource, rows: Vec<Range<u64>>) -> Result<u64> {
-    match &plan.filter {
-        Some(filter) => Ok(test(plan, source, filter, &rows).await?.1.true_count() as u64),
-        None => Ok(count(&rows)),
+    if plan.steps.is_empty() {
+        return Ok(count(&rows));
+    }
+    Ok(count(&test(plan, source, &rows).await?.kept))
+}
+
+/// Asks the filter's steps, each of the rows that those before it left.
+async fn test(plan: &ChunkPlan, source: &ChunkSource, rows: &[Range<u64>]) -> Result<Tested> {
+    let bytes: Vec<u64> = source
+        .filter_columns
+        .iter()
+        .map(FragmentProjection::bytes_per_row)
+        .collect();
+    let mut tested = Tested {
+        columns: vec![None; plan.tested.fields().len()],
+        kept: rows.to_vec(),
+        mask: Mask::All,
+    };
+    // What was asked of `tested.kept` already: rows that are to be left out, but not yet.
+    let mut pending: Option<BooleanBuffer> = None;
+    for number in order(&plan.steps, &bytes) {
+        let (Some(step), Some(columns)) = (plan.steps.get(number), source.filter_columns.get(number)) else {
+            return Err(TableError::invalid(
+                "expected the filter's columns to be planned, found none",
+            ));
+        };
+        // Rows are left out where it costs less than to ask all of them, or where a step may fail.
+        if pending
+            .as_ref()
+            .is_some_and(|mask| step.may_fail() || is_worth(mask, step, columns))
+        {
+            tested.narrow(plan, pending.take())?;
+            if tested.kept.is_empty() {
+                return Ok(tested);
+            }
+        }
+        let batch = read_kept(columns, source.decoding, rows, &tested).await?;
+        for (place, array) in step.places.iter().zip(batch.columns()) {
+            if let Some(column) = tested.columns.get_mut(*place) {
+                *column = Some(array.clone());
+            }
+        }
+        let mask = step
+            .predicate
+            .evaluate(&tested.batch(plan, source, batch.num_rows())?)?;
+        step.note(&mask);
+        let mask = truths(&mask);
+        pending = Some(match pending {
+            Some(before) => &before & &mask,
+            None => mask,
+        });
+    }
+    tested.narrow(plan, pending)?;
+    Ok(tested)
+}
+
+/// Whether a step costs less if only the rows for which `mask` is true are read, run by run, and asked.
+fn is_worth(mask: &BooleanBuffer, step: &Step, columns: &FragmentProjection) -> bool {
+    let left = mask.count_set_bits() as u64;
+    let saved = (mask.len() as u64 - left).saturating_mul(columns.bytes_per_row().saturating_add(step.cost()));
+    left.saturating_mul(columns.num_columns()).saturating_mul(RUN_COST) < saved
+}
+
+/// Where a mask is true, and not null.
+fn truths(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        None => mask.values().clone(),
+        Some(nulls) => mask.values() & nulls.inner(),
     }
 }
 
-/// The filter's columns for some rows, and the filter's mask.
-async fn test(
-    plan: &ChunkPlan,
-    source: &ChunkSource,
-    filter: &Predicate,
-    rows: &[Range<u64>],
-) -> Result<(RecordBatch, BooleanArray)> {
-    let columns = source.filter_columns.as_ref();
-    let columns =
-        columns.ok_or_else(|| TableError::invalid("expected the filter's columns to be planned, found none"))?;
-    let mut tested = columns.read_by(rows, source.decoding).await?;
-    if !plan.filter_system.is_empty() {
-        let mut fields: Vec<_> = tested.schema_ref().fields().iter().cloned().collect();
-        let mut arrays = tested.columns().to_vec();
+impl Tested {
+    /// Leaves out the rows for which `mask` is false.
+    fn narrow(&mut self, plan: &ChunkPlan, mask: Option<BooleanBuffer>) -> Result<()> {
+        let Some(mask) = mask.filter(|mask| mask.count_set_bits() < mask.len()) else {
+            return Ok(());
+        };
+        let mask = BooleanArray::new(mask, None);
+        self.kept = select(&self.kept, &mask);
+        let filter = FilterBuilder::new(&mask).optimize().build();
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            if let Some(array) = column {
+                // A column that nothing needs any more is dropped.
+                *column = match self.kept.is_empty() || !plan.needs(place) {
+                    true => None,
+                    false => Some(
+                        filter
+                            .filter(array.as_ref())
+                            .map_err(|e| TableError::invalid(e.to_string()))?,
+                    ),
+                };
+            }
+        }
+        self.mask = match self.mask {
+            Mask::All => Mask::Some(mask.values().clone()),
+            Mask::Some(_) | Mask::ByRanges => Mask::ByRanges,
+        };
+        Ok(())
+    }
+
+    /// What was read so far, and the system columns that the filter reads.
+    fn batch(&self, plan: &ChunkPlan, source: &ChunkSource, rows: usize) -> Result<RecordBatch> {
+        let read = self.columns.iter().zip(plan.tested.fields());
+        let read = read.filter_map(|(array, field)| Some((field.clone(), array.clone()?)));
+        let (mut fields, mut arrays): (Vec<_>, Vec<_>) = read.unzip();
         for column in &plan.filter_system {
             fields.push(column.field());
-            arrays.push(source.places.values(*column, rows));
+            arrays.push(source.places.values(*column, &self.kept));
         }
-        tested = batch_of(Arc::new(Schema::new(fields)), arrays, tested.num_rows())?;
+        batch_of(Arc::new(Schema::new(fields)), arrays, rows)
     }
-    let mask = filter.evaluate(&tested)?;
-    Ok((tested, mask))
 }
 
+/// Reads what is left of `rows`: that alone, or all of `rows` where that costs less.
 async fn read_kept(
-    source: &ChunkSource,
+    columns: &FragmentProjection,
+    decoding: Decoding,
     rows: &[Range<u64>],
-    kept: &[Range<u64>],
-    mask: &BooleanArray,
+    tested: &Tested,
 ) -> Result<RecordBatch> {
-    let others = &source.other_columns;
-    let saved = (count(rows) - count(kept)).saturating_mul(others.bytes_per_row());
+    let kept = tested.kept.as_slice();
+    let saved = (count(rows) - count(kept)).saturating_mul(columns.bytes_per_row());
     let cost = (kept.len() as u64)
-        .saturating_mul(others.num_columns())
+        .saturating_mul(columns.num_columns())
         .saturating_mul(RUN_COST);
     if cost < saved || kept == rows {
-        return others.read_by(kept, source.decoding).await;
+        return columns.read_by(kept, decoding).await;
     }
-    keep(&others.read_by(rows, source.decoding).await?, mask)
-}
-
-fn keep(batch: &RecordBatch, mask: &BooleanArray) -> Result<RecordBatch> {
-    if mask.true_count() == batch.num_rows() {
-        return Ok(batch.clone());
+    let all = columns.read_by(rows, decoding).await?;
+    if all.num_columns() == 0 {
+        return columns.read_by(kept, decoding).await;
     }
-    arrow_select::filter::filter_record_batch(batch, mask).map_err(|e| TableError::invalid(e.to_string()))
+    let mask = match &tested.mask {
+        Mask::All => return Ok(all),
+        Mask::Some(mask) => mask.clone(),
+        Mask::ByRanges => mask_of(rows, kept),
+    };
+    let mask = BooleanArray::new(mask, None);
+    arrow_select::filter::filter_record_batch(&all, &mask).map_err(|e| TableError::invalid(e.to_string()))
 }
 
 fn combine(
     plan: &ChunkPlan,
     source: &ChunkSource,
     rows: &[Range<u64>],
-    tested: Option<&RecordBatch>,
+    tested: &[Option<ArrayRef>],
     others: &RecordBatch,
 ) -> Result<RecordBatch> {
     let arrays: Vec<ArrayRef> = plan
         .outputs
         .iter()
         .filter_map(|output| match output {
-            Output::Filter(place) => tested?.columns().get(*place).cloned(),
+            Output::Filter(place) => tested.get(*place).cloned().flatten(),
             Output::Other(place) => others.columns().get(*place).cloned(),
             Output::System(column) => Some(source.places.values(*column, rows)),
         })

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::chunk::ChunkSource;
+use super::fragment_reader::FragmentProjection;
 
 /// The target size of a chunk in bytes of its files, in large fragments.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
@@ -50,7 +51,11 @@ pub(super) struct ChunkSize {
 }
 
 pub(super) fn chunk_size(source: &ChunkSource, physical_rows: u64, batch_size: Option<usize>) -> ChunkSize {
-    let tested = source.filter_columns.as_ref().map_or(0, |c| c.bytes_per_row());
+    let tested: u64 = source
+        .filter_columns
+        .iter()
+        .map(FragmentProjection::bytes_per_row)
+        .sum();
     let bytes = tested.saturating_add(source.other_columns.bytes_per_row());
     let bytes = bytes.saturating_add(source.blob_bytes_per_row).max(1);
     size_of(bytes, physical_rows, batch_size, threads())

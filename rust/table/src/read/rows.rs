@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::bit_iterator::BitSliceIterator;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 use crate::deletion::DeletionVector;
 
@@ -67,6 +68,30 @@ pub(crate) fn select(ranges: &[Range<u64>], mask: &BooleanArray) -> Vec<Range<u6
         }
     }
     out
+}
+
+/// Which of the rows of `ranges`, numbered from 0 across them, are in `kept`, all of whose rows are in `ranges`.
+pub(crate) fn mask_of(ranges: &[Range<u64>], kept: &[Range<u64>]) -> BooleanBuffer {
+    let mut bits = BooleanBufferBuilder::new(usize::try_from(count(ranges)).unwrap_or(0));
+    let mut append = |rows: u64, is_kept: bool| bits.append_n(usize::try_from(rows).unwrap_or(0), is_kept);
+    let mut kept = kept.iter().cloned().peekable();
+    for range in ranges {
+        let mut at = range.start;
+        while let Some(next) = kept.peek_mut().filter(|next| next.start < range.end) {
+            append(next.start - at, false);
+            let end = next.end.min(range.end);
+            append(end - next.start, true);
+            at = end;
+            if next.end > end {
+                // Ranges that follow one another may be one in `kept`.
+                next.start = end;
+                break;
+            }
+            kept.next();
+        }
+        append(range.end - at, false);
+    }
+    bits.finish()
 }
 
 /// The rows that are in both.
@@ -150,6 +175,21 @@ mod tests {
         assert_eq!(select(&[0..2, 10..13], &mask), vec![0..1, 11..13]);
         assert_eq!(select(&[0..5], &mask), vec![0..1, 3..5]);
         assert!(select(&[], &BooleanArray::from(Vec::<bool>::new())).is_empty());
+    }
+
+    #[test]
+    fn test_a_mask_comes_back_from_the_rows_that_it_picked() {
+        for (ranges, bits) in [
+            (vec![0..5], vec![true, false, false, true, true]),
+            (vec![0..2, 10..13], vec![true, false, true, true, false]),
+            (vec![0..2, 2..4], vec![false, true, true, false]),
+            (vec![3..4, 9..10], vec![false, false]),
+            (vec![], vec![]),
+        ] {
+            let mask = BooleanArray::from(bits);
+            let kept = select(&ranges, &mask);
+            assert_eq!(&mask_of(&ranges, &kept), mask.values(), "{ranges:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::order::{ordered, Cut, OrderKey};
 use super::projection::Projection;
 use super::rows::{clip, count, groups_by, live};
 use super::statistics::{rule_out, GroupCounts};
+use super::steps::{steps_of, whole, Step};
 use super::strict::strict;
 use super::system::{read_lineage, rows_before, RowPlaces, SystemColumn};
 use super::top_fields::TopFields;
@@ -79,7 +80,8 @@ pub struct BatchStream {
 struct Planned {
     fragments: Vec<Fragment>,
     plan: Arc<ChunkPlan>,
-    filter_columns: Option<Arc<Projection>>,
+    /// The columns of each step of the filter.
+    filter_columns: Vec<Arc<Projection>>,
     other_columns: Arc<Projection>,
     rows_before: Option<BTreeMap<u64, u64>>,
     lineage: LineageParts,
@@ -139,7 +141,7 @@ fn output_names(schema: &Schema, request: &ScanRequest) -> Vec<String> {
     names
 }
 
-fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
+fn plan(manifest: &Manifest, request: &ScanRequest, is_far: bool) -> Result<Planned> {
     manifest.check_readable()?;
     let schema = manifest.schema()?.with_blob_view(request.blobs);
     let names = output_names(&schema, request);
@@ -174,20 +176,29 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         })
         .collect();
     let dictionaries = manifest.dictionaries()?;
-    let filter_columns = match &request.filter {
-        // A filter can test whether a blob is null, or its size; it never reads its bytes.
-        Some(_) => {
-            let schema = schema.with_blob_view(BlobView::Located);
-            Some(Arc::new(
-                Projection::new(&schema, Some(&tested))?.with_dictionaries(dictionaries.clone()),
-            ))
-        }
-        None => None,
+    let steps = match &request.filter {
+        None => Vec::new(),
+        // Steps wait for one another, and for the network each time.
+        Some(filter) if is_far || !filter_system.is_empty() => vec![whole(filter, &tested)],
+        Some(filter) => steps_of(filter, &tested)?,
     };
+    // A filter can test whether a blob is null, or its size; it never reads its bytes.
+    let located = schema.with_blob_view(BlobView::Located);
+    let tested_schema = Projection::new(&located, Some(&tested))?.schema().clone();
+    let columns_of = |step: &Step| {
+        let names: Vec<String> = step
+            .places
+            .iter()
+            .filter_map(|place| tested.get(*place).cloned())
+            .collect();
+        let projection = Projection::new(&located, Some(&names))?;
+        Ok(Arc::new(projection.with_dictionaries(dictionaries.clone())))
+    };
+    let filter_columns = steps.iter().map(columns_of).collect::<Result<Vec<_>>>()?;
     let other_columns = Arc::new(Projection::new(&schema, Some(&others))?.with_dictionaries(dictionaries));
     let fields = outputs.iter().filter_map(|output| match output {
         Output::System(column) => Some(column.field()),
-        Output::Filter(place) => filter_columns.as_ref()?.schema().fields().get(*place).cloned(),
+        Output::Filter(place) => tested_schema.fields().get(*place).cloned(),
         Output::Other(place) => other_columns.schema().fields().get(*place).cloned(),
     });
     let metadata = other_columns.schema().metadata().clone();
@@ -204,6 +215,8 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
         plan: Arc::new(ChunkPlan {
             schema: out_schema,
             filter: request.filter.clone(),
+            steps,
+            tested: tested_schema,
             filter_system,
             outputs,
             batch_size: request.batch_size,
@@ -220,13 +233,19 @@ fn plan(manifest: &Manifest, request: &ScanRequest) -> Result<Planned> {
 
 async fn source_of(files: &TableFiles, planned: &Planned, fragment: &Fragment) -> Result<Opened> {
     let reader = FragmentReader::open(files, fragment).await?;
-    let filter_columns = planned.filter_columns.as_ref().map(|p| reader.project(p)).transpose()?;
+    let filter_columns = planned.filter_columns.iter().map(|columns| reader.project(columns));
+    let filter_columns = filter_columns.collect::<Result<Vec<_>>>()?;
     let other_columns = reader.project(&planned.other_columns)?;
     let blob_bytes_per_row = blob_bytes_per_row(&reader, &planned.other_columns).await?;
-    let groups = match &filter_columns {
-        Some(columns) if !planned.ignore_statistics => columns.group_ranges().await?,
-        _ => Vec::new(),
-    };
+    let mut groups: Vec<(Vec<u64>, ColumnRanges)> = Vec::new();
+    for columns in filter_columns.iter().filter(|_| !planned.ignore_statistics) {
+        for (offsets, ranges) in columns.group_ranges().await? {
+            match groups.iter_mut().find(|(known, _)| *known == offsets) {
+                Some((_, known)) => known.extend(ranges),
+                None => groups.push((offsets, ranges)),
+            }
+        }
+    }
     let source = ChunkSource {
         blob_bytes_per_row,
         decoding: Decoding::SideBySide,
@@ -371,11 +390,11 @@ pub fn scan(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) 
 }
 
 fn scan_as_stored(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<BatchStream> {
-    let planned = Arc::new(plan(manifest, request)?);
+    let is_far = files.store().is_far();
+    let planned = Arc::new(plan(manifest, request, is_far)?);
     let schema = planned.plan.schema.clone();
     let plan = planned.plan.clone();
     let groups = planned.groups.clone();
-    let is_far = files.store().is_far();
     let (readahead, ahead) = (readahead(is_far), Ahead::new(is_far, few_may_do(request)));
     let tasks = chunks(files, planned, request).and_then(move |chunk| {
         let (plan, ahead) = (plan.clone(), ahead.clone());
@@ -485,7 +504,7 @@ fn clip_batches(
 
 /// How many groups of rows have statistics, and how many of them the request's filter rules out, without reading any row.
 pub async fn ruled_out(files: Arc<TableFiles>, manifest: &Manifest, request: &ScanRequest) -> Result<Arc<GroupCounts>> {
-    let planned = Arc::new(plan(manifest, request)?);
+    let planned = Arc::new(plan(manifest, request, files.store().is_far())?);
     let groups = planned.groups.clone();
     let mut chunks = chunks(files, planned, request);
     while chunks.try_next().await?.is_some() {}
@@ -498,7 +517,7 @@ pub async fn count_rows(files: Arc<TableFiles>, manifest: &Manifest, request: &S
         columns: Some(Vec::new()),
         ..request.clone()
     };
-    let planned = Arc::new(plan(manifest, &request)?);
+    let planned = Arc::new(plan(manifest, &request, files.store().is_far())?);
     let plan = planned.plan.clone();
     let readahead = readahead(files.store().is_far());
     let tasks = chunks(files, planned, &request).map_ok(move |chunk| {
