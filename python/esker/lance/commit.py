@@ -309,6 +309,8 @@ class LanceCommit:
             )
         # An append keeps the table's file version, whatever the version of its own files.
         kept = base.data_storage_version if base is not None else DEFAULT_STORAGE_VERSION
+        if base is not None and self.transaction.operation not in ("Overwrite", "Restore"):
+            kept = base.storage_version_to_write
         replaces = base is None or self.transaction.operation != "Append"
         storage = self._data_storage_version if replaces and self._data_storage_version else kept
         self._put_on = base
@@ -527,7 +529,7 @@ class LanceCommit:
         self._scheme = self.log.newest().scheme
         base = self.log.manifest(self.read_version, self._scheme)
         base.check_writable()
-        storage, store = base.data_storage_version, self.log.store
+        storage, store = base.storage_version_to_write, self.log.store
         while True:
             version, now = secrets.randbits(63) | 1 << 63, time.time_ns()
             params: dict[str, Any] = {"version": version, "data_storage_version": storage, "timestamp_ns": now}

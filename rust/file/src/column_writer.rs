@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Schema as ArrowSchema};
 use esker_store::store::StoreRef;
 use std::sync::Arc;
 
-pub use crate::paged_writer::PageCounts;
+pub use crate::paged_writer::{PageCounts, TrailingBuffer};
 pub use crate::v2_1::write::ValuesMemory;
 
 use crate::error::{FileError, Result};
@@ -205,6 +205,11 @@ impl ColumnWriter {
     pub async fn end(&mut self, part: usize) -> Result<()> {
         let (out, state) = self.state(part)?;
         out.end_values(state.part.top, state.part.leaf).await
+    }
+
+    /// Adds bytes behind all pages, and a key of the schema's metadata with their number.
+    pub fn add_trailing_buffer(&mut self, buffer: TrailingBuffer) {
+        self.out.add_trailing_buffer(buffer);
     }
 
     /// Writes the buffered values and makes the file visible. Every part must have `num_rows` rows.

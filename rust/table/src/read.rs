@@ -38,3 +38,4 @@ pub use statistics::GroupCounts;
 pub use system::SystemColumn;
 pub(crate) use take::live_rows;
 pub use take::{take, take_ids};
+pub(crate) use zone_maps::zone_map;

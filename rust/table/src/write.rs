@@ -7,9 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use esker_file::schema::Schema;
 use esker_file::writer::check_schema;
-use esker_file::{
-    DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, TrailingBuffer, WriteOptions,
-};
+use esker_file::{DictionaryWriters, ExternalBlobs, FileSummary, FileVersion, FileWriter, WriteOptions};
 use esker_store::store::StoreRef;
 use uuid::Uuid;
 
@@ -203,11 +201,7 @@ impl Output<'_> {
             .take()
             .map_or_else(|| Ok(Vec::new()), ZoneCollector::finish)?
         {
-            file.writer.add_trailing_buffer(TrailingBuffer {
-                key: seed.key,
-                suffix: format!(":{}", seed.zone_rows),
-                bytes: seed.bytes,
-            });
+            file.writer.add_trailing_buffer(seed.into());
         }
         let summary = file.writer.finish().await?;
         let data_file = data_file(&file.name, file.base_id);

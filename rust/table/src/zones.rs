@@ -12,11 +12,13 @@
 
 mod bounds;
 mod collect;
+mod column;
 mod decode;
 mod encode;
 mod seed;
 
 pub(crate) use collect::ZoneCollector;
+pub(crate) use column::ColumnZones;
 pub(crate) use decode::decode;
 pub(crate) use seed::{is_zoned, key_of, place_of, ZoneMap};
 

@@ -46,7 +46,7 @@ def field_at(table: TableVersion, path: str) -> pa.Field:
         )
     head, *rest = path.split(".")
     field = schema.field(head)
-    version = table.manifest.data_storage_version
+    version = table.manifest.storage_version_to_write
     for name in rest:
         if _is_list(field.type):
             field = field.type.value_field

@@ -103,7 +103,7 @@ class ColumnWriter:
                 self._store,
                 rebased(reader),
                 schema=fields,
-                data_storage_version=table.manifest.data_storage_version,
+                data_storage_version=table.manifest.storage_version_to_write,
                 max_rows_per_file=_NO_LIMIT,
                 max_bytes_per_file=_NO_LIMIT,
                 memory_limit=DEFAULT_MEMORY_LIMIT,

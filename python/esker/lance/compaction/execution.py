@@ -32,7 +32,7 @@ def rewrite_group(
     Example:
         `rewrite_group(table, table.fragments[:2], settings, table.writable_log(durable=True))`
     """
-    version = settings.data_storage_version or table.manifest.data_storage_version
+    version = settings.data_storage_version or table.manifest.storage_version_to_write
     if settings.compaction_mode == "force_binary_copy":
         _check_copyable(group, version)
     outcome = rewrite_fragments(

@@ -38,7 +38,7 @@ def plan_compaction(table: TableVersion, given: Mapping[str, Any]) -> Compaction
 
 def settings_of(table: TableVersion, given: Mapping[str, Any]) -> CompactionSettings:
     """The options with the config of a version."""
-    return CompactionSettings.of(given, table.manifest.config, table.manifest.data_storage_version)
+    return CompactionSettings.of(given, table.manifest.config, table.manifest.storage_version_to_write)
 
 
 def compact(table: TableVersion, given: Mapping[str, Any]) -> tuple[TableVersion, CompactionMetrics]:

@@ -46,7 +46,7 @@ def append_to_newcomer(
         # A clone begins with the version that it was made of, and a cleaned table with a later one.
         base = log.open()[0]
     base.check_readable()
-    fits = may_stand_together(base.data_storage_version, data_storage_version)
+    fits = may_stand_together(base.storage_version_to_write, data_storage_version)
     fits = fits and _ids(base.schema.fields) == _ids(schema.fields)
     # Arrow's types of a blob and of plain bytes are equal; their descriptions, as files hold them, are not.
     fits = fits and pa.schema(base.schema.described()) == pa.schema(schema.described())

@@ -78,7 +78,7 @@ class LanceRestore:
         transaction.apply(
             base,
             version=base.version + 1,
-            data_storage_version=base.data_storage_version,
+            data_storage_version=base.storage_version_to_write,
             timestamp_ns=time.time_ns(),
             restored=self._restored,
         )

@@ -2,7 +2,8 @@
 //!
 //! A file's bytes are durable once the file is synced; its name is durable once the folder that holds the name is synced; the folder's own
 //! name needs a sync of its parent, and so on up. A folder that another process just made may not be durable yet, so each handle syncs the
-//! folders on the path to a file the first time it writes there, and again whenever it had to make a folder itself.
+//! folders on the path to a file the first time it writes there, and again whenever it had to make a folder itself. A sync of the root holds
+//! for all folders that are in it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -12,6 +13,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::shown;
 use crate::error::{Result, StoreError};
+
+/// Names in the root that are looked at.
+const LOOKED_AT: usize = 64;
 
 /// The folders of one store handle.
 #[derive(Debug)]
@@ -72,7 +76,12 @@ impl Folders {
 
     /// Makes the folder's name durable by a sync of its parent.
     fn sync_above(&self, folder: &Path) -> Result<()> {
+        // Looked at before the sync: their names are durable after it.
+        let mut durable = vec![folder.to_owned()];
         if let Some(above) = folder.parent() {
+            if above == self.root {
+                durable.extend(first_folders(above));
+            }
             match sync(above) {
                 Ok(()) => {}
                 // Above the root there may be folders without read permission, whose names are not this store's to make durable.
@@ -80,10 +89,7 @@ impl Folders {
                 Err(error) => return Err(StoreError::from_io(shown(above), "sync the folder", error)),
             }
         }
-        self.safe
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(folder.to_owned());
+        self.safe.lock().unwrap_or_else(PoisonError::into_inner).extend(durable);
         Ok(())
     }
 
@@ -146,6 +152,16 @@ fn unlink(path: &Path) -> Result<bool> {
         Err(_) if path.is_dir() => Ok(false),
         Err(error) => Err(StoreError::from_io(shown(path), "delete", error)),
     }
+}
+
+/// Some folders in a folder: all of them, if it holds few names.
+fn first_folders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let entries = entries.take(LOOKED_AT).flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
 }
 
 fn sync(folder: &Path) -> io::Result<()> {

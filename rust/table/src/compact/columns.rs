@@ -16,6 +16,7 @@ use super::units::{Output, Piece};
 use crate::error::{Result, TableError};
 use crate::row_ids::LineageColumn;
 use crate::write::{data_file, StagedFragment};
+use crate::zones::ColumnZones;
 
 /// Writes the rows of one file, and their lineage in columns after their own. On an error, nothing of it stays behind.
 pub(super) async fn write_file(
@@ -32,7 +33,11 @@ pub(super) async fn write_file(
         .fields
         .extend(lineage.iter().map(|column| column.schema_field(column.field.id())));
     let mut out = ColumnWriter::create(store, &file.location(), &schema, request.options()).await?;
-    let mut filled = fill(sources, request, cut, &mut out).await;
+    let mut zones = zones(sources);
+    let mut filled = fill(sources, request, cut, &mut out, &mut zones).await;
+    if filled.is_ok() {
+        filled = add_zones(zones, &mut out);
+    }
     if filled.is_ok() {
         filled = add_lineage(sources.parts.len(), lineage, &mut out).await;
     }
@@ -45,6 +50,24 @@ pub(super) async fn write_file(
     Ok((StagedFragment::of(file, summary), pages))
 }
 
+/// What is gathered of each part: of whole columns, where their bounds are worth it.
+fn zones(sources: &Sources) -> Vec<Option<ColumnZones>> {
+    let of_part = |part: &ColumnPart| match part.field.children.is_empty() {
+        true => ColumnZones::of(&part.field),
+        false => None,
+    };
+    sources.parts.iter().map(of_part).collect()
+}
+
+fn add_zones(zones: Vec<Option<ColumnZones>>, out: &mut ColumnWriter) -> Result<()> {
+    for zones in zones.into_iter().flatten() {
+        if let Some(seed) = zones.finish()? {
+            out.add_trailing_buffer(seed.into());
+        }
+    }
+    Ok(())
+}
+
 async fn add_lineage(first: usize, lineage: &[LineageColumn], out: &mut ColumnWriter) -> Result<()> {
     for (part, column) in (first..).zip(lineage) {
         out.write(part, &column.values, ValuesMemory::Own).await?;
@@ -53,7 +76,13 @@ async fn add_lineage(first: usize, lineage: &[LineageColumn], out: &mut ColumnWr
     Ok(())
 }
 
-async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, out: &mut ColumnWriter) -> Result<()> {
+async fn fill(
+    sources: &Arc<Sources>,
+    request: &RewriteRequest,
+    cut: &FileCut,
+    out: &mut ColumnWriter,
+    zones: &mut [Option<ColumnZones>],
+) -> Result<()> {
     let is_far = sources.files.store().is_far();
     let at_once = columns_at_once(request, cut, sources.parts.len(), is_far);
     for group in column_groups(&sources.parts, at_once) {
@@ -61,14 +90,26 @@ async fn fill(sources: &Arc<Sources>, request: &RewriteRequest, cut: &FileCut, o
         while let Some(piece) = pieces.try_next().await? {
             request.check_stop()?;
             match piece {
-                Piece::Page(part, page) => out.copy(part, page).await?,
+                Piece::Page(part, page, known) => {
+                    if let Some(zones) = zones.get_mut(part) {
+                        ColumnZones::keep(zones, |zones| {
+                            known.is_some_and(|known| zones.see_zones(&known.map, known.rows, known.bytes))
+                        });
+                    }
+                    out.copy(part, page).await?;
+                }
                 Piece::Blobs(part, located, source) => out.carry(part, &located, source.as_ref()).await?,
                 Piece::Batch(batch, outputs, ranges) => {
                     let (_, columns, _) = batch.into_parts();
                     for (column, output) in columns.iter().zip(outputs.iter()) {
                         let memory = ranges.memory_of(column);
                         match output {
-                            Output::Part(part) => out.write(*part, column, memory).await?,
+                            Output::Part(part) => {
+                                if let Some(zones) = zones.get_mut(*part) {
+                                    ColumnZones::keep(zones, |zones| zones.see(column));
+                                }
+                                out.write(*part, column, memory).await?;
+                            }
                             Output::Field(parts) => {
                                 for part in parts {
                                     out.write_of(*part, column, memory).await?;

@@ -12,10 +12,10 @@ use esker_file::{Dictionaries, FileError, FileReader, FileVersion};
 use super::cut::Slice;
 use super::request::CopyMode;
 use super::segments::{segments, CopyRule, Segment};
-use super::units::{Output, Unit};
+use super::units::{Output, PageZones, Unit};
 use crate::error::{Result, TableError};
 use crate::fragment::Fragment;
-use crate::read::{clip, groups, live, FragmentProjection, FragmentReader, Projection, TableFiles};
+use crate::read::{clip, groups, live, zone_map, FragmentProjection, FragmentReader, Projection, TableFiles};
 
 /// Rows of descriptions of blobs that are read at a time.
 const BLOB_ROWS: u64 = 64 * 1024;
@@ -123,6 +123,15 @@ impl Planner {
                 if segments.iter().any(|segment| matches!(segment, Segment::Page(_))) {
                     let columns = Arc::new(sources.project(&reader, vec![part.field.clone()])?);
                     let outputs: Arc<[Output]> = Arc::new([Output::Part(*number)]);
+                    let map = zone_map(file, *column, &part.field).await;
+                    let zones = |place: &PagePlace| {
+                        let rows = place.rows.end - place.rows.start;
+                        Some(PageZones {
+                            map: map.clone()?,
+                            rows: place.rows.clone(),
+                            bytes: place.bytes.max(rows.saturating_mul(width)),
+                        })
+                    };
                     for segment in segments {
                         match segment {
                             Segment::Page(page) => units.push(Unit::Page {
@@ -131,6 +140,7 @@ impl Planner {
                                 column: *column,
                                 page,
                                 bytes: places.get(page).map_or(0, |place| place.bytes),
+                                zones: places.get(page).and_then(zones),
                             }),
                             Segment::Rows(rows) => {
                                 let per_row = per_row.max(columns.bytes_per_row());

@@ -11,6 +11,7 @@ use esker_file::FileReader;
 
 use crate::error::{Result, TableError};
 use crate::read::FragmentProjection;
+use crate::zones::ZoneMap;
 
 /// What a column of a batch is for.
 #[derive(Debug, Clone)]
@@ -19,6 +20,16 @@ pub(super) enum Output {
     Part(usize),
     /// It is a whole top-level field, with these parts in it.
     Field(Vec<usize>),
+}
+
+/// What a file's zone map says of a page.
+#[derive(Debug, Clone)]
+pub(super) struct PageZones {
+    pub map: Arc<ZoneMap>,
+    /// The rows of the page in the file.
+    pub rows: Range<u64>,
+    /// About the bytes of its values.
+    pub bytes: u64,
 }
 
 /// Something to read.
@@ -30,6 +41,7 @@ pub(super) enum Unit {
         column: usize,
         page: usize,
         bytes: u64,
+        zones: Option<PageZones>,
     },
     /// Rows of some columns.
     Rows {
@@ -77,7 +89,8 @@ impl Ranges {
 
 /// What was read.
 pub(super) enum Piece {
-    Page(usize, RawPage),
+    /// A page as it is, and what is known of its values.
+    Page(usize, RawPage, Option<PageZones>),
     Batch(RecordBatch, Arc<[Output]>, Ranges),
     /// The places of blobs, and the file that they count from.
     Blobs(usize, ArrayRef, Option<FileReader>),
@@ -104,8 +117,9 @@ impl Unit {
                 reader,
                 column,
                 page,
+                zones,
                 ..
-            } => Ok(Piece::Page(part, reader.read_page(column, page).await?)),
+            } => Ok(Piece::Page(part, reader.read_page(column, page).await?, zones)),
             Unit::Rows { columns, outputs, rows } => {
                 let ranges = match rows.len() {
                     _ if !columns.is_decoded() => Ranges::Raw,

@@ -15,7 +15,7 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 const WORTH_A_REQUEST: u64 = 1024 * 1024;
 
 /// The zone map of the column that holds `field` of the table, if the file has one. A seed that cannot be read says nothing.
-pub(super) async fn zone_map(reader: &FileReader, column: usize, field: &Field) -> Option<Arc<ZoneMap>> {
+pub(crate) async fn zone_map(reader: &FileReader, column: usize, field: &Field) -> Option<Arc<ZoneMap>> {
     let kept = reader.kept()?;
     let slot = Slot::Zones(column);
     if let Some(found) = kept.get::<Option<Arc<ZoneMap>>>(&slot) {

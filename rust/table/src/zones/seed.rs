@@ -3,6 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use bytes::Bytes;
+use esker_file::TrailingBuffer;
 
 /// The key of a column's seed in a data file's schema metadata, in front of its name.
 const KEY: &str = "lance.seed.";
@@ -25,6 +26,16 @@ pub(crate) struct Seed {
     pub(crate) zone_rows: u64,
     /// The Arrow IPC file.
     pub(crate) bytes: Bytes,
+}
+
+impl From<Seed> for TrailingBuffer {
+    fn from(seed: Seed) -> TrailingBuffer {
+        TrailingBuffer {
+            key: seed.key,
+            suffix: format!(":{}", seed.zone_rows),
+            bytes: seed.bytes,
+        }
+    }
 }
 
 /// The bounds of a column of a data file, a value for each zone.
