@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # The workers of Spark must be this interpreter, which has esker.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", message=".*pandas >= 3.*")
     session = (
         SparkSession.builder.master("local[2]")

@@ -144,6 +144,7 @@ def session(master: str) -> Any:
         "spark.sql.session.timeZone": "UTC",
         "spark.network.timeout": "600s",
         "spark.executor.heartbeatInterval": "60s",
+        "spark.python.daemon.module": "tests.spark.warm_daemon",
         # A master gives an application up whose executors are killed ten times.
         "spark.deploy.maxExecutorRetries": "-1",
     }

@@ -83,3 +83,20 @@ def test_files_of_a_task_that_died_are_found_by_a_clean_up(tmp_path: Path) -> No
     assert len(list(Path(uri, "data").iterdir())) == 2
     assert esker.dataset(uri).to_table()["id"].to_pylist() == [1, 1]
     assert lost != won
+
+
+def test_files_of_a_task_that_died_are_found_by_a_vacuum_of_deltalake(tmp_path: Path) -> None:
+    import deltalake
+    from pyspark.sql import types as T
+
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, ROW)
+    writer = planned(uri, T.StructType().add("id", T.LongType()))
+    lost, won = (staged(writer, [ROW.to_batches()])[0] for _ in range(2))
+    writer.commit([won])
+    assert len(list(Path(uri).glob("*.parquet"))) == 3
+    vacuum = deltalake.DeltaTable(uri).vacuum
+    gone = vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert [path for path in gone if path in lost.adds] == gone != []
+    assert len(list(Path(uri).glob("*.parquet"))) == 2
+    assert deltalake.DeltaTable(uri).to_pyarrow_table()["id"].to_pylist() == [1, 1]

@@ -7,11 +7,11 @@ types that files hold, and JSON text becomes JSONB.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.dataset
 
 from ..exceptions import InvalidArgumentError
 from .batch_source import BatchSource
@@ -22,6 +22,7 @@ from .pydantic_models import is_model, models_to_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset
 
     ReaderLike: TypeAlias = (
         pa.Table
@@ -71,12 +72,14 @@ def _source(data_obj: ReaderLike, schema: pa.Schema | None) -> BatchSource:
         return BatchSource(data_obj.schema, data_obj.to_reader())
     if isinstance(data_obj, pa.RecordBatch):
         return BatchSource(data_obj.schema, [data_obj])
-    if isinstance(data_obj, pyarrow.dataset.Dataset):
+    # It takes half a second to import, with pandas: whoever has made a dataset has done so.
+    dataset = sys.modules.get("pyarrow.dataset")
+    if dataset is not None and isinstance(data_obj, dataset.Dataset):
         # `LanceDataset._rows_to_write` reads blobs as bytes; a scan would return only their descriptions.
         rows = getattr(data_obj, "_rows_to_write", None)
         reader = data_obj.scanner().to_reader() if rows is None else rows()
         return BatchSource(reader.schema, reader)
-    if isinstance(data_obj, pyarrow.dataset.Scanner):
+    if dataset is not None and isinstance(data_obj, dataset.Scanner):
         reader = data_obj.to_reader()
         return BatchSource(reader.schema, reader)
     if module == "pandas" and hasattr(data_obj, "columns"):
