@@ -19,6 +19,7 @@ pub mod dictionaries;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod goal;
 pub mod inspect;
 mod nulls;
 mod paged_writer;
@@ -35,6 +36,7 @@ pub mod writer;
 
 pub use column_writer::ColumnWriter;
 pub use error::{FileError, Result};
+pub use goal::Goal;
 pub use reader::{FileProjection, FileReader};
 pub use v0_1::column::Dictionaries;
 pub use v0_1::dictionary::encode::DictionaryWriters;

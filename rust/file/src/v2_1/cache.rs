@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::DataType;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::state::PageState;
 
@@ -25,7 +26,13 @@ type Key = (usize, usize);
 
 /// The states of a file's pages; the oldest makes room for a new one.
 #[derive(Debug, Default)]
-pub(crate) struct PageCache(Mutex<Kept>);
+pub(crate) struct PageCache {
+    kept: Mutex<Kept>,
+    turns: Mutex<HashMap<Key, Weak<AsyncMutex<()>>>>,
+}
+
+/// Held while a state is made that others would make as well.
+pub(crate) type Turn = OwnedMutexGuard<()>;
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -39,24 +46,52 @@ struct Kept {
 impl PageCache {
     /// A cache for a reader that comes to each page once: it keeps what the next part of a page needs, and no more.
     pub(crate) fn for_one_pass() -> PageCache {
-        PageCache(Mutex::new(Kept {
-            states: HashMap::new(),
-            order: VecDeque::new(),
-            bytes: 0,
-            reads_once: true,
-        }))
+        PageCache {
+            kept: Mutex::new(Kept {
+                states: HashMap::new(),
+                order: VecDeque::new(),
+                bytes: 0,
+                reads_once: true,
+            }),
+            turns: Mutex::default(),
+        }
     }
 
     /// The state of a page that is read as `data_type`.
     pub(crate) fn get(&self, column: usize, page: usize, data_type: &DataType) -> Option<Arc<PageState>> {
-        let kept = self.0.lock().ok()?;
+        let kept = self.kept.lock().ok()?;
         let (state, _) = kept.states.get(&(column, page))?;
         (state.data_type == *data_type).then(|| state.clone())
     }
 
+    /// Waits until nobody makes the states of some pages, which are sorted, and keeps others from it: they will find them in the cache.
+    /// Whoever reads a page once waits for nobody, as nothing may be kept.
+    pub(crate) async fn turns(&self, pages: &[(usize, usize)]) -> Vec<Turn> {
+        if pages.is_empty() || self.kept.lock().is_ok_and(|kept| kept.reads_once) {
+            return Vec::new();
+        }
+        let mut turns = Vec::with_capacity(pages.len());
+        for page in pages {
+            let lock = {
+                let Ok(mut known) = self.turns.lock() else { continue };
+                known.retain(|_, lock| lock.strong_count() > 0);
+                match known.get(page).and_then(Weak::upgrade) {
+                    Some(lock) => lock,
+                    None => {
+                        let lock = Arc::new(AsyncMutex::new(()));
+                        known.insert(*page, Arc::downgrade(&lock));
+                        lock
+                    }
+                }
+            };
+            turns.push(lock.lock_owned().await);
+        }
+        turns
+    }
+
     /// Keeps the state of a page.
     pub(crate) fn put(&self, column: usize, page: usize, state: &Arc<PageState>) {
-        let Ok(mut kept) = self.0.lock() else { return };
+        let Ok(mut kept) = self.kept.lock() else { return };
         let (key, bytes) = ((column, page), state.memory());
         if bytes > SHARED_BYTES / 8 || (kept.reads_once && bytes > ONE_PASS_BYTES) {
             return;
