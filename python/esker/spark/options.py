@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from esker.delta.table_properties import property_name
 from esker.exceptions import InvalidArgumentError, UnsupportedError
+from esker.lance.write.compression import Compression, checked_compression
 from esker.spark.option_names import CATALOG, Given, checked_path
 from esker.store.pickling import pickled_options
 from esker.store.stores import absolute
@@ -216,6 +217,7 @@ class WriteOptions:
         max_rows_per_file: The maximum number of rows per data file, None for the format's default.
         max_bytes_per_file: The approximate number of bytes per data file; None for the default of the format or table.
         data_storage_version: The file version; None for that of the table.
+        compression: How small the files are to be; None for what the table has.
         vectors: The length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
         table_format: The format of a new table: "lance" or "delta"; None for that of an existing table, or "lance".
@@ -228,6 +230,7 @@ class WriteOptions:
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
     data_storage_version: str | None = None
+    compression: Compression | None = None
     vectors: Mapping[str, int] | None = None
     overwrite_schema: bool = False
     table_format: str | None = None
@@ -258,6 +261,7 @@ class WriteOptions:
             max_rows_per_file=given.integer("maxRowsPerFile", 1),
             max_bytes_per_file=given.integer("maxBytesPerFile", 1),
             data_storage_version=given.get("dataStorageVersion"),
+            compression=checked_compression(given.get("compression")),
             vectors=_vectors(given.get("vectors")),
             overwrite_schema=given.switch("overwriteSchema"),
             table_format=table_format,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from esker.exceptions import InvalidArgumentError
+from esker.lance.write.compression import Compression
 from esker.spark.delta_reader import delta_schema, is_delta, open_delta
 from esker.spark.delta_writer import DeltaWriter, writes_delta
 from esker.spark.options import ReadOptions, TableAddress, WriteOptions, read_address, write_address
@@ -121,6 +122,7 @@ def write(
     max_rows_per_file: int | None = None,
     max_bytes_per_file: int | None = None,
     data_storage_version: str | None = None,
+    compression: Compression | None = None,
     vectors: Mapping[str, int] | None = None,
     overwrite_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
@@ -135,6 +137,7 @@ def write(
         max_rows_per_file: The maximum number of rows per data file.
         max_bytes_per_file: The approximate number of bytes per data file.
         data_storage_version: The file version; None for that of the table.
+        compression: How small the files are to be, as for `write_dataset`; None for what the table has.
         vectors: The length of each array column that becomes a fixed_size_list.
         overwrite_schema: Whether an overwrite takes all types from the DataFrame, and none from the old table.
         storage_options: Options of the store.
@@ -157,6 +160,7 @@ def write(
         "max_rows_per_file": max_rows_per_file,
         "max_bytes_per_file": max_bytes_per_file,
         "data_storage_version": data_storage_version,
+        "compression": compression,
         "vectors": ",".join(f"{column}={size}" for column, size in vectors.items()) if vectors else None,
         "overwrite_schema": "true" if overwrite_schema else None,
         "storage_options": json.dumps(dict(storage_options)) if storage_options else None,
